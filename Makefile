@@ -1,0 +1,47 @@
+# The few words of this project: demo, test, check, format, bench, clean.
+# Everything lives in .venv; `make demo` and `make test` make it when it is not there.
+
+PYTHON ?= python3
+# A plain `torch` brings gigabytes of CUDA on Linux. Where your pip offers a CPU build of this
+# version it is taken; set TORCH= to any torch >= 2.6 you prefer.
+TORCH ?= torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+# Your own folder: make demo VIDEOS=~/Videos
+VIDEOS ?=
+
+.PHONY: demo test check format bench clean
+
+demo: $(VENV)/ready
+	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
+
+test: check
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+check: $(VENV)/ready-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/ready-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/ready
+	$(BIN)/python -m benchmarks.indexing
+	$(BIN)/python -m benchmarks.searching
+
+clean:
+	rm -rf $(VENV) .cache
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sureshot needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@

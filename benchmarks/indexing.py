@@ -1,0 +1,106 @@
+"""Indexing against a plain loop over the same clips with the same encoder.
+
+    python -m benchmarks.indexing [FOLDER] [--rounds 3]
+
+The loop is what one writes first: open a file, decode it whole, take twelve frames, encode them, go
+on; on one thread, and again with all the threads torch takes by itself. Each run is its own
+process, and the runs alternate, so that a noisy machine hurts all of them alike.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import data
+
+KINDS = ("loop, one thread", "loop, all threads", "sureshot index")
+
+
+def main() -> None:
+    """Alternate the kinds and print medians and ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kind", choices=KINDS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    folder = options.folder or data.folder("clips") / "videos"
+    if options.kind:
+        measure(options.kind, folder)
+        return
+    runs: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
+    for _ in range(options.rounds):
+        for kind in KINDS:
+            command = [sys.executable, "-m", "benchmarks.indexing", str(folder), "--kind", kind]
+            line = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+            runs[kind].append([float(value) for value in line.split()])
+    seconds = {kind: float(np.median([r[0] for r in rows])) for kind, rows in runs.items()}
+    print(f"{'':20}seconds  videos/s  cores busy  peak MB  against one thread")
+    for kind, rows in runs.items():
+        wall, cpu, peak, count = np.median(rows, axis=0)
+        ratio = seconds[KINDS[0]] / seconds[kind]
+        rate = count / wall
+        print(
+            f"{kind:20}{wall:7.1f}  {rate:8.2f}  {cpu / wall:10.2f}  {peak:7.0f}  {ratio:.2f} times"
+        )
+
+
+def measure(kind: str, folder: Path) -> None:
+    """One run in this process: prints wall seconds, CPU seconds, peak MB, videos.
+
+    Weights are loaded before the clock starts: both sides need them, and they are read once.
+    """
+    import torch
+
+    from sureshot.encoders.bundled import BundledEncoder
+
+    if kind == "loop, one thread":
+        torch.set_num_threads(1)
+    encoder = BundledEncoder()
+    encoder.encode_frames(encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))
+    began, used = time.monotonic(), time.process_time()
+    count = index(folder, encoder) if kind == "sureshot index" else loop(folder, encoder)
+    wall, cpu = time.monotonic() - began, time.process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(wall, cpu, peak, count)
+
+
+def loop(folder: Path, encoder: object) -> int:
+    """The plain loop."""
+    import av
+
+    from sureshot.encoders.bundled import BundledEncoder
+
+    assert isinstance(encoder, BundledEncoder)
+    vectors = []
+    for path in sorted(folder.iterdir()):
+        with av.open(path) as container:
+            frames = [f.to_ndarray(format="rgb24") for f in container.decode(video=0)]
+        chosen = np.linspace(0, len(frames) - 1, min(12, len(frames))).round().astype(int)
+        prepared = encoder.prepare(np.stack([frames[i] for i in chosen]))
+        vectors.append(encoder.encode_frames(prepared).frames.mean(0))
+    return len(vectors)
+
+
+def index(folder: Path, encoder: object) -> int:
+    """Sureshot's way, into a store on disk."""
+    from sureshot.config import IndexSettings
+    from sureshot.encoders.bundled import BundledEncoder
+    from sureshot.ingest import ingest
+    from sureshot.store import Store
+
+    assert isinstance(encoder, BundledEncoder)
+    with tempfile.TemporaryDirectory() as place:
+        store = Store.create(
+            place, IndexSettings(), encoder.fingerprint, encoder.dim, encoder.channels
+        )
+        return ingest(store, encoder, [folder]).indexed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""How long a search takes, cold and warm, and how large the index is.
+
+    python -m benchmarks.searching [--windows 10000]
+
+Cold: the whole process `sureshot search "…"`, from its start to its end, beside the mere import of
+torch and of lancedb's parent format in the same interpreter. Warm: `Searcher.search` in a running
+process over an index of so many windows (clustered random vectors, tokens of real size).
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sureshot.config import IndexSettings
+from sureshot.encoders.bundled import BundledEncoder
+from sureshot.encoders.features import FrameFeatures
+from sureshot.rows import EncodedWindow, VideoRecord
+from sureshot.search import Searcher
+from sureshot.store import Store
+
+PER_VIDEO = 50
+QUERIES = ("a dog catches a frisbee", "someone is cooking", "a car on a road", "people on a stage")
+
+
+def main() -> None:
+    """Build the index, time both ways, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--windows", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    encoder = BundledEncoder()
+    with tempfile.TemporaryDirectory() as place:
+        store = Store.create(
+            place, IndexSettings(), encoder.fingerprint, encoder.dim, encoder.channels
+        )
+        fill(store, options.windows)
+        size, each = store.bytes_on_disk(), store.bytes_on_disk() / options.windows / 1e3
+        print(f"{options.windows} windows, {size / 1e6:.0f} MB: {each:.0f} kB each,")
+        print(f"that is {2 * each:.0f} kB per minute of video in 30 s windows")
+        search = [sys.executable, "-m", "sureshot", "search", QUERIES[0], "--db", place, "--json"]
+        cold = timed(search, options.rounds)
+        torch = timed([sys.executable, "-c", "import torch"], options.rounds)
+        print(f"cold search, whole process: {cold:.2f} s; `import torch` alone: {torch:.2f} s")
+        searcher = Searcher(store, encoder)
+        searcher.search(QUERIES[0])
+        times = []
+        for _ in range(options.rounds):
+            for query in QUERIES:
+                began = time.perf_counter()
+                searcher.search(query)
+                times.append(1000 * (time.perf_counter() - began))
+        print(f"warm search: median {statistics.median(times):.0f} ms, slowest {max(times):.0f} ms")
+
+
+def fill(store: Store, count: int) -> None:
+    """Windows of made-up videos around a hundred centres."""
+    draw = np.random.default_rng(0)
+    centres = draw.normal(size=(100, store.dim))
+    for number in range(count // PER_VIDEO):
+        windows = []
+        for at in range(PER_VIDEO):
+            centre = centres[draw.integers(100)]
+            features = FrameFeatures(
+                frames=(centre + draw.normal(size=(12, store.dim))).astype(np.float32),
+                patches=draw.normal(size=(12, 9, store.dim)).astype(np.float32),
+                backbone=draw.normal(size=(12, 1280)).astype(np.float32),
+            )
+            times = 30.0 * at + np.arange(12) * 2.5
+            signatures = draw.integers(0, 255, (12, 256)).astype(np.uint8)
+            windows.append(EncodedWindow(30.0 * at, 30.0 * (at + 1), times, signatures, features))
+        store.write(VideoRecord(Path(f"/videos/{number:06}.mp4"), "file", 1, 1), windows)
+    store.compact()
+
+
+def timed(command: list[str], rounds: int) -> float:
+    """Median seconds of a command."""
+    seconds = []
+    for _ in range(rounds):
+        began = time.monotonic()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.monotonic() - began)
+    return statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The `sureshot` command: its verbs, and what happens when one fails."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from sureshot.cli import find, index, manage
+from sureshot.cli.options import MistypedError
+from sureshot.errors import SureshotError
+
+app = typer.Typer(
+    name="sureshot",
+    help="Find the moment you describe in your own videos.",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> bool:
+    if asked:
+        from sureshot import __version__
+
+        typer.echo(f"sureshot {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def _top(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
+) -> None:
+    """Find the moment you describe in your own videos."""
+
+
+app.command(epilog=index.EXAMPLES)(index.index)
+app.command(epilog=find.SEARCH_EXAMPLES)(find.search)
+app.command(epilog=find.DESCRIBE_EXAMPLES)(find.describe)
+app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
+app.command()(manage.status)
+app.command()(manage.remove)
+app.command()(manage.reset)
+app.command()(manage.doctor)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return the exit code.
+
+    0 is success, a search without hits included; 1 an error that its message explains; 2 a command
+    that was typed wrong; 130 Ctrl-C.
+    """
+    try:
+        code = app(list(arguments) or ["--help"], prog_name="sureshot", standalone_mode=False)
+    except SureshotError as error:
+        _complain(str(error))
+        return 2 if isinstance(error, MistypedError) else 1
+    except typer.Abort:
+        _complain("Nothing was done.")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as ended:
+        # How typer and rich take a reader (`head`, a pager) that has seen enough: no error.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        _drop_output()
+        return 0
+    except OSError as error:  # such as a full disk below the output
+        _drop_output()
+        _complain(": ".join(str(part) for part in (error.filename, error.strerror) if part))
+        return 1
+    except Exception as error:
+        show = getattr(error, "show", None)  # an error of the command line's own parser
+        if show is None:
+            raise
+        show()
+        return int(getattr(error, "exit_code", 2))
+    return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """Keep Python from complaining at exit about what is still in the buffer."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(message: str) -> None:
+    from sureshot.answer import plain
+
+    text = f"sureshot: {plain(message)}"
+    if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        text = typer.style(text, fg="red")
+    typer.echo(text, err=True)

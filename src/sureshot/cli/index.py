@@ -1,0 +1,256 @@
+"""`sureshot index`."""
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sureshot.cli.options import Db, Device, Json, Model, absolute_model, examples, place
+from sureshot.errors import QueryError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sureshot.config import IndexSettings
+    from sureshot.ingest import Report
+
+_EVERY = 10.0  # seconds between lines where there is no terminal
+_BAR, _WIDE = 20, 80  # columns of the bar, and of a terminal that has room for it
+
+
+class Decoded(StrEnum):
+    """Values of ``--decode``; a `Literal` would need a newer typer."""
+
+    AUTO = "auto"
+    ALL = "all"
+    KEYFRAMES = "keyframes"
+
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH", help="Videos, folders of videos, folders of numbered frames."),
+]
+Frames = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Frames sampled from each window.", show_default="12"),
+]
+Window = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Longest window.", show_default="30"),
+]
+Scenes = Annotated[
+    bool | None,
+    typer.Option(
+        "--scenes/--no-scenes",
+        help="Start a new window where the scene changes.",
+        show_default="scenes",
+    ),
+]
+Decode = Annotated[
+    Decoded | None,
+    typer.Option(
+        help="Frames that are decoded; auto takes key frames of long videos that have enough.",
+        show_default="auto",
+    ),
+]
+FrameRate = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="Frames a second in a folder of frames.", show_default="1"),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Index again what is already there or failed before.")
+]
+Prune = Annotated[bool, typer.Option("--prune", help="Forget videos whose files are gone.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=64,
+        help="Decoding threads.",
+        show_default="half the cores, at most 4",
+    ),
+]
+
+EXAMPLES = examples(
+    "sureshot index ~/Videos",
+    "sureshot index ~/Videos /media/camera/clip.mkv --prune",
+    "sureshot index ~/Videos --db ~/clip-index --model openai/clip-vit-base-patch16",
+)
+
+
+def index(
+    paths: Paths,
+    db: Db = None,
+    model: Model = None,
+    device: Device = None,
+    frames: Frames = None,
+    window: Window = None,
+    scenes: Scenes = None,
+    decode: Decode = None,
+    frame_rate: FrameRate = None,
+    force: Force = False,
+    prune: Prune = False,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> int:
+    """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
+    from sureshot.cli import show
+
+    given = {
+        "model": absolute_model(model),
+        "frames": frames,
+        "window": window,
+        "scenes": scenes,
+        "decode": None if decode is None else decode.value,
+        "frame_rate": frame_rate,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    options = {"force": force, "prune": prune, "workers": workers}
+    report, location = _run(paths, place(db), given, device, options)
+    if as_json:
+        show.print_json(_plain(report, location))
+    else:
+        show.print_report(show.console(), report, location)
+    if report.interrupted:
+        return 130
+    return 1 if _failed(paths, report) else 0
+
+
+def _run(
+    paths: Sequence[Path],
+    where: str,
+    given: dict[str, Any],
+    device: str | None,
+    options: dict[str, Any],
+) -> "tuple[Report, str]":
+    """Index with a progress bar; also gives where the index is."""
+    from sureshot.answer import plain
+    from sureshot.cli import show
+    from sureshot.encoders import load
+    from sureshot.ingest import ingest
+    from sureshot.store import Store
+
+    # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
+    # others are indexed: a nightly run must not stop at an unplugged drive.
+    if not any(os.path.exists(os.path.expanduser(path)) for path in paths):  # noqa: PTH110, PTH111
+        missing = ", ".join(plain(path) for path in paths)
+        raise QueryError(f"There is nothing at {missing}; name videos or folders that hold some.")
+    err = show.console(err=True)
+    settings = _settings(where, given, err)
+    encoder = load(settings.model, device)
+    store = Store.create(where, settings, encoder.fingerprint, encoder.dim, encoder.channels)
+    with _Progress(err) as progress:
+        report = ingest(store, encoder, paths, observe=progress.update, **options)
+    return report, store.location
+
+
+def _settings(where: str, given: dict[str, Any], err: "Console") -> "IndexSettings":
+    """The index's own settings with what was asked for on top; defaults for a new index."""
+    from sureshot.config import IndexSettings
+    from sureshot.store import Store
+
+    if Store.exists(where):
+        return replace(Store.open(where).settings, **given)
+    settings = IndexSettings(**given)
+    if settings.model == "bundled":
+        err.print(
+            "New index with the bundled model: offline, English, good at everyday things. Where a "
+            "model hub can be reached, --model openai/clip-vit-base-patch16 finds far more."
+        )
+    return settings
+
+
+def _failed(paths: Sequence[Path], report: "Report") -> bool:
+    """Whether a path could not be read that was named itself, not only found in a folder."""
+    from sureshot.search import absolute
+
+    return not {absolute(path) for path in paths}.isdisjoint(path for path, _ in report.failed)
+
+
+def _plain(report: "Report", location: str) -> dict[str, Any]:
+    from sureshot.answer import JSON_SCHEMA, printable
+    from sureshot.cli import show
+
+    values = asdict(report)
+    del values["current"], values["bytes_done"], values["bytes_found"]
+    for name in ("failed", "notes"):
+        values[name] = show.reasons(values[name])
+    for name in ("seconds", "elapsed"):
+        values[name] = round(values[name], 3)
+    return {"schema": JSON_SCHEMA, "index": printable(location), **values}
+
+
+class _Progress(AbstractContextManager["_Progress"]):
+    """A bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, err: "Console") -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from sureshot.cli.show import is_live
+
+        self._err = err
+        self._began = self._printed = time.monotonic()
+        self._free = 0  # bytes that cost no time, as they were indexed before
+        self._bar: Progress | None = None
+        if is_live(err):
+            columns = BarColumn(_BAR), TextColumn("{task.description}"), TimeRemainingColumn(True)
+            # Without room for all of it the words say more than the bar.
+            shown = columns if err.width >= _WIDE else columns[1:]
+            self._bar = Progress(*shown, console=err, transient=True)
+            self._task = self._bar.add_task("looking for videos", total=None)
+            self._bar.start()
+
+    def update(self, report: "Report") -> None:
+        """Show where the run stands."""
+        if not report.indexed + len(report.failed):
+            self._free = report.bytes_done
+        if self._bar is not None:
+            # Bytes, not videos, so that one film among clips does not upset the estimate.
+            self._bar.update(
+                self._task,
+                description=self._text(report),
+                total=max(report.bytes_found, 1),
+                completed=report.bytes_done,
+            )
+        elif time.monotonic() - self._printed >= _EVERY:
+            self._printed = time.monotonic()
+            self._err.print(self._text(report) + self._left(report))
+
+    def _text(self, report: "Report") -> str:
+        failed = len(report.failed) + report.known_failures
+        done = report.indexed + report.unchanged + report.moved + report.copied + failed
+        text = f"{done} of {report.found} videos"
+        if report.failed:
+            text += f", {len(report.failed)} failed"
+        if report.seconds:
+            speed = report.seconds / (time.monotonic() - self._began)
+            text += f", {speed:.1f} times real time"
+        return text
+
+    def _left(self, report: "Report") -> str:
+        from sureshot.cli.show import duration
+
+        done = report.bytes_done - self._free
+        if done <= 0:
+            return ""
+        elapsed = time.monotonic() - self._began
+        left = elapsed * (report.bytes_found - report.bytes_done) / done
+        # An estimate to the second would claim too much.
+        return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,66 @@
+"""Options that several commands share, and the values they stand for."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sureshot.errors import SureshotError
+
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="PLACE",
+        help="Folder or object-storage URI of the index.",
+        show_default="$SURESHOT_DB, else in your data folder",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="bundled, a local folder, or a hub id such as openai/clip-vit-base-patch16.",
+        show_default="that of the index, else bundled",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME", help="cpu, cuda, …", show_default="a GPU if there is one"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")
+]
+Under = Annotated[
+    Path | None,
+    typer.Option("--in", metavar="DIR", help="Only videos at or below this path."),
+]
+
+
+class MistypedError(SureshotError):
+    """Arguments that do not go together; the exit code is 2, as for an unknown option."""
+
+
+def place(db: str | None) -> str:
+    """Where the index is."""
+    from sureshot.places import default_index
+
+    return db or str(default_index())
+
+
+def absolute_model(model: str | None) -> str | None:
+    """A model name as an index should remember it: local folders by their absolute path."""
+    if model and (model.startswith(("/", "./", "../", "~")) or Path(model).is_dir()):
+        return os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111
+    return model
+
+
+def examples(*commands: str) -> str:
+    """The end of a help text: commands to copy."""
+    # Paragraphs, since single line breaks are joined.
+    return "\n\n".join(["Examples:", *commands])

@@ -1,0 +1,203 @@
+"""How things look on a terminal, and what stands in for it where there is none."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sureshot.answer import Answer, Descriptions, Hit, Status, counted, plain, printable
+from sureshot.timecode import time_range, timecode
+
+if TYPE_CHECKING:
+    from sureshot.ingest import Report
+
+_NARROW = 60  # columns; below, a hit takes two lines
+_UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
+_MEANING: dict[Status, str] = {
+    "not calibrated": "scores only give the order, even rank 1 can be far from what you asked for"
+}
+
+
+def console(*, err: bool = False) -> Console:
+    """A console for one of the two streams: no colours with ``NO_COLOR``, no folding in pipes."""
+    stream = sys.stderr if err else sys.stdout
+    return Console(
+        stderr=err,
+        width=None if stream.isatty() else _UNFOLDED,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+
+
+def is_live(out: Console) -> bool:
+    """Whether lines on this console can be overwritten."""
+    return out.file.isatty() and not out.is_dumb_terminal
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on one line, without characters that could steer a terminal."""
+    unicode = "utf" in (sys.stdout.encoding or "").lower()
+    text = json.dumps(value, ensure_ascii=not unicode)
+    # json.dumps escapes one character as its \u sequence, which every reader undoes.
+    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def short(path: Path) -> str:
+    """A path as a person would name it from here."""
+    for base, prefix in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if path.is_relative_to(base) and path != base:
+            return prefix + plain(path.relative_to(base))
+    return plain(path)
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    Examples:
+        >>> duration(29.4), duration(250.0), duration(7500.0)
+        ('29 s', '4 min 10 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if whole < 3600:
+        parts = (minutes, "min"), (whole % 60, "s")
+    else:
+        parts = (hours, "h"), (minutes, "min")
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
+def print_answers(out: Console, answers: Iterable[Answer]) -> None:
+    """Answers below each other, and what their scores mean once."""
+    shown = None
+    for answer in answers:
+        if shown is not None:
+            out.print()
+        print_answer(out, answer)
+        shown = answer if answer.hits or shown is None else shown
+    if shown is not None and shown.hits:
+        print_status(out, shown.status)
+
+
+def print_answer(out: Console, answer: Answer) -> None:
+    """What was asked, the table of hits, and what to know about them."""
+    out.print(Text(plain(answer.query), "bold"))
+    if out.width < _NARROW:
+        for hit in answer.hits:
+            when = f"{time_range(hit.start, hit.end)}, best at {timecode(hit.peak)}"
+            out.print(f"{hit.rank}  {hit.score:.3f}  {when}")
+            out.print(_video(hit))
+    elif answer.hits:
+        table = _table("", "score", "time", "best at", "video")
+        for hit in answer.hits:
+            when = time_range(hit.start, hit.end)
+            row = (str(hit.rank), f"{hit.score:.3f}", when, timecode(hit.peak), _video(hit))
+            table.add_row(*row)
+        print_table(out, table)
+    print_notes(out, answer.warnings)
+
+
+def print_descriptions(out: Console, found: Descriptions) -> None:
+    """The table of sentences."""
+    at = "" if found.at is None else f" at {timecode(found.at)}"
+    out.print(Text(short(found.video) + at, "bold"))
+    table = _table("", "score", "sentence")
+    for row in found.ranked:
+        table.add_row(str(row.rank), f"{row.score:.3f}", Text(plain(row.text), overflow="fold"))
+    print_table(out, table)
+    print_notes(out, found.warnings)
+
+
+def print_table(out: Console, table: Table) -> None:
+    """The table; in a pipe without the spaces that fill its lines up."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as lines:
+        out.print(table)
+    for line in lines.get().splitlines():
+        out.print(line.rstrip())
+
+
+def print_status(out: Console, status: Status) -> None:
+    """How far the scores above can be trusted; once, below all of them."""
+    out.print(Text(f"{status}: {_MEANING[status]}", "dim"))
+
+
+def print_notes(out: Console, notes: Sequence[str]) -> None:
+    """What a user should know, one a line."""
+    for note in notes:
+        out.print(Text(f"note: {plain(note)}", "yellow"))
+
+
+def print_report(out: Console, report: "Report", place: str) -> None:
+    """What an indexing run did."""
+    if report.interrupted:
+        out.print("Interrupted. What is indexed stays; the same command goes on from here.")
+    found = counted(report.found, "video")
+    if report.found or report.failed:
+        parts = [
+            f"{report.indexed} indexed" if report.indexed else "nothing new",
+            f"{report.unchanged} unchanged" if report.unchanged else "",
+            f"{report.moved} moved" if report.moved else "",
+            f"{report.copied} with the content of another" if report.copied else "",
+            f"{len(report.failed)} failed" if report.failed else "",
+            f"{report.known_failures} failed before" if report.known_failures else "",
+        ]
+        out.print(f"{found} found: {', '.join(part for part in parts if part)}.")
+    else:
+        out.print("No videos found there: no file with the suffix of one, no numbered frames.")
+    if report.indexed:
+        speed = f"{report.seconds / max(report.elapsed, 1e-9):.1f} times real time"
+        windows = counted(report.windows, "window")
+        took = f"took {duration(report.elapsed)}, {speed}"
+        out.print(f"{duration(report.seconds)} of video in {windows}; {took}.")
+    print_paths(out, "failed", report.failed, "red")
+    print_paths(out, "damaged, indexed as far as it goes", report.notes, "yellow")
+    if report.known_failures:
+        out.print("What failed before is tried again with --force; `sureshot status` lists it.")
+    if report.pruned:
+        out.print(f"Gone from disk and forgotten: {counted(report.pruned, 'video')}.")
+    if report.missing:
+        gone = counted(report.missing, "video")
+        out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
+    out.print(f"Index: {plain(place)}")
+
+
+def print_paths(
+    out: Console, what: str, paths: Sequence[tuple[Path, str]], style: str, most: int = 20
+) -> None:
+    """Paths with reasons, the first few of them."""
+    for path, reason in paths[:most]:
+        out.print(Text.assemble((f"  {what}: ", style), short(path), f" — {plain(reason)}"))
+    if len(paths) > most:
+        out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
+
+
+def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
+    """The same for JSON."""
+    return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
+
+
+def _video(hit: Hit) -> Text:
+    """The file of a hit, its copies below it."""
+    lines = [Text(short(hit.path), overflow="fold")]
+    lines += [Text(f"  = {short(copy)}", "dim", overflow="fold") for copy in hit.copies]
+    return Text("\n", overflow="fold").join(lines)
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        right = name in ("", "score", "time", "best at")
+        table.add_column(name, justify="right" if right else "left", no_wrap=right)
+    return table

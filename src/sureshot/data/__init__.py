@@ -1,0 +1,1 @@
+"""Videos on disk to windows of frames: find, decode, cut, sign."""

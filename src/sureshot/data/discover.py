@@ -1,0 +1,164 @@
+"""From paths a user names to the videos below them."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+# fmt: off
+VIDEO_SUFFIXES = frozenset({
+    ".mp4", ".m4v", ".mov", ".qt", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".mpe", ".m1v", ".m2v",
+    ".vob", ".ts", ".mts", ".m2ts", ".wmv", ".asf", ".flv", ".f4v", ".ogv", ".ogm", ".3gp", ".3g2",
+    ".gif", ".apng", ".mxf", ".rm", ".rmvb", ".divx", ".dv", ".y4m", ".nut",
+})
+# fmt: on
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
+_TYPESCRIPT = frozenset({".ts", ".mts"})  # suffixes that program sources share with MPEG-TS
+_PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one sync byte
+_NUMBERED = re.compile(r"^(.*?)(\d+)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One video on disk: a file, or a folder of numbered frames.
+
+    Attributes:
+        path: absolute; symbolic links in it are kept, so results show what the user knows.
+        kind: ``file`` or ``frames``.
+        size: bytes, of all frames together.
+        mtime_ns: modification time, of the newest frame.
+    """
+
+    path: Path
+    kind: Literal["file", "frames"]
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A path that could not be looked at, and why."""
+
+    path: Path
+    reason: str
+
+
+def discover(paths: Sequence[Path]) -> Iterator[Source | Unreadable]:
+    """Every video at or below the paths, each once, folders in the order of their names.
+
+    A file named directly is tried whatever its suffix; below a folder only known suffixes are, and
+    what is no file or a TypeScript source is passed over. Hidden files and folders are left out.
+    Symbolic links are followed, each real folder once, so a loop ends. A folder of at least two
+    images whose names differ in one number is one video.
+    """
+    seen: set[tuple[int, int]] = set()
+    for path in paths:
+        # abspath, not resolve(): it keeps the user's symbolic links. An unknown ~user stays as is.
+        top = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+        try:
+            top.stat()
+            if not (top.is_dir() or top.is_file()):
+                yield Unreadable(top, "is not a regular file")
+                continue
+        except OSError as error:
+            yield Unreadable(top, _reason(error))
+            continue
+        yield from _walk(top, seen)
+
+
+def frame_files(folder: Path) -> list[Path]:
+    """The images of a folder of frames in the order of their numbers; empty if it is not one.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    named = [p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES and not _hidden(p)]
+    numbered = {p: match for p in named if (match := _NUMBERED.match(p.stem))}
+    # A photo folder need not be asked what each of its names is: most end here.
+    if len(numbered) < len(named) or len({m.group(1) for m in numbered.values()}) != 1:
+        return []
+    # A pipe that calls itself an image would be waited for forever; a dead link shows nothing.
+    images = [p for p in named if p.is_file()]
+    images.sort(key=lambda p: (int(numbered[p].group(2)), p.name))
+    return images if len(images) > 1 else []
+
+
+def _walk(top: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable]:
+    """The videos at or below a path, without recursion: folders nest deeper than Python does."""
+    todo = [top]
+    while todo:
+        path = todo.pop()
+        if not _is_folder(path):
+            yield from _file(path, seen)
+            continue
+        try:
+            stat = path.stat()
+            if (stat.st_dev, stat.st_ino) in seen:
+                continue
+            seen.add((stat.st_dev, stat.st_ino))
+            entries = sorted(path.iterdir(), key=lambda p: p.name, reverse=True)
+            yield from _frames(path)
+        except OSError as error:
+            yield Unreadable(path, _reason(error))
+            continue
+        todo += [entry for entry in entries if not _hidden(entry) and _worth_a_look(entry)]
+
+
+def _worth_a_look(entry: Path) -> bool:
+    """Whether an entry of a folder is a folder or, by name and first bytes, a video."""
+    suffix = entry.suffix.lower()
+    if suffix not in VIDEO_SUFFIXES:
+        return _is_folder(entry)
+    return suffix not in _TYPESCRIPT or _may_be_mpeg_ts(entry)
+
+
+def _frames(folder: Path) -> Iterator[Source]:
+    """The folder as a video, if it is a folder of frames."""
+    frames = frame_files(folder)
+    if frames:
+        stats = [p.stat() for p in frames]
+        size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+        yield Source(folder, "frames", size, newest)
+
+
+def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable]:
+    try:
+        stat = path.stat()
+        is_file = path.is_file()
+    except OSError as error:
+        yield Unreadable(path, _reason(error))
+        return
+    # Hard and symbolic links to one file are one video.
+    if is_file and (stat.st_dev, stat.st_ino) not in seen:
+        seen.add((stat.st_dev, stat.st_ino))
+        yield Source(path, "file", stat.st_size, stat.st_mtime_ns)
+
+
+def _may_be_mpeg_ts(path: Path) -> bool:
+    """Whether a file has a sync byte in each of its first packets, wherever they begin."""
+    try:
+        if not path.is_file():
+            return True  # nothing to open: a folder, or a pipe that would be waited for forever
+        with path.open("rb") as file:
+            head = file.read(4 * max(_PACKETS))
+    except OSError:
+        return True  # whoever decodes it meets the same error and reports it
+    syncs = (head[first::length] for length in _PACKETS for first in range(length))
+    return any(len(column) > 2 and set(column) == {0x47} for column in syncs)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a link into a folder we may not enter; `_file` reports it
+        return False
+
+
+def _hidden(path: Path) -> bool:
+    return path.name.startswith(".")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,218 @@
+"""Writes pictures and sound into an mp4 that plays everywhere: H.264, yuv420p, AAC.
+
+* Times are kept as they come, so a variable frame rate stays variable.
+* A picture is flattened onto white, turned upright, brought to 8 bit, limited range and even sides.
+* The first picture sets size and colour matrix; later ones of another size get black borders.
+
+Not covered: tone mapping of HDR (the colour tags are carried over), deinterlacing, mirrored display
+matrices.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+
+import av
+import numpy as np
+from av.audio.frame import AudioFrame
+from av.container import OutputContainer
+from av.video.frame import PictureType, VideoFrame
+from av.video.stream import VideoStream
+from jaxtyping import Float32, UInt8
+
+_TICKS = 60_000  # per second; exact for 24, 25, 30, 50, 60 and 30000/1001 frames per second
+# Without B-frames every frame is stored at the very time at which it is shown.
+_X264 = {"crf": "20", "preset": "veryfast", "bf": "0"}
+_BT709 = 1
+_LIMITED = 1
+_MATRICES = {1: 1, 5: 5, 6: 5, 9: 9}  # H.264's numbers -> the converter's: BT.709, 601, 601, 2020
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A frame, the stream it is from, and the seconds of the film during which it is on screen."""
+
+    time: float
+    until: float
+    frame: VideoFrame
+    stream: VideoStream
+
+
+@dataclass(frozen=True)
+class Sound:
+    """Mono or stereo samples in [-1, 1] and the second of the film at which the first one plays."""
+
+    time: float
+    rate: int
+    samples: Float32[np.ndarray, "channels samples"]
+
+
+def write_film(pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path) -> bool:
+    """True when `path` holds the film, False when there was no picture and nothing was written.
+
+    Args:
+        pictures: in the order of their times, without overlap.
+        sounds: in the order of their times, without gaps; what outlasts the pictures is left out.
+        path: a file in an existing folder; replaced if it exists.
+
+    Raises:
+        av.FFmpegError: the file could not be written.
+    """
+    first, sound = next(pictures, None), next(sounds, None)
+    if first is None:
+        return False
+    with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"}) as container:
+        film = _Film(container, first, sound)
+        heard = chain([sound], sounds) if sound else sounds
+        until = 0.0
+        pieces: Iterator[Picture | Sound]
+        pieces = heapq.merge(chain([first], pictures), heard, key=attrgetter("time"))
+        for piece in pieces:
+            if isinstance(piece, Picture):
+                film.show(piece)
+                until = piece.until
+            elif piece.time < until:
+                film.play(piece)
+        film.finish()
+    return True
+
+
+class _Film:
+    """The tracks of an open mp4: one of pictures and, where there is sound, one of sound."""
+
+    def __init__(self, container: OutputContainer, first: Picture, sound: Sound | None) -> None:
+        self._mux = container.mux
+        self._matrix = _BT709 if _is_rgb(first.frame) else first.frame.colorspace
+        self._size = _upright_size(first.frame)
+        self._video = _video_track(container, first, self._size, self._matrix)
+        self._lasts: dict[int, int] = {}  # ticks by time; encoders forget how long a frame lasts
+        self._audio = None
+        if sound is not None:
+            self._layout = "mono" if len(sound.samples) == 1 else "stereo"
+            self._audio = container.add_stream("aac", rate=sound.rate)
+            self._audio.layout = self._layout
+
+    def show(self, picture: Picture) -> None:
+        """Adds a picture at its time."""
+        frame = self._prepared(picture.frame)
+        frame.time_base, frame.pict_type = Fraction(1, _TICKS), PictureType.NONE
+        frame.pts = round(picture.time * _TICKS)
+        self._lasts[frame.pts] = round(picture.until * _TICKS) - frame.pts
+        self._mux_video(frame)
+
+    def play(self, sound: Sound) -> None:
+        """Adds samples at their time."""
+        if self._audio is not None:
+            frame = AudioFrame.from_ndarray(sound.samples, "fltp", self._layout)
+            frame.sample_rate, frame.time_base = sound.rate, Fraction(1, sound.rate)
+            frame.pts = round(sound.time * sound.rate)
+            self._mux(self._audio.encode(frame))
+
+    def finish(self) -> None:
+        """Adds what the encoders still hold."""
+        self._mux_video(None)
+        if self._audio is not None:
+            self._mux(self._audio.encode())
+
+    def _mux_video(self, frame: VideoFrame | None) -> None:
+        for packet in self._video.encode(frame):
+            packet.duration = self._lasts.pop(packet.pts or 0, packet.duration)
+            self._mux(packet)
+
+    def _prepared(self, frame: VideoFrame) -> VideoFrame:
+        """The frame as players would show it, in the format and size of the film."""
+        turns = _quarter_turns(frame)
+        frame = self._converted(_opaque(frame))
+        if turns:
+            frame = _turned(frame, turns)
+        if (frame.width, frame.height) != self._size:
+            frame = self._converted(_bordered(frame, *self._size))
+        return frame
+
+    def _converted(self, frame: VideoFrame) -> VideoFrame:
+        """The frame in 8 bit, limited range, with even sides and the colour matrix of the film."""
+        other = frame.colorspace != self._matrix
+        return frame.reformat(
+            frame.width + frame.width % 2,
+            frame.height + frame.height % 2,
+            "yuv420p",
+            dst_colorspace=_MATRICES.get(self._matrix) if other else None,
+            dst_color_range=_LIMITED,
+        )
+
+
+def _video_track(
+    container: OutputContainer, first: Picture, size: tuple[int, int], matrix: int
+) -> VideoStream:
+    """A track for pictures of this size, with the colours and the pixel shape of the first one."""
+    track: VideoStream
+    if "libx264" in av.codecs_available:
+        track = container.add_stream("libx264", 30, dict(_X264))
+    else:
+        track = container.add_stream("mpeg4", 30)
+        track.bit_rate = max(200_000, 6 * size[0] * size[1])
+    track.width, track.height = size
+    track.pix_fmt, track.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
+    rgb, source = _is_rgb(first.frame), first.stream
+    track.color_range, track.colorspace = _LIMITED, matrix
+    track.color_primaries = _BT709 if rgb else source.color_primaries
+    track.color_trc = _BT709 if rgb else source.color_trc
+    if source.sample_aspect_ratio:
+        aspect = Fraction(source.sample_aspect_ratio)
+        turned = _quarter_turns(first.frame) % 2
+        track.codec_context.sample_aspect_ratio = 1 / aspect if turned else aspect
+    return track
+
+
+def _is_rgb(frame: VideoFrame) -> bool:
+    """True where the frame has no colour matrix yet."""
+    return frame.format.is_rgb or frame.format.has_palette
+
+
+def _quarter_turns(frame: VideoFrame) -> int:
+    """How often to turn the frame by 90 degrees to the left until it is upright, 0 to 3."""
+    return round(frame.rotation / 90) % 4
+
+
+def _upright_size(frame: VideoFrame) -> tuple[int, int]:
+    """Width and height after turning; both rounded up to even."""
+    width, height = frame.width + frame.width % 2, frame.height + frame.height % 2
+    return (height, width) if _quarter_turns(frame) % 2 else (width, height)
+
+
+def _opaque(frame: VideoFrame) -> VideoFrame:
+    """The frame on a white ground where it is transparent."""
+    if not (frame.format.has_palette or any(part.is_alpha for part in frame.format.components)):
+        return frame
+    pixels: UInt8[np.ndarray, "height width 4"] = frame.to_ndarray(format="rgba").astype(np.uint8)
+    alpha = pixels[..., 3:].astype(np.uint16)
+    flat = (pixels[..., :3] * alpha + 255 * (255 - alpha)) // 255
+    return VideoFrame.from_ndarray(flat.astype(np.uint8), "rgb24")
+
+
+def _turned(frame: VideoFrame, turns: int) -> VideoFrame:
+    """A yuv420p frame turned to the left, plane by plane, so that no colour changes."""
+    width, height = frame.width, frame.height
+    luma, *chroma = np.split(frame.to_ndarray().ravel(), [width * height, width * height * 5 // 4])
+    planes = [luma.reshape(height, width)]
+    planes += [plane.reshape(height // 2, width // 2) for plane in chroma]
+    turned = [np.rot90(plane, turns) for plane in planes]
+    flat = np.concatenate([plane.ravel() for plane in turned])
+    result = VideoFrame.from_ndarray(flat.reshape(-1, turned[0].shape[1]), "yuv420p")
+    result.colorspace, result.color_range = frame.colorspace, frame.color_range
+    return result
+
+
+def _bordered(frame: VideoFrame, width: int, height: int) -> VideoFrame:
+    """The whole frame, as large as fits, in the middle of a black one of this size."""
+    scale = min(width / frame.width, height / frame.height)
+    inner = max(1, round(frame.width * scale)), max(1, round(frame.height * scale))
+    pixels = frame.to_ndarray(format="rgb24", width=inner[0], height=inner[1])
+    canvas = np.zeros((height, width, 3), np.uint8)
+    left, top = (width - inner[0]) // 2, (height - inner[1]) // 2
+    canvas[top : top + inner[1], left : left + inner[0]] = pixels
+    return VideoFrame.from_ndarray(canvas, "rgb24")

@@ -1,0 +1,1 @@
+"""Scores: similarities between texts and videos, as plain functions."""

@@ -1,0 +1,343 @@
+"""A sentence in, an answer out."""
+
+import os
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.answer import Answer, Description, Descriptions, FrameScore, Hit, printable
+from sureshot.data.discover import Source, discover, frame_files
+from sureshot.encoders import Encoder, TextFeatures, load
+from sureshot.errors import QueryError
+from sureshot.moments import Moment, fold_copies, join_adjacent
+from sureshot.places import default_index
+from sureshot.pooling import mean_pool
+from sureshot.rows import StoredWindows
+from sureshot.scoring.pooled import cosine
+from sureshot.store import Store
+
+PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not fill it
+_CANDIDATES = 200  # windows scored exactly, at least
+_QUERY_WINDOWS = 24  # windows of a long query video that are searched for
+_LONGEST = 100_000  # characters of a query that are looked at
+
+
+def open_index(
+    path: str | Path | None = None, *, model: str | None = None, device: str | None = None
+) -> "Searcher":
+    """Open an index for searching.
+
+    Args:
+        path: folder or object-storage URI; None is the default index of this user.
+        model: the encoder, needed only where the recorded one has moved (a local folder); it must
+            be the one that wrote the index.
+        device: torch device; None takes a GPU where there is one.
+
+    Raises:
+        StoreError: no index, damaged, too new, or written by another model.
+        ModelError: the index's model cannot be loaded here.
+    """
+    store = Store.open(path if path is not None else default_index())
+    encoder = load(model or store.settings.model, device)
+    store.check_model(encoder.name, encoder.fingerprint)
+    return Searcher(store, encoder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a search was asked for, beside its query."""
+
+    k: int
+    per_video: int
+    fold: bool
+    under: Path | None = None
+    exclude: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("k", "per_video"):
+            if getattr(self, name) < 1:
+                raise QueryError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+
+
+class Searcher:
+    """Searches one index with the encoder that wrote it.
+
+    Args:
+        store: the index.
+        encoder: of the same fingerprint.
+    """
+
+    def __init__(self, store: Store, encoder: Encoder) -> None:
+        self.store = store
+        self.encoder = encoder
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        under: str | Path | None = None,
+        per_video: int = PER_VIDEO,
+        fold: bool = True,
+    ) -> Answer:
+        """Moments that a sentence describes, best first.
+
+        Args:
+            query: a sentence or a few words.
+            k: how many moments at most.
+            under: only videos at or below this path.
+            per_video: moments of one video at most.
+            fold: whether copies of a video share a row.
+
+        Raises:
+            QueryError: an empty query, or ``k`` or ``per_video`` below 1.
+            StoreError: the index cannot be read.
+        """
+        began = time.perf_counter()
+        text = clean(query)
+        features = self.encoder.encode_texts([text])
+        asked = _Asked(k, per_video, fold, under=_below(under))
+        hits = self._hits(features.sentence, asked)
+        return self._answer(text, hits, asked, began, self._warnings([text], features))
+
+    def like(
+        self,
+        video: str | Path,
+        *,
+        at: float | None = None,
+        k: int = 10,
+        under: str | Path | None = None,
+        per_video: int = PER_VIDEO,
+        fold: bool = True,
+    ) -> Answer:
+        """Moments of other videos that look like a video, or like what it shows at one time.
+
+        Args:
+            video: any video file or folder of frames, indexed or not.
+            at: seconds; None takes the whole video, whose best-fitting window counts.
+            k: how many moments at most.
+            under: only videos at or below this path.
+            per_video: moments of one video at most.
+            fold: whether copies of a video share a row.
+
+        Raises:
+            VideoError: the video cannot be read.
+            QueryError: ``at`` lies outside the video.
+        """
+        began = time.perf_counter()
+        path = absolute(video)
+        asked = _Asked(k, per_video, fold, under=_below(under), exclude=path)
+        hits = self._hits(self._video_vectors(path, at), asked)
+        name = printable(path) + (f"@{at:g}" if at is not None else "")
+        return self._answer(name, hits, asked, began, ())
+
+    def describe(
+        self, video: str | Path, texts: Sequence[str], *, at: float | None = None
+    ) -> Descriptions:
+        """Sentences ranked by how well they fit a video, or what it shows at one time.
+
+        Args:
+            video: any video file or folder of frames, indexed or not.
+            texts: the sentences to choose from, at least one.
+            at: seconds; None takes the whole video, whose best-fitting window counts.
+
+        Raises:
+            VideoError: the video cannot be read.
+            QueryError: no sentence, or an empty one.
+        """
+        if not texts:
+            raise QueryError("There is no sentence to choose from; give at least one.")
+        path = absolute(video)
+        cleaned = [clean(text) for text in texts]
+        features = self.encoder.encode_texts(cleaned)
+        scores = cosine(features.sentence, self._video_vectors(path, at)).max(1)
+        order = np.argsort(-scores, kind="stable")
+        ranked = tuple(
+            Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
+        )
+        warnings = self._warnings(cleaned, features)
+        return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
+
+    def _hits(self, queries: Float[np.ndarray, "queries dim"], asked: _Asked) -> tuple[Hit, ...]:
+        """Hits for vectors any of which may match; more candidates where folding eats them up."""
+        wanted = max(_CANDIDATES, 10 * asked.k)
+        while True:
+            found = [self.store.nearest(q, wanted, asked.under, asked.exclude) for q in queries]
+            windows = _union(found)
+            scores = cosine(queries, mean_pool(windows.frames, windows.mask)).max(0)
+            moments = join_adjacent(
+                windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
+            )
+            kept = moments[: asked.k]
+            if asked.fold:
+                kept = fold_copies(moments, windows.signatures, asked.k)
+            if len(kept) >= asked.k or all(len(f.keys) < wanted for f in found):
+                return tuple(
+                    _hit(rank, moment, windows, queries) for rank, moment in enumerate(kept, 1)
+                )
+            wanted *= 4
+
+    def _video_vectors(self, path: Path, at: float | None) -> Float[np.ndarray, "queries dim"]:
+        """One vector a window, from the index where it has the video, else decoded now."""
+        from sureshot.encode import encode_video
+        from sureshot.encoders.features import stack
+
+        source = _source(path)
+        record = next((r for r in self.store.videos() if r.path == path), None)
+        if record and record.windows and record.mtime_ns == source.mtime_ns:
+            stored = self.store.windows_of(path)
+            start, end = stored.start, stored.end
+            vectors = mean_pool(stored.frames, stored.mask)
+        else:
+            encoded = encode_video(source, self.store.settings, self.encoder).windows
+            features = stack([w.features for w in encoded])
+            start = np.array([w.start for w in encoded])
+            end = np.array([w.end for w in encoded])
+            vectors = mean_pool(features.frames, features.mask)
+        if at is None:
+            chosen = np.linspace(0, len(vectors) - 1, min(len(vectors), _QUERY_WINDOWS))
+            return vectors[chosen.round().astype(int)]
+        if not 0 <= at <= end[-1]:
+            last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
+            raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
+        return vectors[[max(int(np.searchsorted(start, at, side="right")) - 1, 0)]]
+
+    def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
+        warnings = []
+        if features.truncated.any():
+            longest = features.mask.shape[1]
+            warnings.append(
+                f"The text is longer than the model reads; what follows its first {longest} tokens "
+                f"was left out."
+            )
+        if self.encoder.latin_only and any(_other_script(text) for text in texts):
+            warnings.append(
+                f"The model {self.encoder.name!r} knows English only; this answer is guesswork. "
+                f"Index with a multilingual one, such as --model google/siglip2-base-patch16-224."
+            )
+        return tuple(warnings)
+
+    def _answer(
+        self,
+        query: str,
+        hits: tuple[Hit, ...],
+        asked: _Asked,
+        began: float,
+        warnings: tuple[str, ...],
+    ) -> Answer:
+        searched = self.store.count()
+        if not hits:
+            warnings = (*warnings, _why_nothing(asked, searched))
+        seconds = time.perf_counter() - began
+        return Answer(query, hits, "not calibrated", self.encoder.name, searched, seconds, warnings)
+
+
+def _why_nothing(asked: _Asked, windows: int) -> str:
+    """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
+    if windows == 0:
+        return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
+    if asked.under is not None:
+        return f"Nothing is indexed at or below {printable(asked.under)}."
+    return "No other video is indexed."
+
+
+def clean(query: str) -> str:
+    """A query as one line of printable text.
+
+    Raises:
+        QueryError: nothing is left of it.
+    """
+    # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
+    text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
+    text = " ".join(text.split())
+    if not any(c.isprintable() for c in text.replace(" ", "")):
+        raise QueryError('The query is empty; describe what you look for, like "a dog on a beach".')
+    return text
+
+
+def _other_script(text: str) -> bool:
+    """Whether most letters of a text are not Latin."""
+    letters = [c for c in text if c.isalpha()]
+    latin = sum("LATIN" in unicodedata.name(c, "") for c in letters)
+    return bool(letters) and latin < len(letters) / 2
+
+
+def absolute(path: str | Path) -> Path:
+    """A path as the index knows it: without ``~`` and ``..``, symbolic links kept."""
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+
+
+def _below(path: str | Path | None) -> Path | None:
+    return None if path is None else absolute(path)
+
+
+def _source(path: Path) -> Source:
+    """The one video at a path.
+
+    Raises:
+        QueryError: there is none.
+    """
+    try:
+        ordinary = path.is_dir() and not frame_files(path)
+    except OSError:
+        ordinary = False  # `discover` says why
+    # It would search all that lies below an ordinary folder.
+    found = None if ordinary else next(discover([path]), None)
+    if isinstance(found, Source):
+        return found
+    if found is not None:
+        raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
+    raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
+
+
+def _union(found: Sequence[StoredWindows]) -> StoredWindows:
+    """Windows found for any of the query vectors, each once."""
+    if len(found) == 1:
+        return found[0]
+    longest = max(f.mask.shape[1] for f in found)
+
+    def joined(parts: list[np.ndarray]) -> np.ndarray:
+        widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
+        return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
+
+    keys = [key for f in found for key in f.keys]
+    rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
+    paths = [path for f in found for path in f.paths]
+    return StoredWindows(
+        keys=[keys[row] for row in rows],
+        paths=[paths[row] for row in rows],
+        start=np.concatenate([f.start for f in found])[rows],
+        end=np.concatenate([f.end for f in found])[rows],
+        times=joined([f.times for f in found])[rows],
+        signatures=joined([f.signatures for f in found])[rows],
+        frames=joined([f.frames for f in found])[rows],
+        mask=joined([f.mask for f in found])[rows],
+    )
+
+
+def _hit(
+    rank: int, moment: Moment, windows: StoredWindows, queries: Float[np.ndarray, "queries dim"]
+) -> Hit:
+    frames = []
+    for row in moment.rows:
+        real = windows.mask[row]
+        vectors = windows.frames[row][real]
+        single = mean_pool(vectors[:, None], np.ones((len(vectors), 1), bool))
+        scores = cosine(queries, single).max(0)
+        times = windows.times[row][real]
+        frames += [FrameScore(float(t), float(s)) for t, s in zip(times, scores, strict=True)]
+    return Hit(
+        rank,
+        moment.path,
+        moment.start,
+        moment.end,
+        moment.score,
+        tuple(frames),
+        tuple(moment.copies),
+    )

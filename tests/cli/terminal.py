@@ -1,0 +1,76 @@
+"""Commands as a person runs them: in this process, in one of their own, in a terminal."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMAND = (sys.executable, "-m", "sureshot")
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+_UPDATE = "SURESHOT_UPDATE_SNAPSHOTS"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def spawn(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Ran:
+    """Run a command in a process of its own, without a terminal."""
+    ran = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        env=os.environ | environment,
+    )
+    return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def in_terminal(
+    *arguments: str | Path, columns: int = 100, typed: bytes = b"", **environment: str
+) -> tuple[int, str]:
+    """Run a command in a terminal; its exit code and all that the terminal was sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    known = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=known | {"TERM": "xterm-256color"} | environment,
+    )
+    os.close(theirs)
+    os.write(ours, typed)
+    sent = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other end was closed
+        while part := os.read(ours, 4096):
+            sent += part
+    os.close(ours)
+    return process.wait(), sent.decode().replace("\r\n", "\n")
+
+
+def colours(text: str) -> list[str]:
+    """Escape codes that set colours or weights."""
+    return re.findall(r"\x1b\[[\d;]*m", text)
+
+
+def check_snapshot(name: str, text: str) -> None:
+    """Compare with ``snapshots/NAME.txt``; with SURESHOT_UPDATE_SNAPSHOTS=1 write it instead."""
+    path = Path(__file__).parent / "snapshots" / f"{name}.txt"
+    text = "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n"
+    if os.environ.get(_UPDATE):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    assert text == path.read_text("utf-8"), f"if this is what you want, run with {_UPDATE}=1"

@@ -1,0 +1,246 @@
+"""The command as a whole: help, exit codes, pipes, terminals."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from sureshot.cli import app as module
+from sureshot.cli.app import app
+from tests.cli.terminal import COMMAND, check_snapshot, colours, in_terminal, spawn
+
+VERBS = ["index", "search", "describe", "export", "status", "remove", "reset", "doctor"]
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def words(text):
+    """The words of a text without boxes around them, in one line."""
+    return " ".join(re.sub(r"[\u2500-\u257f|]", " ", text).split())
+
+
+def described(command):
+    """What the help of a command says, whatever draws it."""
+    lines = [command.help]
+    for parameter in command.params:
+        names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+        if parameter.param_type_name == "argument":
+            names = parameter.metavar
+        elif parameter.metavar:
+            names += f" {parameter.metavar}"
+        shown = parameter.show_default
+        default = shown if isinstance(shown, str) else parameter.default
+        if default is True:
+            default = parameter.opts[0].removeprefix("--")
+        known = isinstance(shown, str) or (shown and default not in (None, False))
+        lines += [f"  {names}", f"      {parameter.help}" + (f" [{default}]" if known else "")]
+    return "\n".join([*lines, command.epilog or ""])
+
+
+def test_the_verbs_are_those_and_in_this_order():
+    assert list(COMMANDS) == VERBS
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_command_is_as_it_was(verb):
+    check_snapshot(f"help-{verb}", described(COMMANDS[verb]))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
+    shown = words(sureshot(verb, "--help").out)
+    command = COMMANDS[verb]
+    assert words(command.help) in shown
+    for parameter in command.params:
+        assert parameter.help and words(parameter.help) in shown
+        for option in (*parameter.opts, *parameter.secondary_opts):
+            assert option in shown or parameter.param_type_name == "argument"
+        if isinstance(parameter.show_default, str):
+            assert words(parameter.show_default) in shown
+    for line in (command.epilog or "").splitlines():
+        assert words(line) in shown
+
+
+@pytest.mark.parametrize("verb", ["index", "search"])
+def test_the_help_ends_with_examples_that_can_be_typed(verb):
+    lines = [line for line in (COMMANDS[verb].epilog or "").splitlines() if line]
+    assert lines[0] == "Examples:"
+    assert len(lines) >= 3
+    known = {option for parameter in COMMANDS[verb].params for option in parameter.opts}
+    for line in lines[1:]:
+        assert line.startswith(f"sureshot {verb} ")
+        used = {word for word in line.split() if re.fullmatch(r"-[a-z]|--[a-z-]+", word)}
+        assert used <= known
+
+
+def test_the_help_names_every_command(sureshot):
+    ran = sureshot("--help")
+    assert ran.code == 0
+    for verb in VERBS:
+        assert f" {verb} " in words(ran.out)
+        assert words(COMMANDS[verb].help.split("\n\n")[0]) in words(ran.out)
+
+
+def test_the_version_is_printed(sureshot):
+    from sureshot import __version__
+
+    ran = sureshot("--version")
+    assert (ran.code, ran.out) == (0, f"sureshot {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serch", "red"],
+        ["search", "red", "--nonsense"],
+        ["search", "red", "-k", "0"],
+        ["search", "red", "-k", "many"],
+        ["search", "red", "-k", "1.5"],
+        ["search", "red", "--per-video", "0"],
+        ["search", "red", "--db"],
+        ["index"],
+        ["index", "x", "--decode", "some"],
+        ["index", "x", "--workers", "0"],
+        ["export", "red", "--pad", "-1"],
+        ["describe", "clip.mp4"],
+        ["remove"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_typed_wrong_ends_with_two_and_explains_itself(sureshot, arguments):
+    ran = sureshot(*arguments)
+    assert ran.code == 2
+    assert "Usage: sureshot" in ran.out or "Error: " in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_without_a_command_there_is_help(sureshot):
+    assert sureshot() == sureshot("--help")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search", "red"], ["describe", "a.mp4", "b"], ["export", "red"], ["status"], ["remove", "a"]],
+    ids=" ".join,
+)
+def test_without_an_index_the_error_is_one_sentence_that_says_what_to_type(
+    sureshot, arguments, tmp_path
+):
+    ran = sureshot(*arguments, "--db", tmp_path / "none")
+    assert (ran.code, ran.out) == (1, "")
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith(f"sureshot: There is no index at {tmp_path / 'none'}.")
+    assert "`sureshot index FOLDER`" in ran.err
+
+
+def test_an_error_is_no_traceback_in_a_process_either(tmp_path):
+    ran = spawn("search", "red", "--db", tmp_path / "none")
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+
+
+def test_an_error_cannot_steer_the_terminal(sureshot, tmp_path):
+    ran = sureshot("status", "--db", tmp_path / "a\x1b[2Jb\r\nc\x9b")
+    assert ran.code == 1
+    assert not set(ran.err[:-1]) & set("\x1b\x9b\r\n")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    def broken(*arguments, **options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(module, "app", broken)
+    with pytest.raises(ZeroDivisionError):
+        module.run(["status"])
+
+
+def test_ctrl_c_before_anything_began_ends_with_130(monkeypatch):
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "app", stopped)
+    assert module.run(["status"]) == 130
+
+
+def test_ctrl_c_ends_a_search_quietly_with_130(library, tmp_path):
+    queries = tmp_path / "queries.txt"
+    queries.write_text("red\n" * 100_000)
+    command = [*COMMAND, "search", "--from-file", queries, "--db", library.db, "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, b"")
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_reader_that_leaves_early_is_no_error(library, form, tmp_path):
+    queries = tmp_path / "queries.txt"
+    queries.write_text("red\n" * 400)
+    search = f"search --from-file {queries} --db {library.db} {form}"
+    line = f"{sys.executable} -m sureshot {search} | head -1; exit ${{PIPESTATUS[0]}}"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert len(ran.stdout.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_an_output_that_is_full_is_an_error_in_one_line(library, form):
+    line = f"{sys.executable} -m sureshot search red --db {library.db} {form} > /dev/full"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (1, "sureshot: No space left on device\n")
+
+
+# --- terminals ------------------------------------------------------------------------------------
+
+
+def test_a_terminal_gets_colours(library):
+    code, sent = in_terminal("search", "red", "--db", library.db)
+    assert code == 0
+    assert colours(sent)
+
+
+@pytest.mark.parametrize("wish", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_a_terminal_that_wants_no_colours_gets_no_escape_code(library, wish):
+    code, sent = in_terminal("search", "красный red", "--db", library.db, **wish)
+    assert code == 0
+    assert "note: " in sent and "not calibrated" in sent
+    assert "\x1b" not in sent
+
+
+@pytest.mark.parametrize("wish", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_an_error_has_no_colour_either_where_none_is_wanted(tmp_path, wish):
+    code, sent = in_terminal("search", "red", "--db", tmp_path, **wish)
+    assert (code, "\x1b" in sent) == (1, False)
+
+
+def test_an_empty_no_color_means_colours(library):
+    assert colours(in_terminal("search", "red", "--db", library.db, NO_COLOR="")[1])
+
+
+def test_what_is_no_terminal_gets_no_escape_code(library, tmp_path):
+    for arguments in (
+        ("search", "красный", "--db", library.db),
+        ("search", "red", "--db", str(tmp_path)),
+    ):
+        ran = spawn(*arguments, TERM="xterm-256color")
+        assert "\x1b" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60])
+def test_a_narrow_terminal_shows_everything(library, columns):
+    code, sent = in_terminal("search", "red", "--db", library.db, columns=columns, NO_COLOR="1")
+    assert code == 0
+    assert max(map(len, sent.splitlines())) <= columns
+    together = sent.replace("\n", "").replace(" ", "")
+    for needed in ("scenes.mp4", "1.000", "0:00-0:04", "notcalibrated"):
+        assert needed in together
+
+
+def test_a_wide_terminal_and_a_pipe_show_the_same_table(library):
+    sent = in_terminal("search", "red", "--db", library.db, columns=500, NO_COLOR="1")[1]
+    lines = [line.rstrip() for line in sent.splitlines()]
+    assert lines == spawn("search", "red", "--db", library.db).out.splitlines()

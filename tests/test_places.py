@@ -1,0 +1,97 @@
+"""Files go where the user says, else where XDG says."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sureshot.errors import StoreError, SureshotError
+from sureshot.places import cache_dir, data_dir, default_index, locate
+
+KINDS = [
+    (data_dir, "XDG_DATA_HOME", ".local/share/sureshot"),
+    (cache_dir, "XDG_CACHE_HOME", ".cache/sureshot"),
+]
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "SURESHOT_DB"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ann")
+
+
+@pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
+def test_folders_lie_below_the_home_folder(folder, variable, below) -> None:
+    assert folder() == Path("/home/ann") / below
+
+
+@pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
+def test_xdg_variables_move_folders(folder, variable, below, monkeypatch) -> None:
+    monkeypatch.setenv(variable, "/big disk")
+    assert folder() == Path("/big disk/sureshot")
+
+
+@pytest.mark.parametrize("value", ["", "relative/folder", "~/folder"])
+@pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
+def test_relative_xdg_variables_are_ignored(folder, variable, below, value, monkeypatch) -> None:
+    monkeypatch.setenv(variable, value)
+    assert folder() == Path("/home/ann") / below
+
+
+@pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
+def test_without_a_home_folder_the_variable_to_set_is_named(
+    folder, variable, below, monkeypatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 54_321)  # a container run by a user it does not know
+    with pytest.raises(SureshotError, match=f"no home folder; set {variable}"):
+        folder()
+    monkeypatch.setenv(variable, "/x")
+    assert folder() == Path("/x/sureshot")
+
+
+def test_the_default_index_lies_in_the_data_folder() -> None:
+    assert default_index() == "/home/ann/.local/share/sureshot/index"
+
+
+@pytest.mark.parametrize("place", ["/else/where", "s3://bucket/index", "~/here"])
+def test_the_environment_names_another_default_as_it_is(place, monkeypatch) -> None:
+    monkeypatch.setenv("SURESHOT_DB", place)
+    assert default_index() == place
+
+
+def test_relative_places_are_made_absolute(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert locate("a/../b") == f"{tmp_path}/b"
+    assert locate(Path("b/")) == f"{tmp_path}/b"
+
+
+def test_the_tilde_is_the_home_folder() -> None:
+    assert locate("~/index") == "/home/ann/index"
+
+
+def test_the_tilde_of_an_unknown_user_is_a_name_like_any_other(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert locate("~no-such-user/x") == f"{tmp_path}/~no-such-user/x"
+
+
+def test_links_stay_as_typed(tmp_path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert locate(tmp_path / "link") == f"{tmp_path}/link"
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/a%20b", "gs://b", "az://c/d/e"])
+def test_uris_pass_through(uri) -> None:
+    assert locate(uri) == uri
+    assert locate(uri + "/") == uri
+
+
+def test_a_file_uri_is_a_local_folder() -> None:
+    assert locate("file:///a/b/") == "/a/b"
+
+
+def test_a_name_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(StoreError, match=r"not UTF-8.*--db"):
+        locate(os.fsdecode(b"/v\xe9"))

@@ -1,9 +1,15 @@
 """What several tests share."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 from tests.library import Library, build
+
+# A script run in the background is started deaf to Ctrl-C, and every process it starts inherits
+# that; the tests that interrupt one would wait forever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine that is busy with other things must not fail a test.
 settings.register_profile("patient", deadline=None)

@@ -1,0 +1,308 @@
+"""What an encoder sees of a whole split, computed once and kept on disk.
+
+Training a head on a frozen encoder reads the same features hundreds of times, so they are encoded
+once. The cache is a folder of small files, each named after what went into it: a run that is
+stopped goes on where it was, two runs share their work, and nothing in it can be out of date.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from sureshot.data.discover import IMAGE_SUFFIXES, Source, frame_files
+from sureshot.data.frame import ImageFrame, read_image
+from sureshot.data.video import open_video, unreadable
+from sureshot.data.windows import windows
+from sureshot.datasets.split import Item, Split
+from sureshot.encoders.features import Encoder, FrameFeatures, TextFeatures, VideoFeatures, stack
+from sureshot.errors import SureshotError, VideoError
+from sureshot.places import cache_dir
+from sureshot.pooling import pool_grid
+
+_VIDEOS, _TEXTS = 64, 2048  # in one file of the cache: what a stopped run loses at most
+_AHEAD = 16  # videos decoded before the encoder asks for them
+_BATCH = 32  # frames encoded at once
+_GRID = 3  # patches are pooled to this many rows and columns, as an index stores them
+_WHOLE = 1e9  # seconds: no video is cut
+
+Told = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFeatures:
+    """The features of a split whose every video could be read.
+
+    Attributes:
+        split: the videos that could be read and their captions.
+        encoder: name of the encoder.
+        fingerprint: of the encoder.
+        frames: most frames a video was sampled at.
+        videos: one value a video, in the order of ``split.items``, 16-bit.
+        texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
+        unreadable: id and reason of each video left out.
+    """
+
+    split: Split
+    encoder: str
+    fingerprint: str
+    frames: int
+    videos: Sequence[FrameFeatures]
+    texts: Sequence[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]
+    unreadable: tuple[tuple[str, str], ...] = ()
+
+    def video_batch(self, rows: Sequence[int]) -> VideoFeatures:
+        """The videos of these rows, padded to the longest of them."""
+        return stack([self.videos[row] for row in rows])
+
+    def text_batch(self, rows: Sequence[int]) -> TextFeatures:
+        """The captions of these rows, padded to the longest of them."""
+        chosen = [self.texts[row] for row in rows]
+        longest = max(len(words) for _, words in chosen)
+        padded = np.zeros((len(chosen), longest, chosen[0][1].shape[1]), np.float32)
+        for row, (_, words) in zip(padded, chosen, strict=True):
+            row[: len(words)] = words
+        lengths = np.array([len(words) for _, words in chosen])
+        return TextFeatures(
+            sentence=np.stack([sentence for sentence, _ in chosen]).astype(np.float32),
+            words=padded,
+            mask=np.arange(longest) < lengths[:, None],
+            truncated=np.zeros(len(chosen), bool),
+        )
+
+
+def extract(
+    split: Split,
+    encoder: Encoder,
+    *,
+    frames: int = 12,
+    cache: Path | None = None,
+    told: Told | None = None,
+) -> SplitFeatures:
+    """Features of a split, from the cache where they are there.
+
+    Args:
+        split: what to encode. A video that cannot be read is left out, with its captions.
+        encoder: what encodes it.
+        frames: frames sampled uniformly from each video; a shorter one keeps all it has.
+        cache: folder of the cache; None is one in the user's cache folder.
+        told: called with "videos" or "captions", how many are done and how many there are.
+
+    Raises:
+        SureshotError: no video of the split can be read, or a feature is not finite.
+    """
+    folder = (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{frames}"
+    told = told or (lambda what, done, total: None)
+    videos: list[FrameFeatures] = []
+    failed: dict[int, str] = {}
+    for first in range(0, len(split.items), _VIDEOS):
+        items = split.items[first : first + _VIDEOS]
+        found, broken = _video_chunk(items, encoder, frames, folder)
+        videos += found
+        failed |= {first + row: reason for row, reason in broken.items()}
+        told("videos", first + len(items), len(split.items))
+    kept = [item.id for row, item in enumerate(split.items) if row not in failed]
+    if not kept:
+        some = next(iter(failed.values()), "there is none")
+        raise SureshotError(f"No video of {split.title()} can be read: {some}.")
+    unread = tuple((split.items[row].id, reason) for row, reason in failed.items())
+    whole = split.part(set(kept)) if failed else split
+    texts: list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = []
+    sentences = whole.texts()
+    for first in range(0, len(sentences), _TEXTS):
+        texts += _text_chunk(sentences[first : first + _TEXTS], encoder, folder)
+        told("captions", min(first + _TEXTS, len(sentences)), len(sentences))
+    return SplitFeatures(whole, encoder.name, encoder.fingerprint, frames, videos, texts, unread)
+
+
+def _video_chunk(
+    items: Sequence[Item], encoder: Encoder, frames: int, folder: Path
+) -> tuple[list[FrameFeatures], dict[int, str]]:
+    """Features of those items that can be read, and why the others cannot, by row."""
+    stamps = [_stamp(item) for item in items]
+    path = folder / f"videos-{_digest(stamps)}.safetensors"
+    stored = _load(path)
+    if stored is None:
+        stored, final = _encode_chunk(items, encoder, frames)
+        if final:
+            _save(path, stored)
+    failed = json.loads(stored["failed"].tobytes())
+    ends = np.cumsum(stored["lengths"])
+    names = ("frames", "patches", "backbone")
+    parts = [np.split(stored[name], ends[:-1]) for name in names] if len(ends) else [[], [], []]
+    return (
+        [FrameFeatures(*part) for part in zip(*parts, strict=True)],
+        {int(row): reason for row, reason in failed.items()},
+    )
+
+
+def _encode_chunk(
+    items: Sequence[Item], encoder: Encoder, frames: int
+) -> tuple[dict[str, Shaped[np.ndarray, "..."]], bool]:
+    """What a file of the cache holds, and whether it will be the same next time."""
+    prepared: dict[int, Shaped[np.ndarray, "frames 3 rows columns"]] = {}
+    failed: dict[int, str] = {}
+    transient = False
+    done: dict[int, FrameFeatures] = {}
+
+    def flush(least: int) -> None:
+        for shape in {array.shape[1:] for array in prepared.values()}:
+            rows = [row for row, array in prepared.items() if array.shape[1:] == shape]
+            if sum(len(prepared[row]) for row in rows) >= least:
+                joined = encoder.encode_frames(np.concatenate([prepared[row] for row in rows]))
+                ends = np.cumsum([len(prepared.pop(row)) for row in rows])[:-1]
+                done.update(zip(rows, _parted(joined, ends), strict=True))
+
+    for row, outcome in enumerate(_decoded(items, encoder, frames)):
+        if isinstance(outcome, VideoError):
+            failed[row] = str(outcome)
+            transient |= outcome.transient
+        else:
+            prepared[row] = outcome
+            flush(_BATCH)
+    flush(1)
+    kept = [done[row] for row in sorted(done)]
+    _check_finite(items, sorted(done), kept)
+    empty = np.zeros((0, 0), np.float16)
+    return {
+        "frames": np.concatenate([k.frames for k in kept]) if kept else empty,
+        "patches": np.concatenate([k.patches for k in kept]) if kept else empty,
+        "backbone": np.concatenate([k.backbone for k in kept]) if kept else empty,
+        "lengths": np.array([len(k.frames) for k in kept], np.int64),
+        "failed": np.frombuffer(json.dumps(failed).encode(), np.uint8),
+    }, not transient
+
+
+def _parted(joined: FrameFeatures, ends: Shaped[np.ndarray, " n"]) -> list[FrameFeatures]:
+    """The features of each video, 16-bit, their patches on the grid of an index."""
+    arrays = (joined.frames, pool_grid(joined.patches, _GRID), joined.backbone)
+    parts = [np.split(array.astype(np.float16), ends) for array in arrays]
+    return [FrameFeatures(*part) for part in zip(*parts, strict=True)]
+
+
+def _check_finite(
+    items: Sequence[Item], rows: Sequence[int], features: Sequence[FrameFeatures]
+) -> None:
+    for row, value in zip(rows, features, strict=True):
+        if not all(np.isfinite(a).all() for a in (value.frames, value.patches, value.backbone)):
+            raise SureshotError(
+                f"The encoder gives a number that is not finite for the video {items[row].id} "
+                f"({items[row].path}); leave it out, or check the model's weights."
+            )
+
+
+def _decoded(
+    items: Sequence[Item], encoder: Encoder, frames: int
+) -> Iterator[Shaped[np.ndarray, "frames 3 rows columns"] | VideoError]:
+    """Prepared frames of each item in order, or why there are none; threads work ahead."""
+
+    def work(item: Item) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
+        try:
+            return encoder.prepare(_sampled(item, frames, encoder.frame_side))
+        except VideoError as error:
+            return error
+        except OSError as error:
+            return unreadable(error)
+
+    workers = max(1, min(4, (os.cpu_count() or 2) // 2))
+    with ThreadPoolExecutor(workers, thread_name_prefix="decode") as pool:
+        left = iter(items)
+        pending = deque(pool.submit(work, item) for item in itertools.islice(left, _AHEAD))
+        try:
+            while pending:
+                yield pending.popleft().result()
+                pending.extend(pool.submit(work, item) for item in itertools.islice(left, 1))
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _sampled(item: Item, frames: int, side: int) -> Shaped[np.ndarray, "frames height width 3"]:
+    """RGB frames sampled uniformly from an item."""
+    if item.path.suffix.lower() in IMAGE_SUFFIXES:
+        return ImageFrame(0.0, read_image(item.path)).image(side)[None]
+    kind = "frames" if item.path.is_dir() else "file"
+    start, end = item.start or 0.0, item.end if item.end is not None else _WHOLE
+    with open_video(Source(item.path, kind, 0, 0), decode="all") as video:
+        inside = itertools.takewhile(
+            lambda frame: frame.time <= end, (frame for frame in video if frame.time >= start)
+        )
+        window = next(
+            windows(inside, longest=_WHOLE, samples=frames, side=side, scenes=False), None
+        )
+    if window is None:
+        where = "" if item.start is None and item.end is None else f" from {start:g} to {end:g} s"
+        raise VideoError(f"holds no frame that can be decoded{where}")
+    return window.images
+
+
+def _text_chunk(
+    texts: Sequence[str], encoder: Encoder, folder: Path
+) -> list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]:
+    path = folder / f"texts-{_digest(texts)}.safetensors"
+    stored = _load(path)
+    if stored is None:
+        features = encoder.encode_texts(texts)
+        stored = {
+            "sentence": features.sentence.astype(np.float16),
+            "words": features.words[features.mask].astype(np.float16),
+            "lengths": features.mask.sum(1),
+        }
+        if not all(np.isfinite(stored[name]).all() for name in ("sentence", "words")):
+            raise SureshotError(f"The encoder {encoder.name!r} gives a number that is not finite.")
+        _save(path, stored)
+    words = np.split(stored["words"], np.cumsum(stored["lengths"])[:-1])
+    return list(zip(stored["sentence"], words, strict=True))
+
+
+def _stamp(item: Item) -> str:
+    """What tells one state of an item from another; its folder may move."""
+    files = [item.path]
+    with contextlib.suppress(OSError):
+        if item.path.is_dir():
+            files = frame_files(item.path)
+        stats = [file.stat() for file in files]
+        size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+        return f"{item.path.name} {size} {newest} {item.start} {item.end}"
+    return f"{item.path.name} unreadable"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(f"{len(encoded)} ".encode() + encoded)
+    return digest.hexdigest()[:32]
+
+
+def _load(path: Path) -> dict[str, Shaped[np.ndarray, "..."]] | None:
+    """A file of the cache; None if it is not there or was damaged."""
+    with contextlib.suppress(OSError, SafetensorError):
+        return load_file(path)
+    return None
+
+
+def _save(path: Path, arrays: dict[str, Shaped[np.ndarray, "..."]]) -> None:
+    """Write in one step; a full disk is the user's to know of."""
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(arrays, partial)
+        partial.replace(path)
+    except (OSError, SafetensorError) as error:
+        partial.unlink(missing_ok=True)
+        raise SureshotError(
+            f"The features cannot be kept in {path.parent}: {error}. Free some space, or name "
+            f"another folder."
+        ) from None

@@ -1,0 +1,100 @@
+r"""From an encoder's features to the space a system works in.
+
+The published systems start from a CLIP, whose texts and frames share a space already; there the
+stem passes them on (``kind = "none"``). An encoder whose two halves were trained apart, such as the
+bundled one, needs a map for each first (``kind = "linear"``), which then is trained with the system:
+
+.. math:: t' = W_t\,d(\sqrt{D}\,t), \quad w' = W_w\,d(n(w)), \quad f' = W_f\,d([n(f), n(b)])
+
+with n a layer norm without weights, d dropout, f a frame in the encoder's space and b its backbone
+features. A vector of the encoder's own space may go along unchanged, weighted by ``keep``; the
+cosine of the joined vectors is then a mixture of the learned and the given similarity, which holds
+on to what the encoder knows and the training data do not show.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, normalize
+
+from sureshot.errors import SureshotError
+from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
+
+
+@dataclass(frozen=True, slots=True)
+class StemConfig:
+    """How features reach a system.
+
+    Attributes:
+        kind: ``none`` passes the encoder's vectors on, ``linear`` maps them to ``width``.
+        width: size of the space the system works in, with ``linear``.
+        dropout: share of the input features set to zero while training, with ``linear``.
+        backbone: whether a frame's backbone features are read beside its vector, with ``linear``.
+        words: whether word tokens are mapped as well; a system that reads none saves the weights.
+    """
+
+    kind: Literal["none", "linear"] = "none"
+    width: int = 512
+    dropout: float = 0.3
+    backbone: bool = True
+    words: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        if self.width < 1:
+            raise SureshotError(f"stem.width is {self.width}; it must be at least 1.")
+        if not 0 <= self.dropout < 1:
+            raise SureshotError(f"stem.dropout is {self.dropout}; it must be from 0 to below 1.")
+
+
+class Stem(nn.Module):
+    """Maps features into the space of a system.
+
+    Args:
+        config: which map.
+        sizes: of the encoder's features.
+
+    Attributes:
+        width: size of the vectors it gives.
+    """
+
+    def __init__(self, config: StemConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.config = config
+        self.width = sizes.dim if config.kind == "none" else config.width
+        if config.kind == "none":
+            return
+        self.dropout = nn.Dropout(config.dropout)
+        self.sentence = nn.Linear(sizes.dim, config.width)
+        self.word = nn.Linear(sizes.dim, config.width) if config.words else None
+        self.frame = nn.Linear(sizes.dim + config.backbone * sizes.channels, config.width)
+
+    def texts(self, tokens: TextTokens) -> TextTokens:
+        """Texts in the system's space; padding words are zero."""
+        if self.config.kind == "none":
+            return tokens
+        # Unit vectors are brought to unit variance, in which the weights' first values make sense.
+        sentence = normalize(tokens.sentence, dim=-1) * tokens.sentence.shape[-1] ** 0.5
+        words = tokens.words[..., :0].expand(-1, -1, 0)
+        if self.word is not None:
+            words = self.word(self.dropout(_standard(tokens.words)))
+            words = torch.where(tokens.mask[..., None], words, 0.0)
+        return TextTokens(self.sentence(self.dropout(sentence)), words, tokens.mask)
+
+    def videos(self, tokens: VideoTokens) -> VideoTokens:
+        """Videos in the system's space, without patches; padding frames are zero."""
+        if self.config.kind == "none":
+            return tokens
+        parts = [_standard(tokens.frames)]
+        if self.config.backbone:
+            parts.append(_standard(tokens.backbone))
+        frames = self.frame(self.dropout(torch.cat(parts, -1)))
+        frames = torch.where(tokens.mask[..., None], frames, 0.0)
+        return tokens._replace(frames=frames, patches=frames.new_zeros(*frames.shape[:2], 0, 0))
+
+
+def _standard(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    return layer_norm(x, x.shape[-1:])

@@ -1,0 +1,125 @@
+"""What every retrieval system is: codes for texts, codes for videos, a score, named losses.
+
+Training, evaluation and search go through the same three steps, so that what is trained is what is
+searched. Codes are computed once a text or video and never look at the other side or at the rest of
+a batch; only `System.similarity` brings the two together.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from sureshot.systems.tokens import TextTokens, VideoTokens
+
+Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
+_LARGEST_SCALE = 100.0  # CLIP's limit
+
+
+class System(nn.Module):
+    """A retrieval system; one paper each in this package.
+
+    Args:
+        scale: factor on similarities within a softmax, learned from here on, at most 100.
+
+    Attributes:
+        weights: factor of each named loss in the objective.
+    """
+
+    weights: Mapping[str, float]
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """The logit scale, exp of the learned parameter."""
+        return self.log_scale.exp()
+
+    def clamp(self) -> None:
+        """Hold the scale at 100 or below; call after each step of the optimiser."""
+        with torch.no_grad():
+            self.log_scale.clamp_(max=math.log(_LARGEST_SCALE))
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Codes of texts."""
+        raise NotImplementedError
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Codes of videos."""
+        raise NotImplementedError
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair, higher is better; the same whatever else is in a block."""
+        raise NotImplementedError
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Named, unweighted losses of a batch in which text i describes video i.
+
+        Args:
+            texts: codes, one a pair.
+            videos: codes, one a pair.
+            generator: where random numbers come from; None is torch's own.
+        """
+        raise NotImplementedError
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """Unit vectors whose inner products with `video_vectors` choose candidates for a search."""
+        return texts["sentence"]
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """Unit vectors of videos, computed without any text."""
+        raise NotImplementedError
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Uncertainties the paper defines, for research; none where it defines none."""
+        del texts, videos
+        return {}
+
+
+def objective(
+    losses: Mapping[str, Float[Tensor, ""]], weights: Mapping[str, float]
+) -> Float[Tensor, ""]:
+    """Weighted sum of named losses.
+
+    Raises:
+        KeyError: a loss has no weight.
+    """
+    return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+
+
+def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    """Vectors at unit length; a zero vector stays zero."""
+    return normalize(x, dim=-1)
+
+
+def rows(codes: Codes, chosen: Any) -> Codes:
+    """Some of the coded items: a slice, or indices."""
+    return {name: tensor[chosen] for name, tensor in codes.items()}
+
+
+def joined(parts: list[Codes]) -> Codes:
+    """Codes of several batches as one; token axes are padded to the longest with zeros."""
+    longest = {
+        name: [max(sizes) for sizes in zip(*(p[name].shape[1:] for p in parts), strict=True)]
+        for name in parts[0]
+    }
+    return {
+        name: torch.cat([_padded(part[name], longest[name]) for part in parts]) for name in parts[0]
+    }
+
+
+def _padded(tensor: Tensor, sizes: list[int]) -> Tensor:
+    """A tensor grown at its end to these sizes of all axes but the first; False or 0 is new."""
+    missing = [size - now for size, now in zip(sizes, tensor.shape[1:], strict=True)]
+    if not any(missing):
+        return tensor
+    widths = [width for gap in reversed(missing) for width in (0, gap)]
+    return nn.functional.pad(tensor, widths)

@@ -1,0 +1,1 @@
+"""Layers: small torch modules between an encoder's features and a score."""

@@ -1,0 +1,94 @@
+"""From a feature to a Gaussian: where an item lies, and how far it may lie from there."""
+
+import math
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sureshot.gaussian import Gaussian
+from sureshot.layers.aggregation import PieAggregation, PieDeviation
+from sureshot.layers.linear import identity, linear
+
+
+class GaussianHead(nn.Module):
+    r"""Mean and spread of an item from its aggregated feature z, both linear in z.
+
+    .. math:: p(z \mid x) = \mathcal{N}\big(h^\mu(z),\ \mathrm{diag}(e^{2 h^\sigma(z)})\big)
+
+    By default the mean starts as z itself and has unit length, and the noise of a sample starts
+    about as long as the mean: a standard deviation of :math:`1/\sqrt{D}` in each dimension.
+
+    Args:
+        dim: length of the feature.
+        init_log_var: logarithm of the variance to start from; -ln ``dim`` unless given. In literal
+            mode it starts from 0.
+        literal: as printed: two plain linear layers, with no length imposed on the mean.
+
+    References:
+        DUQ eq. 8.
+
+    Differs:
+        The equation has :math:`e^{h^\sigma}` where a Gaussian has its variance, the paper's
+        sampling multiplies noise by it. We read it as the deviation: the head's output is doubled
+        in literal mode, and otherwise is the logarithm of the variance itself.
+
+        As printed, the spread starts from one in each dimension, so a sample of 512 dimensions is
+        23 long where its mean is one: it says nothing about the item. The released code has no
+        head for the mean, which is z at unit length, and gives the spread a layer norm, which
+        makes the noise longer still. ``literal`` follows the print.
+    """
+
+    def __init__(
+        self, dim: int, *, init_log_var: float | None = None, literal: bool = False
+    ) -> None:
+        super().__init__()
+        self.literal = literal
+        self.mean = linear(dim, dim) if literal else identity(dim)
+        self.spread = linear(dim, dim)
+        if not literal:
+            start = -math.log(dim) if init_log_var is None else init_log_var
+            nn.init.constant_(self.spread.bias, start)
+
+    def forward(self, features: Float[Tensor, "batch dim"]) -> Gaussian:
+        """One Gaussian an item, with a unit mean unless literal."""
+        mean, spread = self.mean(features), self.spread(features)
+        if self.literal:
+            return Gaussian(mean=mean, log_var=2 * spread)
+        return Gaussian(mean=functional.normalize(mean, dim=-1), log_var=spread)
+
+
+class PieGaussianHead(nn.Module):
+    """Mean and spread by attention over the tokens, as in UATVR and the first releases of DUQ.
+
+    Args:
+        dim: length of a token.
+        hidden: width of the attentions: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
+        init_log_var: added to the logarithm of the variance from the start; 0 as in both codes, and
+            -ln ``dim`` for noise about as long as the mean.
+
+    References:
+        PCME, Chun et al. 2021, section 3.2.
+    """
+
+    def __init__(self, dim: int, hidden: int, *, init_log_var: float = 0.0) -> None:
+        super().__init__()
+        self.mean = PieAggregation(dim, hidden)
+        self.deviation = PieDeviation(dim, hidden)
+        nn.init.constant_(self.deviation.linear.bias, init_log_var / 2)
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch dim"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Gaussian:
+        """One Gaussian an item, with a unit mean.
+
+        Args:
+            whole: the global feature: a sentence, or a pooled video.
+            tokens: words or frames; what stands at padding has no influence.
+            mask: True where a token is real; every item has at least one.
+        """
+        mean = functional.normalize(self.mean(whole, tokens, mask), dim=-1)
+        return Gaussian(mean=mean, log_var=2 * self.deviation(whole, tokens, mask))

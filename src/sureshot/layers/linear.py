@@ -1,0 +1,32 @@
+"""Linear layers with the starting weights that this family of models uses."""
+
+from torch import nn
+
+_SPREAD = 0.02  # standard deviation of new weights in CLIP and in everything built on it
+
+
+def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+    """A linear layer with weights from N(0, 0.02²) and biases of zero.
+
+    The draw is torch's own: ``torch.manual_seed`` before a model is built makes it repeatable.
+    """
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.normal_(layer.weight, std=_SPREAD)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def identity(dim: int) -> nn.Linear:
+    """A linear layer that starts by passing its input on unchanged."""
+    layer = nn.Linear(dim, dim)
+    nn.init.eye_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def embedding(rows: int, dim: int) -> nn.Embedding:
+    """A table of learned vectors drawn from N(0, 0.02²)."""
+    table = nn.Embedding(rows, dim)
+    nn.init.normal_(table.weight, std=_SPREAD)
+    return table

@@ -1,0 +1,1 @@
+"""Training: recipes, batches, one step, the loop around it."""

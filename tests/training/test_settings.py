@@ -1,0 +1,159 @@
+"""Settings from TOML: right, or an error with the dotted path; and back."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sureshot.errors import SureshotError
+from sureshot.training.settings import build, override, plain, toml
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int
+    shape: Literal["round", "square"] = "round"
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    rate: float = 0.5
+    on: bool = False
+    name: str | None = None
+    limit: int | None = None
+    many: tuple[Inner, ...] = ()
+    words: tuple[str, ...] = ()
+    path: Path = Path("x")
+    free: Mapping[str, object] = dataclasses.field(default_factory=dict)
+
+
+def refused(values: Mapping[str, object]) -> str:
+    with pytest.raises(SureshotError) as caught:
+        build(Outer, values)
+    return str(caught.value)
+
+
+def test_everything_a_field_may_be() -> None:
+    values = tomllib.loads(
+        'rate = 2\non = true\nname = "a"\nlimit = 3\nwords = ["b", "c"]\npath = "d/e"\n'
+        '[inner]\nsize = 1\n[[many]]\nsize = 2\nshape = "square"\n[[many]]\nsize = 3\n'
+        "[free]\nx = [1, 2]\n"
+    )
+    assert build(Outer, values) == Outer(
+        Inner(1),
+        2.0,
+        True,
+        "a",
+        3,
+        (Inner(2, "square"), Inner(3)),
+        ("b", "c"),
+        Path("d/e"),
+        {"x": [1, 2]},
+    )
+
+
+def test_what_is_left_out_takes_its_default_and_none_is_none() -> None:
+    assert build(Outer, {"inner": {"size": 1}, "name": None}) == Outer(Inner(1))
+
+
+def test_a_whole_number_becomes_a_float() -> None:
+    rate = build(Outer, {"inner": {"size": 1}, "rate": 2}).rate
+    assert rate == 2 and type(rate) is float
+
+
+def test_one_table_stands_for_a_list_of_one() -> None:
+    built = build(Outer, {"inner": {"size": 1}, "many": {"size": 5}})
+    assert built.many == (Inner(5),)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"inner": {"size": 1}, "rat": 1.0}, "Unknown setting rat; known: inner, rate, on, name"),
+        ({"inner": {"size": 1, "sise": 2}}, "Unknown setting inner.sise; known: size, shape."),
+        ({"inner": {"shape": "round"}}, "Setting inner.size is missing"),
+        ({}, "Setting inner is missing"),
+        ({"inner": 3}, "Setting inner is 3; expected a table"),
+        ({"inner": {"size": 1.0}}, "Setting inner.size is 1.0; expected a whole number"),
+        ({"inner": {"size": True}}, "Setting inner.size is True; expected a whole number"),
+        ({"inner": {"size": None}}, "Setting inner.size is None; expected a whole number"),
+        ({"inner": {"size": 1, "shape": "oval"}}, "inner.shape is 'oval'; known: round, square"),
+        ({"inner": {"size": 1}, "rate": "fast"}, "Setting rate is 'fast'; expected a number"),
+        ({"inner": {"size": 1}, "rate": float("nan")}, "Setting rate is nan; expected a number"),
+        ({"inner": {"size": 1}, "rate": float("inf")}, "Setting rate is inf"),
+        ({"inner": {"size": 1}, "rate": False}, "Setting rate is False"),
+        ({"inner": {"size": 1}, "on": 1}, "Setting on is 1; expected true or false"),
+        ({"inner": {"size": 1}, "name": 1}, "Setting name is 1; expected a string"),
+        ({"inner": {"size": 1}, "words": "abc"}, "Setting words is 'abc'; expected a list"),
+        ({"inner": {"size": 1}, "words": ["a", 2]}, r"Setting words.1 is 2; expected a string"),
+        ({"inner": {"size": 1}, "many": [{"size": 1}, {"sise": 1}]}, "Unknown setting many.1.sise"),
+        ({"inner": {"size": 1}, "free": 3}, "Setting free is 3; expected a table"),
+        ({"inner": {"size": 1}, "path": 3}, "Setting path is 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_dotted_path(
+    values: Mapping[str, object], message: str
+) -> None:
+    assert message in refused(values)
+
+
+def test_the_path_starts_where_the_caller_says() -> None:
+    with pytest.raises(SureshotError, match=r"Unknown setting system\.a\.x; known"):
+        build(Inner, {"x": 1}, "system.a")
+
+
+def test_an_override_sets_one_value_and_leaves_the_given_ones() -> None:
+    values = {"a": {"b": 1}, "many": [{"size": 1}, {"size": 2}]}
+    assert override(values, "a.b=2.5")["a"] == {"b": 2.5}
+    assert override(values, "a.c = word")["a"] == {"b": 1, "c": "word"}
+    assert override(values, 'a.c="1"')["a"]["c"] == "1"
+    assert override(values, "a.c=[1, 2]")["a"]["c"] == [1, 2]
+    assert override(values, "new.deep=true")["new"] == {"deep": True}
+    assert override(values, "many.1.size=7")["many"] == [{"size": 1}, {"size": 7}]
+    assert override(values, "a.path=/x=y")["a"]["path"] == "/x=y"
+    assert override(values, "a.c=1\nd = 2")["a"]["c"] == "1\nd = 2"
+    assert values == {"a": {"b": 1}, "many": [{"size": 1}, {"size": 2}]}
+
+
+@pytest.mark.parametrize(
+    "assignment", ["a.b", "=3", "a..b=3", ".=1", "a.b.c=3", "many.2.size=3", "many.x=3"]
+)
+def test_an_override_that_leads_nowhere_is_refused(assignment: str) -> None:
+    with pytest.raises(SureshotError, match="Cannot set"):
+        override({"a": {"b": 1}, "many": [{"size": 1}, {"size": 2}]}, assignment)
+
+
+def test_settings_survive_toml() -> None:
+    settings = Outer(
+        Inner(1, "square"),
+        rate=1e-05,
+        name='quote " backslash \\ newline \n tab \t delete \x7f emoji \U0001f600',
+        many=(Inner(2), Inner(3)),
+        words=("a", ""),
+        free={"odd key.": True, "deep": {"x": [1.5, -2]}},
+    )
+    assert build(Outer, tomllib.loads(toml(plain(settings)))) == settings
+
+
+def toml_values() -> st.SearchStrategy[dict[str, Any]]:
+    text = st.text(st.characters(codec="utf-8"), max_size=8)
+    leaf = st.booleans() | st.integers(-(2**63), 2**63 - 1) | text
+    leaf |= st.floats(allow_nan=False, allow_infinity=False)
+    inner: st.SearchStrategy[Any] = st.recursive(
+        leaf,
+        lambda s: st.lists(leaf, max_size=2) | st.dictionaries(text, s, max_size=3),
+        max_leaves=6,
+    )
+    return st.dictionaries(text, inner, max_size=4)
+
+
+@given(toml_values())
+def test_any_plain_values_survive_toml(values: dict[str, Any]) -> None:
+    assert tomllib.loads(toml(values)) == values

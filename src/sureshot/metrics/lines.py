@@ -1,0 +1,118 @@
+"""Lines of a report: one direction under one way of scoring, with intervals and ties."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float64, Integer
+
+from sureshot.metrics.bootstrap import Interval, intervals, paired_difference
+from sureshot.metrics.published import Direction
+from sureshot.metrics.ranks import VideoQuery, described, text_ranks, video_ranks
+from sureshot.metrics.recall import Recall, recall, recall_at
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The numbers of one direction under one way of scoring.
+
+    Attributes:
+        name: ``raw``, or the post-processing and what it looks at.
+        direction: text to video or video to text.
+        recall: the numbers.
+        intervals: of the fields of ``recall``, by resampling videos; empty for fewer than two.
+        gain: R@1 less that of the raw scores, in points; None for these themselves.
+        tied: queries whose sought item ties with another.
+        r1_best: R@1 if every tie fell in our favour.
+        r1_worst: R@1 if every tie fell against us.
+    """
+
+    name: str
+    direction: Direction
+    recall: Recall
+    intervals: Mapping[str, Interval]
+    gain: Interval | None
+    tied: int
+    r1_best: float
+    r1_worst: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Ranks of the queries of one direction.
+
+    Attributes:
+        mean: with shared places.
+        best: if every tie fell in our favour.
+    """
+
+    mean: Float64[np.ndarray, " queries"]
+    best: Float64[np.ndarray, " queries"]
+
+    @property
+    def worst(self) -> Float64[np.ndarray, " queries"]:
+        """If every tie fell against us."""
+        return 2 * self.mean - self.best
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Ranks and lines of matrices over the same texts and videos.
+
+    Attributes:
+        owner: column of the video that each text describes.
+        how: candidates of video to text.
+        resamples: how often videos are drawn for the intervals.
+        seed: of that chance; each line starts from it anew, so that all see the same videos.
+    """
+
+    owner: Integer[np.ndarray, " texts"]
+    how: VideoQuery
+    resamples: int
+    seed: int
+
+    def texts(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
+        """Of text to video."""
+        rank = partial(text_ranks, similarity, self.owner)
+        return Ranks(rank(), rank(ties="best"))
+
+    def videos(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
+        """Of video to text."""
+        rank = partial(video_ranks, similarity, self.owner, self.how)
+        return Ranks(rank(), rank(ties="best"))
+
+    def line(self, name: str, way: Direction, ranks: Ranks, raw: Ranks | None) -> Line:
+        """The line of these ranks; ``raw`` are those it is to be compared with."""
+        videos = self.owner if way == "t2v" else described(self.owner)
+        ends: dict[str, Interval] = {}
+        gain = None
+        r1 = partial(recall_at, k=1)
+        if len(np.unique(videos)) > 1:
+            statistics: dict[str, Callable[[np.ndarray], float]] = {
+                f"r{k}": partial(recall_at, k=k) for k in (1, 5, 10, 50)
+            }
+            statistics |= {"median": np.median, "mean": np.mean}
+            ends = intervals(ranks.mean, videos, statistics, self._rng(), resamples=self.resamples)
+            if raw is not None:
+                gain = paired_difference(
+                    ranks.mean, raw.mean, videos, r1, self._rng(), resamples=self.resamples
+                )
+        return Line(
+            name=name,
+            direction=way,
+            recall=recall(ranks.mean),
+            intervals=ends,
+            gain=gain,
+            tied=int(np.count_nonzero(ranks.mean > ranks.best)),
+            r1_best=r1(ranks.best),
+            r1_worst=r1(ranks.worst),
+        )
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)

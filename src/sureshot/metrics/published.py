@@ -1,0 +1,275 @@
+"""What papers print, and why a number of ours may not be compared with it."""
+
+import csv
+import re
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from typing import Any, Literal
+
+from sureshot.errors import SureshotError
+
+Direction = Literal["t2v", "v2t"]
+
+_NUMBERS = ("r1", "r5", "r10", "r50", "median", "mean", "r_sum", "rsum")
+
+# Smallest and largest number of test texts and videos that the papers use, by data set and split.
+_SIZES = {
+    ("msrvtt", "1ka"): ((1000, 1000), (1000, 1000)),
+    ("msrvtt", "full"): ((59800, 59800), (2990, 2990)),
+    ("msvd", "std"): ((27763, 27763), (670, 670)),
+    ("vatex", "std"): ((15000, 15000), (1500, 1500)),
+    ("didemo", "std"): ((1003, 1004), (1003, 1004)),
+    ("lsmdc", "std"): ((1000, 1000), (1000, 1000)),
+    ("activitynet", "val1"): ((4917, 4917), (4917, 4917)),
+    ("charades", "std"): ((1863, 1863), (1863, 1863)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One printed row. What the table does not print is None or empty.
+
+    Attributes:
+        dataset: data set tested on, as the papers write it without hyphens.
+        split: test split: ``1kA``, ``full``, ``val1``, or ``std`` where there is only one.
+        direction: text to video or video to text.
+        method: name of the system.
+        variant: the setting that an ablation changes; empty in the main tables.
+        post: post-processing of the scores.
+        encoder: ``B32`` or ``B16`` for CLIP ViT, ``none`` for older features, empty if not stated.
+        trained_on: data set trained on where it is another table's point; else empty.
+        frames: frames a video.
+        r1: percent.
+        r5: percent.
+        r10: percent.
+        r50: percent.
+        median: median rank.
+        mean: mean rank.
+        r_sum: R@1 + R@5 + R@10 of this direction.
+        rsum: sum of the recalls of both directions.
+        table: paper and table.
+        note: what is odd about the printed numbers.
+    """
+
+    dataset: str
+    split: str
+    direction: Direction
+    method: str
+    variant: str
+    post: str
+    encoder: str
+    trained_on: str
+    frames: int | None
+    r1: float | None
+    r5: float | None
+    r10: float | None
+    r50: float | None
+    median: float | None
+    mean: float | None
+    r_sum: float | None
+    rsum: float | None
+    table: str
+    note: str
+
+    @property
+    def name(self) -> str:
+        """Method, variant and post-processing in one line."""
+        named = " ".join(part for part in (self.method, self.variant) if part)
+        return f"{named} + {self.post}" if self.post and self.post not in named else named
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a result of ours came about, as far as it matters for a comparison.
+
+    Attributes:
+        dataset: data set tested on.
+        split: test split; empty if it is none of the published ones.
+        texts: texts of the test.
+        videos: videos of the gallery.
+        encoder: name of the encoder; empty if not known.
+        frames: frames a video; None if not known.
+        trained_on: data sets trained on; empty if not known.
+    """
+
+    dataset: str
+    split: str
+    texts: int
+    videos: int
+    encoder: str = ""
+    frames: int | None = None
+    trained_on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A printed row beside a result of ours.
+
+    Attributes:
+        row: as printed; ``table`` names all tables that print the same numbers.
+        protocol: how data or split differ; if it is not empty the numbers do not compare.
+        warnings: what else differs or is odd.
+    """
+
+    row: Row
+    protocol: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "row": self.row.to_dict(),
+            "protocol": list(self.protocol),
+            "warnings": list(self.warnings),
+        }
+
+
+def published(
+    dataset: str,
+    *,
+    split: str | None = None,
+    method: str | None = None,
+    direction: Direction = "t2v",
+) -> list[Row]:
+    """Printed rows in the order of the tables. Names match without regard to case and hyphens.
+
+    Args:
+        dataset: ``MSRVTT``, ``MSVD``, ``VATEX``, ``DiDeMo``, ``LSMDC``, ``ActivityNet`` or
+            ``Charades``.
+        split: all of them if None.
+        method: all of them if None.
+        direction: text to video or video to text.
+
+    Raises:
+        SureshotError: no printed row has this data set, split or method; the message lists those
+            that there are.
+
+    Examples:
+        >>> rows = published("MSR-VTT", split="1kA", method="DUQ")
+        >>> rows[0].name, rows[0].encoder, rows[0].r1
+        ('DUQ', 'B32', 51.2)
+    """
+    rows = _rows()
+    for field, wanted in (("dataset", dataset), ("split", split), ("method", method)):
+        if wanted is not None:
+            known = {str(getattr(row, field)) for row in rows}
+            rows = [row for row in rows if plain(getattr(row, field)) == plain(wanted)]
+            if not rows:
+                raise SureshotError(
+                    f"No printed row has the {field} {wanted!r}; known: "
+                    f"{', '.join(sorted(known, key=str.lower))}."
+                )
+    return [row for row in rows if row.direction == direction]
+
+
+def compare(
+    setting: Setting,
+    *,
+    method: str | None = None,
+    direction: Direction = "t2v",
+    variants: bool = False,
+) -> list[Match]:
+    """Printed rows to put beside a result, each with everything that speaks against it.
+
+    Rows of the split named in the setting, or of all splits if it is none of the published ones.
+    Tables that repeat a row are named in one. That the sizes agree does not prove that the videos
+    are the same: many clips are gone from the web and have been replaced.
+
+    Args:
+        setting: of our result, which is taken as not post-processed.
+        method: name of a printed method; all if None.
+        direction: text to video or video to text.
+        variants: whether rows of ablations count.
+
+    Raises:
+        SureshotError: the data set or the method is not in the tables.
+    """
+    rows = published(setting.dataset, method=method, direction=direction)
+    ours = [row for row in rows if plain(row.split) == plain(setting.split)]
+    merged: dict[tuple[object, ...], Row] = {}
+    for row in ours or rows:
+        if row.variant and not variants:
+            continue
+        same = (row.split, row.name, row.encoder, row.trained_on, row.frames)
+        key = (*same, *(getattr(row, number) for number in _NUMBERS[:-2]))
+        merged[key] = _join(merged[key], row) if key in merged else row
+    return [Match(row, _protocol(setting, row), _warnings(setting, row)) for row in merged.values()]
+
+
+def _protocol(setting: Setting, row: Row) -> tuple[str, ...]:
+    """Differences of data and split."""
+    found = []
+    if plain(setting.split) != plain(row.split):
+        found.append(f"split: {setting.split or 'none of the published ones'} here, {row.split}")
+    texts, videos = _SIZES[plain(row.dataset), plain(row.split)]
+    for name, count, (low, high) in (
+        ("gallery", setting.videos, videos),
+        ("texts", setting.texts, texts),
+    ):
+        if not low <= count <= high:
+            printed = str(low) if low == high else f"{low} to {high}"
+            found.append(f"{name}: {count} here, {printed} published")
+    return tuple(found)
+
+
+def _warnings(setting: Setting, row: Row) -> tuple[str, ...]:
+    """Differences other than of data and split."""
+    pairs = [
+        ("encoder", setting.encoder, row.encoder, _encoder(setting.encoder) == row.encoder),
+        ("frames", setting.frames, row.frames, setting.frames == row.frames),
+    ]
+    trained, printed = setting.trained_on, row.trained_on or row.dataset
+    pairs.append(("trained on", trained, printed, plain(trained) == plain(printed)))
+    found = [
+        f"{name}: {here or 'not known'} here, {there or 'not stated'} published"
+        for name, here, there, same in pairs
+        # Two unknowns are not the same thing.
+        if not same or not here
+    ]
+    if row.post:
+        found.append(f"post-processed with {row.post}; our raw scores are not")
+    if row.note:
+        found.append(f"as printed: {row.note}")
+    return tuple(found)
+
+
+def _encoder(name: str) -> str:
+    """``B32`` or ``B16`` for the CLIP encoders of the tables, else the name itself."""
+    known = re.search(
+        r"(?:^|[-_/])(?:vit)?[-_]?b(?:ase)?[-_/]?(?:patch)?[-_/]?(32|16)$", name, re.I
+    )
+    return f"B{known[1]}" if known and "siglip" not in name.lower() else name
+
+
+def _join(first: Row, second: Row) -> Row:
+    """One row for two tables that print the same numbers."""
+    notes = dict.fromkeys(note for note in (first.note, second.note) if note)
+    return replace(
+        first,
+        table=f"{first.table}, {second.table}",
+        r_sum=first.r_sum if first.r_sum is not None else second.r_sum,
+        rsum=first.rsum if first.rsum is not None else second.rsum,
+        note="; ".join(notes),
+    )
+
+
+def _rows() -> list[Row]:
+    text = files("sureshot.metrics").joinpath("published.csv").read_text("utf-8")
+    return [_row(record) for record in csv.DictReader(text.splitlines())]
+
+
+def _row(record: dict[str, str]) -> Row:
+    values: dict[str, Any] = dict(record)
+    values["frames"] = int(record["frames"]) if record["frames"] else None
+    for number in _NUMBERS:
+        values[number] = float(record[number]) if record[number] else None
+    return Row(**values)
+
+
+def plain(name: str) -> str:
+    """A name of a data set, split or method without case, spaces and hyphens, to compare by."""
+    return re.sub(r"[\s_-]", "", name).lower()

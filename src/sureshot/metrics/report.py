@@ -1,0 +1,323 @@
+"""What one evaluation found: raw scores first, everything else named for what it is."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Integer
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.bootstrap import Interval
+from sureshot.metrics.lines import Judge, Line
+from sureshot.metrics.published import Direction, Match, Row, Setting, compare, plain
+from sureshot.metrics.ranks import VideoQuery
+from sureshot.metrics.recall import rsum
+from sureshot.scoring.hubs import (
+    dual_softmax,
+    hubness_skewness,
+    inverted_softmax,
+    nearest_neighbour_normalised,
+    querybank_norm,
+)
+
+Post = Literal["dsl", "inverted_softmax", "qb_norm", "nnn"]
+
+_WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
+_GROUPS: dict[VideoQuery, str] = {
+    "group": "captions of a video as one group",
+    "caption": "best own caption among all",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An evaluation of one system on one set; see `report`.
+
+    Attributes:
+        title: of the protocol.
+        system: name of what was evaluated.
+        setting: data and circumstances.
+        raw: the scores as they are, text to video, then video to text.
+        post: post-processed scores.
+        matches: printed rows of each direction.
+        undescribed: videos without a text: candidates, but no queries of video to text.
+        hubness: skewness of the 10-occurrence of the raw scores.
+        how: candidates of video to text.
+        ks: recalls that are printed.
+        resamples: how often the videos were drawn.
+        seed: of that chance.
+    """
+
+    title: str
+    system: str
+    setting: Setting
+    raw: tuple[Line, Line]
+    post: tuple[Line, ...]
+    matches: Mapping[Direction, tuple[Match, ...]]
+    undescribed: int
+    hubness: float
+    how: VideoQuery
+    ks: tuple[int, ...]
+    resamples: int
+    seed: int
+
+    @property
+    def rsum(self) -> float:
+        """Sum of the raw recalls at ``ks`` of both directions."""
+        return rsum(self.raw[0].recall, self.raw[1].recall, self.ks)
+
+    @property
+    def out_of_domain(self) -> str:
+        """Says so where the training is known and did not include the data set tested on."""
+        trained, tested = self.setting.trained_on, self.setting.dataset
+        names = [plain(name) for name in re.split(r"[+,]", trained)]
+        if not trained or not tested or plain(tested) in names:
+            return ""
+        return f"out of domain: trained on {trained}, tested on {tested}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the raw scores before all others."""
+        return {
+            "title": self.title,
+            "system": self.system,
+            "setting": asdict(self.setting),
+            "out_of_domain": self.out_of_domain,
+            "raw": [line.to_dict() for line in self.raw],
+            "rsum": self.rsum,
+            "rsum_of": list(self.ks),
+            "post_processed": [line.to_dict() for line in self.post],
+            "published": {
+                way: [match.to_dict() for match in found] for way, found in self.matches.items()
+            },
+            "undescribed_videos": self.undescribed,
+            "hubness_skewness_10": self.hubness,
+            "video_to_text": self.how,
+            "resamples": self.resamples,
+            "seed": self.seed,
+        }
+
+    def text(self) -> str:
+        """A table for the terminal; raw scores first, differences beside every printed row."""
+        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        of = self.setting
+        yield self.title
+        named = [self.system, of.encoder, f"{of.frames} frames" if of.frames else ""]
+        named.append(f"trained on {of.trained_on}" if of.trained_on else "")
+        if any(named):
+            yield " · ".join(part for part in named if part)
+        yield f"n = {of.texts} texts, {of.videos} videos; raw scores come first"
+        if self.out_of_domain:
+            yield self.out_of_domain
+        if self.undescribed:
+            yield (
+                f"{self.undescribed} videos have no text: candidates, but no queries of "
+                f"{_WAYS['v2t']}"
+            )
+        if self.raw[0].intervals:
+            yield (
+                f"[low, high]: 95 % of {self.resamples} resamples of whole videos, seed {self.seed}"
+            )
+
+    def _results(self) -> Iterator[str]:
+        for raw in self.raw:
+            also = f", {_GROUPS[self.how]}" if raw.direction == "v2t" else ""
+            yield f"\n{_WAYS[raw.direction]}, n = {raw.recall.n}{also}"
+            lines = [raw, *(line for line in self.post if line.direction == raw.direction)]
+            heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
+            if len(lines) > 1:
+                heads.append("R@1 less raw")
+            yield from _aligned([heads, *(self._cells(line, len(heads)) for line in lines)])
+            yield from (_ties(line) for line in lines if line.tied)
+        yield f"\nrsum {self.rsum:.1f} (raw, R@{', '.join(map(str, self.ks))} both ways)"
+        yield f"hubness: skewness of N_10 {self.hubness:.2f} (raw)"
+
+    def _cells(self, line: Line, width: int) -> list[str]:
+        fields = [*(f"r{k}" for k in self.ks), "median", "mean"]
+        cells = [line.name]
+        for field in fields:
+            value = f"{getattr(line.recall, field):.1f}"
+            cells.append(value + _ends(line.intervals.get(field)))
+        if line.gain is not None:
+            cells.append(f"{line.gain.value:+.1f}" + _ends(line.gain))
+        return cells + [""] * (width - len(cells))
+
+    def _printed(self) -> Iterator[str]:
+        for way, matches in self.matches.items():
+            if not matches:
+                continue
+            yield f"\npublished, {_WAYS[way]}"
+            everywhere = _common([match.protocol for match in matches])
+            if any(match.protocol for match in matches):
+                of = "; ".join(everywhere) or "see each row"
+                yield f"! Data or protocol differ, numbers do not compare: {of}"
+            heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
+            table = _aligned([heads, *(_row_cells(match.row, self.ks) for match in matches)])
+            yield table[0]
+            for match, line in zip(matches, table[1:], strict=True):
+                yield line
+                rest = [text for text in match.protocol if text not in everywhere]
+                if rest:
+                    yield f"    ! data or protocol differ: {'; '.join(rest)}"
+                if not match.protocol:
+                    yield "    - split and sizes agree; whether the videos do is not checked"
+                yield from (f"    - {text}" for text in match.warnings)
+
+
+def report(
+    similarity: Float[np.ndarray, "texts videos"],
+    owner: Integer[np.ndarray, " texts"],
+    *,
+    title: str,
+    system: str = "",
+    dataset: str = "",
+    split: str = "",
+    encoder: str = "",
+    frames: int | None = None,
+    trained_on: str = "",
+    against: Sequence[str] = (),
+    bank: Float[np.ndarray, "captions videos"] | None = None,
+    bank_name: str = "other captions",
+    post: Sequence[str] = (),
+    how: VideoQuery = "group",
+    ks: Sequence[int] = (1, 5, 10),
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Report:
+    """Evaluate a matrix of similarities in both directions.
+
+    Args:
+        similarity: raw scores, higher is better.
+        owner: column of the video that each text describes.
+        title: of the protocol: which data, which split, what is left out.
+        system: name of what is evaluated.
+        dataset: name of the data set; needed for printed rows.
+        split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
+        encoder: name of the encoder.
+        frames: frames a video.
+        trained_on: data sets, joined by " + ".
+        against: methods whose printed rows stand beside ours.
+        bank: similarities of other captions to the same videos, for ``qb_norm`` and ``nnn``.
+        bank_name: what these captions are, for instance "training captions".
+        post: ways of post-processing to show below the raw scores: ``dsl`` and
+            ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
+            those two correct videos and have no row for video to text.
+        how: candidates of video to text, as in `video_ranks`.
+        ks: recalls to print, of 1, 5, 10, 50.
+        resamples: how often videos are drawn for the intervals.
+        seed: of that chance.
+
+    Raises:
+        SureshotError: scores that cannot be ranked, an unknown name in ``post``, ``against`` or
+            ``ks``, no text, or a bank that is missing or does not fit.
+    """
+    if not title.strip():
+        raise SureshotError("The report has no title; name the protocol, that is data and split.")
+    judge = Judge(owner, how, resamples, seed)
+    raw_texts, raw_videos = judge.texts(similarity), judge.videos(similarity)
+    raw = (
+        judge.line("raw", "t2v", raw_texts, None),
+        judge.line("raw", "v2t", raw_videos, None),
+    )
+    for k in ks:
+        raw[0].recall.at(k)
+    shown = []
+    for name in post:
+        label, correct, transductive = _correction(name, bank, bank_name)
+        corrected = judge.texts(correct(similarity))
+        shown.append(judge.line(label, "t2v", corrected, raw_texts))
+        if transductive:
+            turned = judge.videos(correct(similarity.T).T)
+            shown.append(judge.line(label, "v2t", turned, raw_videos))
+    texts, videos = similarity.shape
+    setting = Setting(dataset, split, texts, videos, encoder, frames, trained_on)
+    return Report(
+        title=title,
+        system=system,
+        setting=setting,
+        raw=raw,
+        post=tuple(shown),
+        matches={way: _matches(setting, against, way) for way in _WAYS},
+        undescribed=videos - raw[1].recall.n,
+        hubness=hubness_skewness(similarity),
+        how=how,
+        ks=tuple(ks),
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def _correction(
+    name: str, bank: Float[np.ndarray, "captions videos"] | None, bank_name: str
+) -> tuple[str, Callable[[np.ndarray], np.ndarray], bool]:
+    """Label, function, and whether it looks at the test queries."""
+    match name:
+        case "dsl":
+            return "DSL (looks at all test queries)", dual_softmax, True
+        case "inverted_softmax":
+            return "inverted softmax (looks at all test queries)", inverted_softmax, True
+        case "qb_norm" | "nnn":
+            if bank is None:
+                raise SureshotError(
+                    f"{name} needs a bank: similarities of other captions, best those of training, "
+                    "to the same videos. Give one or leave it out."
+                )
+            of = f"(bank: {len(bank)} {bank_name})"
+            if name == "nnn":
+                return f"NNN {of}", partial(nearest_neighbour_normalised, bank=bank), False
+            return f"QB-Norm {of}", partial(querybank_norm, bank=bank), False
+        case _:
+            raise SureshotError(
+                f"Unknown post-processing {name!r}; known: dsl, inverted_softmax, qb_norm, nnn."
+            )
+
+
+def _matches(setting: Setting, against: Sequence[str], way: Direction) -> tuple[Match, ...]:
+    if against and not setting.dataset:
+        raise SureshotError(
+            "Printed rows were asked for but no dataset is named; give dataset, or leave against "
+            "empty."
+        )
+    return tuple(
+        match for method in against for match in compare(setting, method=method, direction=way)
+    )
+
+
+def _row_cells(row: Row, ks: Sequence[int]) -> list[str]:
+    fields = [*(f"r{k}" for k in ks), "median", "mean"]
+    values = [getattr(row, field) for field in fields]
+    trained = f" trained on {row.trained_on}" if row.trained_on else ""
+    name = f"{row.name} {row.encoder}".rstrip() + f"{trained} ({row.table}, {row.split})"
+    return [name, *("" if value is None else f"{value:.1f}" for value in values)]
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Lines with columns of equal width, the first one to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _ties(line: Line) -> str:
+    return (
+        f"ties, {line.name}: {line.tied} of {line.recall.n} queries; R@1 is {line.r1_worst:.1f} to "
+        f"{line.r1_best:.1f} depending on how they fall"
+    )
+
+
+def _ends(ends: Interval | None) -> str:
+    return "" if ends is None else f" [{ends.low:.1f}, {ends.high:.1f}]"
+
+
+def _common(lists: list[tuple[str, ...]]) -> list[str]:
+    """Texts that all lists hold, in the order of the first."""
+    return [text for text in lists[0] if all(text in other for other in lists)]

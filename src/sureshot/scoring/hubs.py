@@ -1,0 +1,303 @@
+"""Correction of similarities for hubs, the videos that come near the top whatever is asked.
+
+Which of these may be used in earnest depends on what they look at besides the query itself:
+
+* `nearest_neighbour_normalised` and `querybank_norm` look at a fixed bank of other captions, for
+  instance those of training. The score of a query does not depend on what else is asked.
+* `dual_softmax`, and `inverted_softmax` without a bank, look at **all test queries**. They profit
+  from each video being sought once, which no search knows, and are to be named beside any number
+  they made.
+
+All leave their input as it is and work in float64. ``-inf`` stays ``-inf``.
+"""
+
+from typing import cast
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+from sureshot.errors import SureshotError
+
+_CELLS = 1 << 22  # scores sorted at a time
+
+
+def dual_softmax(
+    similarity: Float[np.ndarray, "texts videos"], scale: float = 100.0
+) -> Float64[np.ndarray, "texts videos"]:
+    """DSL: each similarity times its softmax over all texts of the same video.
+
+    S'_ij = S_ij exp(c S_ij) / sum_k exp(c S_kj). **Looks at all test queries.** This is the form
+    for text to video; for video to text give the transposed matrix and transpose the result.
+
+    Where all similarities of a text are negative the product turns its ranking round: the least
+    likely video is multiplied by the smallest weight and comes out nearest to zero.
+
+    Args:
+        similarity: cosines, not yet scaled.
+        scale: c, above 0. The published numbers use 100.
+
+    Raises:
+        SureshotError: NaN or ``+inf`` in the input, or ``scale`` out of range.
+
+    References:
+        Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual
+        softmax loss", arXiv:2109.04290.
+
+    Differs:
+        The codes that pad unequal numbers of captions with NaN spread it over all videos; here
+        rows are captions and there is no padding. UATVR multiplies by the number of texts and the
+        scale as well, which changes no ranking.
+    """
+    scores = _finite("similarity", similarity)
+    _positive("scale", scale)
+    weight = np.exp(_log_softmax(scores, scores, scale))
+    return np.multiply(scores, weight, out=scores, where=~np.isneginf(scores))
+
+
+def inverted_softmax(
+    similarity: Float[np.ndarray, "texts videos"],
+    bank: Float[np.ndarray, "captions videos"] | None = None,
+    *,
+    scale: float = 100.0,
+) -> Float64[np.ndarray, "texts videos"]:
+    """Each similarity less the soft maximum of what its video scores with other captions.
+
+    S'_ij = S_ij - log(sum_k exp(c B_kj)) / c. With a bank B it looks at the bank only; without
+    one, B is S itself and it **looks at all test queries**. Text to video, as `dual_softmax`.
+
+    Args:
+        similarity: cosines, not yet scaled.
+        bank: similarities of other captions to the same videos.
+        scale: c, above 0.
+
+    Raises:
+        SureshotError: NaN or ``+inf`` in the input, a bank that does not fit, or ``scale`` out of
+            range.
+
+    References:
+        Smith et al., "Offline bilingual word vectors, orthogonal transformations and the inverted
+        softmax", arXiv:1702.03859.
+
+    Differs:
+        The softmax over texts is exp(c S'). Its logarithm ranks the videos of a text the same and
+        does not lose small ones to zero. The released code of DUQ applies this to every result it
+        prints, without saying so.
+    """
+    scores = _finite("similarity", similarity)
+    _positive("scale", scale)
+    against = scores if bank is None else _bank(bank, scores)
+    return cast("np.ndarray", _log_softmax(scores, against, scale) / scale)
+
+
+def querybank_norm(
+    similarity: Float[np.ndarray, "texts videos"],
+    bank: Float[np.ndarray, "captions videos"],
+    *,
+    beta: float = 20.0,
+    k: int = 1,
+) -> Float64[np.ndarray, "texts videos"]:
+    """QB-Norm: the inverted softmax against a bank, for texts whose best video is a likely hub.
+
+    A video is a likely hub ("activated") if it is among the ``k`` best of any caption of the bank.
+    A text whose best video is one gets S'_ij = S_ij - log(sum_k exp(beta B_kj)) / beta; every
+    other text keeps its row. **Looks at the bank only.** Rows are then on two scales: good for
+    ranking videos of one text, meaningless for ranking texts of one video.
+
+    Args:
+        similarity: cosines, not yet scaled.
+        bank: similarities of other captions, at best of training, to the same videos.
+        beta: inverse temperature, above 0.
+        k: places that activate, 1 to the number of videos.
+
+    Raises:
+        SureshotError: NaN or ``+inf`` in the input, a bank that does not fit, or settings out of
+            range.
+
+    References:
+        Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022,
+        arXiv:2112.12777 (its dynamic inverted softmax).
+
+    Differs:
+        The original writes exp(beta S') into its input; the logarithm ranks the same and cannot
+        overflow. Where scores tie for place ``k`` all of them are activated, not the first found.
+    """
+    scores = _finite("similarity", similarity)
+    known = _bank(bank, scores)
+    _positive("beta", beta)
+    _places(k, scores.shape[1])
+    activated = (known >= _kth_best(known, k)).any(0)
+    hub_first = ((scores == scores.max(1, keepdims=True)) & activated).any(1)
+    scores[hub_first] = _log_softmax(scores[hub_first], known, beta) / beta
+    return scores
+
+
+def nearest_neighbour_normalised(
+    similarity: Float[np.ndarray, "texts videos"],
+    bank: Float[np.ndarray, "captions videos"],
+    *,
+    k: int = 64,
+    weight: float = 1.0,
+) -> Float64[np.ndarray, "texts videos"]:
+    """NNN: each similarity less what its video scores with the captions of a bank nearest to it.
+
+    S'_ij = S_ij - weight * mean of the ``k`` largest B_.j. **Looks at the bank only.** One number a
+    video is taken off, the same for every text, so it can be stored with the video; ranks of texts
+    for a video do not change.
+
+    Args:
+        similarity: cosines.
+        bank: similarities of other captions, at best of training, to the same videos.
+        k: captions averaged; all of them if the bank is smaller.
+        weight: share of the mean taken off, 0 or more.
+
+    Raises:
+        SureshotError: NaN or ``+inf`` in the input, a bank that does not fit, or settings out of
+            range.
+
+    References:
+        Chowdhury et al., "Nearest neighbor normalization improves multimodal retrieval", EMNLP
+        2024, arXiv:2410.24114.
+
+    Differs:
+        The original fails where ``k`` exceeds the bank.
+
+    Examples:
+        >>> scores = np.array([[0.5, 0.6]])
+        >>> bank = np.array([[0.1, 0.4], [0.0, 0.6]])
+        >>> nearest_neighbour_normalised(scores, bank, k=1)
+        array([[0.4, 0. ]])
+    """
+    scores = _finite("similarity", similarity)
+    known = _bank(bank, scores)
+    if k < 1:
+        raise SureshotError(f"k is {k}; at least 1 caption of the bank must be averaged.")
+    if not 0 <= weight < np.inf:
+        raise SureshotError(f"weight is {weight}; it must be finite and 0 or more.")
+    k = min(k, len(known))
+    nearest = np.partition(known, len(known) - k, axis=0)[-k:].mean(0)
+    if not np.isfinite(nearest).all():
+        column = int(np.argmin(np.isfinite(nearest)))
+        raise SureshotError(
+            f"The bank scores video {column} with -inf among its {k} nearest captions, so their "
+            "mean is undefined; leave the video out or use a smaller k."
+        )
+    return cast("np.ndarray", scores - weight * nearest)
+
+
+def occurrences(
+    similarity: Float[np.ndarray, "texts videos"], k: int = 10
+) -> Float64[np.ndarray, " videos"]:
+    """N_k: for how many texts each video is among the ``k`` best; they sum to ``k`` times texts.
+
+    Videos that tie for the last places share them, so that the order of the columns never counts.
+
+    Raises:
+        SureshotError: NaN or ``+inf`` in the input, no texts, or ``k`` is not 1 to the number of
+            videos.
+
+    Examples:
+        >>> occurrences(np.array([[0.9, 0.2, 0.2], [0.8, 0.1, 0.3]]), 2)
+        array([2. , 0.5, 1.5])
+    """
+    _filled("similarity", similarity)
+    _places(k, similarity.shape[1])
+    found = np.zeros(similarity.shape[1])
+    step = max(1, _CELLS // similarity.shape[1])
+    for start in range(0, len(similarity), step):
+        scores = _finite("similarity", similarity[start : start + step])
+        last = _kth_best(scores, k)
+        above, level = scores > last, scores == last
+        share = (k - above.sum(1)) / level.sum(1)
+        found += above.sum(0) + share @ level
+    return found
+
+
+def hubness_skewness(similarity: Float[np.ndarray, "texts videos"], k: int = 10) -> float:
+    """Skewness of N_k over the videos: 0 without hubs, above 1 with strong ones.
+
+    E[(N_k - mean)^3] / sd^3 with the moments of the gallery itself; 0 where all videos occur
+    equally often. A gallery of fewer than ``k`` videos has no choice to show: all are among the
+    ``k`` best, and it is 0.
+
+    Raises:
+        SureshotError: NaN or ``+inf`` in the input, or ``k`` below 1.
+
+    References:
+        Radovanovic et al., "Hubs in space", JMLR 11 (2010).
+    """
+    if k >= similarity.shape[1]:
+        _finite("similarity", similarity)
+        return 0.0
+    counts = occurrences(similarity, k)
+    centred = counts - counts.mean()
+    spread = np.sqrt(np.mean(centred**2))
+    # Shares of tied places do not add up exactly, so equal counts may differ by rounding.
+    if spread <= 1e-9 * max(1.0, counts.mean()):
+        return 0.0
+    return float(np.mean((centred / spread) ** 3))
+
+
+def _log_softmax(
+    scores: Float64[np.ndarray, "texts videos"],
+    bank: Float64[np.ndarray, "captions videos"],
+    scale: float,
+) -> Float64[np.ndarray, "texts videos"]:
+    """``scale * scores`` less the logarithm of the sum of exp(``scale * bank``) in each column."""
+    top = bank.max(0)
+    # A column the bank rules out is no hub of it: only its own scores count.
+    top = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(scale * (bank - top)).sum(0))
+    return cast("np.ndarray", scale * (scores - top) - np.where(np.isneginf(total), 0.0, total))
+
+
+def _kth_best(
+    scores: Float64[np.ndarray, "texts videos"], k: int
+) -> Float64[np.ndarray, "texts 1"]:
+    place = scores.shape[1] - k
+    return np.partition(scores, place, axis=1)[:, place : place + 1]
+
+
+def _bank(
+    bank: Float[np.ndarray, "captions other"], scores: Float64[np.ndarray, "texts videos"]
+) -> Float64[np.ndarray, "captions other"]:
+    if bank.shape[1] != scores.shape[1] or len(bank) == 0:
+        raise SureshotError(
+            f"The bank has {len(bank)} captions and {bank.shape[1]} videos, the similarities have "
+            f"{scores.shape[1]} videos; score at least one caption against the same videos."
+        )
+    return _finite("bank", bank)
+
+
+def _finite(
+    name: str, scores: Float[np.ndarray, "texts videos"]
+) -> Float64[np.ndarray, "texts videos"]:
+    """A float64 copy without NaN and ``+inf``."""
+    _filled(name, scores)
+    copied = scores.astype(np.float64)
+    bad = np.argwhere(~(copied < np.inf))
+    if len(bad):
+        row, column = bad[0]
+        raise SureshotError(
+            f"{name}[{row}, {column}] is {copied[row, column]}; scores must be numbers below "
+            "infinity. Find what made it: an empty mask, a zero vector, a training that diverged."
+        )
+    return copied
+
+
+def _filled(name: str, scores: Float[np.ndarray, "texts videos"]) -> None:
+    if scores.size == 0:
+        raise SureshotError(
+            f"The matrix {name} is empty, {len(scores)} by {scores.shape[1]}; give at least one "
+            "text and one video."
+        )
+
+
+def _positive(name: str, value: float) -> None:
+    if not 0 < value < np.inf:
+        raise SureshotError(f"{name} is {value}; it must be finite and above 0.")
+
+
+def _places(k: int, videos: int) -> None:
+    if not 1 <= k <= videos:
+        raise SureshotError(f"k is {k}; it must be 1 to the number of videos, {videos}.")

@@ -1,0 +1,277 @@
+"""Ranks against counting one candidate at a time, and against the numbers of the papers' codes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sureshot.errors import SureshotError
+from sureshot.metrics import ranks as module
+from sureshot.metrics.ranks import check, described, text_ranks, video_ranks
+from tests.golden import golden
+
+INF = float("inf")
+SHARE = {"best": 0.0, "mean": 0.5, "worst": 1.0}
+
+
+@st.composite
+def cases(draw):
+    """Matrices with many ties, infinities and videos without a text; owners in any order."""
+    texts, videos = draw(st.integers(1, 9)), draw(st.integers(1, 6))
+    score = st.sampled_from([-INF, -1.0, -0.5, 0.0, -0.0, 0.5, 1.0, INF]) | st.floats(-1, 1)
+    rows = [[draw(score) for _ in range(videos)] for _ in range(texts)]
+    owner = [draw(st.integers(0, videos - 1)) for _ in range(texts)]
+    kind = draw(st.sampled_from([np.float16, np.float32, np.float64]))
+    return np.array(rows).astype(kind), np.array(owner)
+
+
+def slow_rank(own, others, ties):
+    better = sum(1 for other in others if other > own)
+    same = sum(1 for other in others if other == own)
+    return 1 + better + SHARE[ties] * same
+
+
+def slow_videos(similarity, owner, how, ties):
+    found = []
+    for video in sorted(set(owner.tolist())):
+        column = similarity[:, video].tolist()
+        own = max(s for s, o in zip(column, owner, strict=True) if o == video)
+        others = [s for s, o in zip(column, owner, strict=True) if o != video]
+        if how == "group":
+            others = [
+                max(s for s, o in zip(column, owner, strict=True) if o == other)
+                for other in set(owner.tolist()) - {video}
+            ]
+        found.append(slow_rank(own, others, ties))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from(["mean", "best", "worst"]))
+def test_text_ranks_count_what_scores_higher_and_a_share_of_what_ties(case, ties):
+    similarity, owner = case
+    expected = []
+    for row, own in zip(similarity.tolist(), owner.tolist(), strict=True):
+        expected.append(slow_rank(row[own], row[:own] + row[own + 1 :], ties))
+    assert text_ranks(similarity, owner, ties=ties).tolist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from(["group", "caption"]), st.sampled_from(["mean", "best", "worst"]))
+def test_video_ranks_count_one_candidate_at_a_time(case, how, ties):
+    similarity, owner = case
+    expected = slow_videos(similarity, owner, how, ties)
+    assert video_ranks(similarity, owner, how, ties=ties).tolist() == expected
+
+
+@pytest.mark.parametrize("how", ["group", "caption"])
+def test_small_parts_give_the_ranks_of_the_whole(monkeypatch, how):
+    rng = np.random.default_rng(0)
+    similarity = np.round(rng.normal(size=(23, 7)), 1)
+    owner = rng.integers(0, 7, 23)
+    texts, videos = text_ranks(similarity, owner), video_ranks(similarity, owner, how)
+    monkeypatch.setattr(module, "_CELLS", 10)
+    np.testing.assert_array_equal(text_ranks(similarity, owner), texts)
+    np.testing.assert_array_equal(video_ranks(similarity, owner, how), videos)
+
+
+def test_scores_that_differ_in_the_last_bit_do_not_tie():
+    one = np.float64(0.1)
+    similarity = np.array([[one, np.nextafter(one, 1)], [one, one]])
+    assert text_ranks(similarity, np.array([0, 0])).tolist() == [2.0, 1.5]
+    assert text_ranks(similarity.astype(np.float32), np.array([0, 0])).tolist() == [1.5, 1.5]
+
+
+def test_videos_without_a_text_compete_but_do_not_ask():
+    similarity = np.array([[0.1, 0.9, 0.2], [0.3, 0.1, 0.4]])
+    owner = np.array([0, 2])
+    assert text_ranks(similarity, owner).tolist() == [3.0, 1.0]
+    assert described(owner).tolist() == [0, 2]
+    assert video_ranks(similarity, owner).tolist() == [2.0, 1.0]
+
+
+def test_own_captions_that_tie_do_not_compete_with_each_other():
+    similarity = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert video_ranks(similarity, np.array([0, 0, 1]), "caption").tolist() == [1.0, 1.0]
+
+
+@given(cases())
+def test_r_at_1_agrees_in_both_forms_and_the_group_form_is_never_worse(case):
+    similarity, owner = case
+    group = video_ranks(similarity, owner, "group", ties="best")
+    caption = video_ranks(similarity, owner, "caption", ties="best")
+    assert ((group == 1) == (caption == 1)).all()
+    assert (group <= caption).all()
+
+
+@given(cases())
+def test_the_input_stays_as_it_is(case):
+    similarity, owner = case
+    kept = similarity.copy(), owner.copy()
+    text_ranks(similarity, owner)
+    video_ranks(similarity, owner, "caption")
+    np.testing.assert_array_equal(similarity, kept[0])
+    np.testing.assert_array_equal(owner, kept[1])
+
+
+def test_nan_is_refused_by_row_wherever_it_stands():
+    similarity = np.zeros((4, 3))
+    similarity[2, 1] = similarity[3, 0] = np.nan
+    for ranked in (text_ranks, video_ranks):
+        with pytest.raises(SureshotError, match=r"row 2 with column 1 is NaN \(2 of 4"):
+            ranked(similarity, np.zeros(4, int))
+
+
+@pytest.mark.parametrize("owner", [[0, 1], [0, 1, 3], [0, -1, 0]])
+def test_owners_that_do_not_fit_are_refused(owner):
+    with pytest.raises(SureshotError, match=r"owners|belongs to video"):
+        check(np.zeros((3, 3)), np.array(owner))
+
+
+# Numbers of the papers' codes.
+
+
+@pytest.mark.parametrize("name", ["no_ties", "odd"])
+def test_clip4clip_without_ties(name):
+    case = golden("clip4clip_metrics")
+    similarity = np.array(case["inputs"][name])
+    diagonal = np.arange(len(similarity))
+    expected = case["outputs"][name]["cols"]
+    assert (text_ranks(similarity, diagonal) - 1).tolist() == expected
+    assert (video_ranks(similarity.T.copy(), diagonal) - 1).tolist() == expected
+
+
+def test_clip4clip_video_to_text():
+    case = golden("clip4clip_metrics")
+    similarity = np.array(case["inputs"]["no_ties"])
+    expected = case["outputs"]["no_ties_transposed"]["cols"]
+    assert (video_ranks(similarity, np.arange(20)) - 1).tolist() == expected
+
+
+def test_clip4clip_takes_each_tied_place_for_a_query_and_we_do_not():
+    case = golden("clip4clip_metrics")
+    similarity = np.array(case["inputs"]["ties"])
+    diagonal = np.arange(8)
+    best, worst = (text_ranks(similarity, diagonal, ties=ties) for ties in ("best", "worst"))
+    places = [p for low, high in zip(best, worst, strict=True) for p in np.arange(low, high + 1)]
+    assert [p - 1 for p in places] == case["outputs"]["ties"]["cols"]
+    assert len(places) == 18
+    mean = text_ranks(similarity, diagonal)
+    assert len(mean) == 8
+    np.testing.assert_array_equal(mean, (best + worst) / 2)
+
+
+def test_clip4clip_gives_a_constant_matrix_64_queries_and_we_give_it_8():
+    similarity = np.array(golden("clip4clip_metrics")["inputs"]["constant"])
+    assert text_ranks(similarity, np.arange(8)).tolist() == [4.5] * 8
+
+
+@pytest.mark.parametrize("name", ["nan", "all_nan"])
+def test_clip4clip_drops_nan_and_we_refuse_it(name):
+    similarity = np.array(golden("clip4clip_metrics")["inputs"][name])
+    with pytest.raises(SureshotError, match="row 0 with column"):
+        text_ranks(similarity, np.arange(len(similarity)))
+
+
+def test_clip4clip_drops_infinite_own_scores_and_we_rank_them():
+    case = golden("clip4clip_metrics")
+    similarity = np.array(case["inputs"]["inf"])
+    ranks = text_ranks(similarity, np.arange(8))
+    own = np.diag(similarity)
+    assert (ranks[np.isfinite(own)] - 1).tolist() == case["outputs"]["inf"]["cols"]
+    assert own[0] == -INF
+    assert ranks[0] == 8
+    assert own[2] == INF
+    assert ranks[2] == 1
+
+
+def flat(padded):
+    """Rows and owners of [video, slot, video] where a padded slot is -inf or NaN throughout."""
+    real = np.isfinite(padded).any(-1)
+    owner = np.repeat(np.arange(len(padded)), real.sum(1))
+    return padded[real], owner
+
+
+def test_clip4clip_with_several_captions():
+    case = golden("clip4clip_metrics")
+    similarity, owner = flat(np.array(case["inputs"]["multi"]))
+    texts = text_ranks(similarity, owner)
+    expected = case["outputs"]["multi_t2v"]
+    assert 100 * np.mean(texts <= 1) == pytest.approx(expected["R1"])
+    assert 100 * np.mean(texts <= 5) == pytest.approx(expected["R5"])
+    assert texts.mean() == pytest.approx(expected["MeanR"])
+    assert texts.std() == pytest.approx(expected["Std_Rank"])
+    videos = video_ranks(similarity, owner)
+    assert (videos - 1).tolist() == case["outputs"]["multi_v2t"]["cols"]
+
+
+@pytest.mark.parametrize(("source", "texts", "videos"), [("big_sims", "big_t2v", "big_v2t")])
+def test_xpool_with_several_captions(source, texts, videos):
+    case = golden("xpool_metrics_multicaption")
+    assert_xpool(np.array(case["inputs"][source]), case["outputs"][texts], case["outputs"][videos])
+
+
+def test_xpool_from_its_own_similarities():
+    outputs = golden("xpool_metrics_multicaption")["outputs"]
+    assert_xpool(np.array(outputs["sims"], float), outputs["t2v"], outputs["v2t"])
+
+
+def assert_xpool(padded, texts, videos):
+    similarity, owner = flat(padded)
+    for found, expected in (
+        (text_ranks(similarity, owner), texts),
+        (video_ranks(similarity, owner), videos),
+    ):
+        for k in (1, 5, 10, 50):
+            assert 100 * np.mean(found <= k) == pytest.approx(expected[f"R{k}"])
+        assert np.median(found) == expected["MedR"]
+        assert found.mean() == pytest.approx(expected["MeanR"])
+
+
+CE = [
+    ("square", None, "square"),
+    ("ties", None, "ties"),
+    ("constant", None, "constant"),
+    ("multi", None, "multi"),
+    ("multi", "query_masks", "multi_masked"),
+    ("multi_ties", "query_masks", "multi_ties_masked"),
+]
+
+
+def collaborative_experts(source, mask):
+    inputs = golden("ce_metrics")["inputs"]
+    similarity = np.array(inputs[source])
+    owner = np.repeat(np.arange(14), len(similarity) // 14)
+    if mask:
+        real = np.array(inputs[mask]).ravel() > 0
+        similarity, owner = similarity[real], owner[real]
+    return similarity, owner
+
+
+@pytest.mark.parametrize(("source", "mask", "name"), CE)
+def test_collaborative_experts_text_to_video(source, mask, name):
+    found = text_ranks(*collaborative_experts(source, mask))
+    expected = golden("ce_metrics")["outputs"][name]["t2v"]
+    assert 100 * np.mean(found == 1) == pytest.approx(expected["R1"])
+    # Theirs count zero-based shared places below k, so half a place more than rank <= k.
+    assert 100 * np.mean(found - 1 < 5) == pytest.approx(expected["R5"])
+    assert 100 * np.mean(found - 1 < 10) == pytest.approx(expected["R10"])
+    assert np.median(found) == expected["MedR"]
+    assert found.mean() == pytest.approx(expected["MeanR"])
+
+
+@pytest.mark.parametrize(("source", "mask", "name"), CE)
+def test_collaborative_experts_video_to_text(source, mask, name):
+    similarity, owner = collaborative_experts(source, mask)
+    found = video_ranks(similarity, owner, "caption")
+    shared = 0
+    for video in range(14):  # their own captions share places with each other; ours do not
+        own = similarity[owner == video, video]
+        shared += (np.count_nonzero(own == own.max()) - 1) / 2
+    expected = golden("ce_metrics")["outputs"][name]["v2t"]
+    assert found.mean() + shared / 14 == pytest.approx(expected["MeanR"])
+    assert (shared > 0) == (name == "multi_ties_masked")
+    if not shared:
+        assert 100 * np.mean(found == 1) == pytest.approx(expected["R1"])
+        assert 100 * np.mean(found - 1 < 5) == pytest.approx(expected["R5"])
+        assert np.median(found) == expected["MedR"]

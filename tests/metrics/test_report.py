@@ -1,0 +1,233 @@
+"""The report: raw first, every other number named, no printed row without its differences."""
+
+import json
+
+import numpy as np
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.ranks import text_ranks, video_ranks
+from sureshot.metrics.recall import recall, rsum
+from sureshot.metrics.report import report
+from sureshot.scoring.hubs import (
+    dual_softmax,
+    hubness_skewness,
+    inverted_softmax,
+    nearest_neighbour_normalised,
+    querybank_norm,
+)
+
+EVERY = ["dsl", "inverted_softmax", "qb_norm", "nnn"]
+
+
+def world(texts=60, videos=24, seed=0):
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, videos - 2, texts)
+    similarity = rng.uniform(-1, 1, (texts, videos))
+    similarity[np.arange(texts), owner] += 0.5
+    return similarity, owner, rng.uniform(-1, 1, (70, videos))
+
+
+def made(**options):
+    similarity, owner, bank = world()
+    options = {"title": "Toy, all of it", "resamples": 20, "bank": bank} | options
+    return report(similarity, owner, **options)
+
+
+def test_raw_lines_come_first_and_are_the_scores_as_they_are():
+    similarity, owner, _ = world()
+    found = made(post=EVERY)
+    assert [(line.name, line.direction) for line in found.raw] == [("raw", "t2v"), ("raw", "v2t")]
+    texts = recall(text_ranks(similarity, owner))
+    videos = recall(video_ranks(similarity, owner))
+    assert found.raw[0].recall == texts
+    assert found.raw[1].recall == videos
+    assert found.rsum == rsum(texts, videos)
+    assert found.hubness == hubness_skewness(similarity)
+    text = found.text()
+    for block in (part for part in text.split("\n\n") if part.startswith(("text →", "video →"))):
+        assert block.splitlines()[2].startswith("raw ")
+
+
+def test_post_processed_lines_are_named_for_what_they_look_at():
+    similarity, owner, bank = world()
+    found = {
+        (line.name, line.direction): line.recall
+        for line in made(post=EVERY, bank_name="training captions").post
+    }
+    looks = "(looks at all test queries)"
+    of = "(bank: 70 training captions)"
+    expected = {
+        (f"DSL {looks}", "t2v"): text_ranks(dual_softmax(similarity), owner),
+        (f"DSL {looks}", "v2t"): video_ranks(dual_softmax(similarity.T).T, owner),
+        (f"inverted softmax {looks}", "t2v"): text_ranks(inverted_softmax(similarity), owner),
+        (f"inverted softmax {looks}", "v2t"): video_ranks(inverted_softmax(similarity.T).T, owner),
+        (f"QB-Norm {of}", "t2v"): text_ranks(querybank_norm(similarity, bank), owner),
+        (f"NNN {of}", "t2v"): text_ranks(nearest_neighbour_normalised(similarity, bank), owner),
+    }
+    assert found == {key: recall(ranks) for key, ranks in expected.items()}
+
+
+def test_nothing_is_post_processed_unless_asked_for():
+    assert made().post == ()
+    assert "DSL" not in made().text()
+
+
+def test_the_text_tells_title_and_numbers_of_queries():
+    similarity, owner, _ = world()
+    text = report(similarity, owner, title="Toy, all of it", resamples=20).text()
+    assert text.splitlines()[:2] == [
+        "Toy, all of it",
+        "n = 60 texts, 24 videos; raw scores come first",
+    ]
+    described = len(set(owner.tolist()))
+    assert described < 24
+    assert f"{24 - described} videos have no text" in text
+    assert "text → video, n = 60" in text
+    assert f"video → text, n = {described}, captions of a video as one group" in text
+    assert "20 resamples of whole videos, seed 0" in text
+
+
+def test_columns_are_aligned():
+    lines = made(post=["dsl"]).text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("text →"))
+    head, raw, dsl = lines[start + 1 : start + 4]
+    assert raw.index("]") == dsl.index("]") == head.index("R@1") + 2
+    assert head.endswith("R@1 less raw")
+
+
+def test_other_recalls_can_be_printed():
+    found = made(ks=(1, 5, 50))
+    assert "R@50" in found.text()
+    assert "R@10" not in found.text()
+    assert found.rsum == rsum(*(line.recall for line in found.raw), (1, 5, 50))
+    with pytest.raises(SureshotError, match="R@7"):
+        made(ks=(1, 7))
+
+
+def test_video_to_text_can_rank_single_captions():
+    similarity, owner, _ = world()
+    found = made(how="caption")
+    assert found.raw[1].recall == recall(video_ranks(similarity, owner, "caption"))
+    assert "best own caption among all" in found.text()
+
+
+def test_a_subset_never_stands_beside_a_printed_row_without_saying_so():
+    text = made(dataset="MSR-VTT", against=["DUQ", "DVTR + C2V"]).text()
+    for way in ("text → video", "video → text"):
+        block = text.split(f"published, {way}\n")[1].split("\n\n")[0].splitlines()
+        assert block[0].startswith("! Data or protocol differ, numbers do not compare: ")
+        assert "split: none of the published ones here" not in block[0]  # not the same for all
+        # What is not common to all rows stands beneath each of them.
+        rows = [i for i, line in enumerate(block) if line.startswith(("DUQ", "DVTR"))]
+        assert rows
+        for i in rows:
+            assert block[i + 1].startswith("    ! data or protocol differ: split")
+
+
+def test_rows_of_one_split_share_one_line_about_the_data():
+    text = made(dataset="MSR-VTT", split="1kA", against=["DUQ"]).text()
+    assert "do not compare: gallery: 24 here, 1000 published; texts: 60 here, 1000" in text
+    assert "    ! data" not in text
+    assert "DUQ B32 (DUQ-T1" in text
+
+
+def test_the_published_sizes_are_no_proof_and_it_says_so():
+    rng = np.random.default_rng(0)
+    similarity = rng.normal(size=(1000, 1000)).astype(np.float32)
+    found = report(
+        similarity,
+        np.arange(1000),
+        title="MSR-VTT 1k-A",
+        dataset="MSRVTT",
+        split="1kA",
+        encoder="ViT-B/32",
+        frames=12,
+        trained_on="MSRVTT",
+        against=["DUQ"],
+        resamples=2,
+    )
+    text = found.text()
+    assert "do not compare" not in text
+    assert text.count("split and sizes agree; whether the videos do is not checked") == sum(
+        map(len, found.matches.values())
+    )
+    assert found.raw[0].recall.r1 < 2
+
+
+def test_printed_rows_need_a_data_set_and_a_known_method():
+    with pytest.raises(SureshotError, match="no dataset is named"):
+        made(against=["DUQ"])
+    with pytest.raises(SureshotError, match="method 'DUK'"):
+        made(dataset="MSRVTT", against=["DUK"])
+    assert "published" not in made(dataset="my own").text()
+
+
+@pytest.mark.parametrize(
+    ("trained", "tested", "out"),
+    [
+        ("MSRVTT", "DiDeMo", True),
+        ("Flickr8k + MSR-VTT", "msrvtt", False),
+        ("", "MSRVTT", False),
+        ("MSRVTT", "", False),
+    ],
+)
+def test_training_on_other_data_is_said(trained, tested, out):
+    found = made(trained_on=trained, dataset=tested)
+    assert bool(found.out_of_domain) == out
+    line = f"out of domain: trained on {trained}, tested on {tested}"
+    assert (line in found.text().splitlines()) == out
+    assert not trained or f"trained on {trained}" in found.text()
+
+
+def test_ties_are_told():
+    similarity, owner, _ = world()
+    similarity[:, :] = 0.0
+    text = report(similarity, owner, title="Ties", resamples=5).text()
+    assert "ties, raw: 60 of 60 queries; R@1 is 0.0 to 100.0 depending on how they fall" in text
+    assert "ties" not in made().text()
+
+
+def test_json_holds_everything_with_raw_before_all_others():
+    found = made(post=EVERY, dataset="MSR-VTT", against=["DUQ"], system="DUQ")
+    values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    keys = list(values)
+    assert keys.index("raw") < keys.index("post_processed")
+    assert values["title"] == "Toy, all of it"
+    assert values["raw"][0]["recall"]["n"] == 60
+    assert values["raw"][0]["intervals"]["r1"]["low"] <= values["raw"][0]["recall"]["r1"]
+    assert values["published"]["t2v"][0]["row"]["r1"] == 51.2
+    assert values["published"]["t2v"][0]["protocol"]
+    assert values["setting"]["videos"] == 24
+
+
+def test_the_same_seed_gives_the_same_report():
+    assert made(post=EVERY).to_dict() == made(post=EVERY).to_dict()
+    assert made(seed=1).raw[0].intervals != made().raw[0].intervals
+
+
+def test_one_video_makes_a_report_without_intervals():
+    text = report(np.array([[0.4], [0.2]]), np.array([0, 0]), title="One").text()
+    assert "[" not in text
+    assert "video → text, n = 1" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"post": ["nnn"], "bank": None}, "nnn needs a bank"),
+        ({"post": ["qb_norm"], "bank": None}, "qb_norm needs a bank"),
+        ({"post": ["magic"]}, "Unknown post-processing 'magic'; known: dsl"),
+        ({"title": " "}, "has no title"),
+    ],
+)
+def test_what_cannot_be_reported_is_refused(options, reason):
+    with pytest.raises(SureshotError, match=reason):
+        made(**options)
+
+
+def test_nan_is_refused():
+    similarity, owner, _ = world()
+    similarity[3, 3] = np.nan
+    with pytest.raises(SureshotError, match="row 3 with column 3 is NaN"):
+        report(similarity, owner, title="Broken")

@@ -1,5 +1,7 @@
-"""CLIP4Clip (Luo et al. 2021): a video is the mean of its frames, or of what a transformer makes of
-them in their order."""
+"""CLIP4Clip (Luo et al. 2021): a video is the mean of its frames.
+
+Or of what a transformer makes of them in their order.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from sureshot.errors import SureshotError
 from sureshot.layers.pooling import mean_of_units
-from sureshot.layers.transformer import SequentialTransformer
+from sureshot.layers.transformer import SequentialTransformer, Transformer
 from sureshot.losses.contrastive import info_nce
 from sureshot.systems.system import Codes, System, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
@@ -55,9 +57,8 @@ class Clip4Clip(System):
         super().__init__(config.scale)
         self.temporal = None
         if config.temporal == "transformer":
-            self.temporal = SequentialTransformer(
-                width, layers=config.layers, heads=config.heads, longest=config.longest
-            )
+            blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
+            self.temporal = SequentialTransformer(blocks, width, config.longest)
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence at unit length."""

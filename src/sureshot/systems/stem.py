@@ -2,14 +2,12 @@ r"""From an encoder's features to the space a system works in.
 
 The published systems start from a CLIP, whose texts and frames share a space already; there the
 stem passes them on (``kind = "none"``). An encoder whose two halves were trained apart, such as the
-bundled one, needs a map for each first (``kind = "linear"``), which then is trained with the system:
+bundled one, needs a map for each first (``kind = "linear"``), which is trained with the system:
 
 .. math:: t' = W_t\,d(\sqrt{D}\,t), \quad w' = W_w\,d(n(w)), \quad f' = W_f\,d([n(f), n(b)])
 
 with n a layer norm without weights, d dropout, f a frame in the encoder's space and b its backbone
-features. A vector of the encoder's own space may go along unchanged, weighted by ``keep``; the
-cosine of the joined vectors is then a mixture of the learned and the given similarity, which holds
-on to what the encoder knows and the training data do not show.
+features.
 """
 
 from dataclasses import dataclass

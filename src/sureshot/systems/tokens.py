@@ -10,7 +10,7 @@ from sureshot.encoders.features import TextFeatures, VideoFeatures
 
 
 class TextTokens(NamedTuple):
-    """Texts: a sentence vector each, padded word tokens, and a mask that is True where one is real."""
+    """Texts: a sentence vector each, padded word tokens, and a mask, True where one is real."""
 
     sentence: Float[Tensor, "texts dim"]
     words: Float[Tensor, "texts words dim"]

@@ -1,0 +1,379 @@
+r"""DUQ, Dual Uncertainty Quantification (Liu et al., IJCAI 2025).
+
+Two branches compare a text and a video. The *feature* branch gives the cosine s of X-Pool and asks
+of the whole matrix of a batch that its evidence be the identity. The *distribution* branch makes a
+Gaussian of each item from its tokens and compares samples of both, giving a distance d. Training
+minimises
+
+.. math:: L = L_S + L_S^U + \alpha (L_D + L_D^U) + \beta L_{KL}
+
+``mode = "paper"`` follows the print. ``mode = "well_posed"``, the default, replaces what the print
+leaves undefined or unable to work.
+
+Differs:
+    In both modes a score never sees a label. The paper's distance takes the minimum over samples
+    for matched pairs and the maximum for others; at test nobody can, and random features would be
+    retrieved perfectly. ``paper`` therefore uses it in the training loss only.
+
+    In both modes the score of a pair does not depend on the rest of the gallery. The factors
+    :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
+    its candidates; `Duq.similarity` leaves them out, `Duq.printed` has them.
+
+    ``well_posed`` scores by the sum :math:`s + w\,(1 - d)` instead of the product, in which two
+    rejections make an acceptance; trains on one rule of distance for all pairs, on a logarithm with
+    its minus, on labels whose sum fits the evidence, on evidence of scaled similarities, on noise
+    no longer than the mean, and keeps the prior at that size. The released code holds none of the
+    paper's distance losses, and attends across the items of a batch.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sureshot.errors import SureshotError
+from sureshot.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.layers.aggregation import LocalAggregation, PieAggregation
+from sureshot.layers.distribution import GaussianHead
+from sureshot.losses.contrastive import info_nce, mil_nce
+from sureshot.losses.distance import (
+    distance_loss,
+    distance_loss_as_printed,
+    evidential_distance,
+)
+from sureshot.losses.evidential import EvidenceKind, evidence, evidential, opinion
+from sureshot.losses.matching import mil_margin, soft_contrastive, uniformity
+from sureshot.scoring.embeddings import (
+    kl_distance,
+    labelled_distance,
+    sample_cosines,
+    sample_distance,
+    wasserstein_distance,
+)
+from sureshot.scoring.rerank import rerank_as_printed
+from sureshot.systems.pooled import PooledSimilarity, Pooling
+from sureshot.systems.system import Codes, System, unit
+from sureshot.systems.tokens import TextTokens, VideoTokens
+
+Distance = Literal[
+    "boundary",
+    "mean",
+    "min",
+    "means",
+    "monte_carlo",
+    "mil",
+    "uniformity",
+    "kl",
+    "wasserstein",
+    "uda",
+]
+_UNIFORMITY = 10.0  # weight of the uniformity loss beside the distance's own, as in PCME
+_PRINTED_SCALE = 100.0  # lambda of the printed distance loss, which must not be learned
+_START = 5.0  # first steepness and shift of the soft contrastive loss, as in UATVR's code
+
+
+@dataclass(frozen=True, slots=True)
+class DuqConfig:
+    """Settings of DUQ.
+
+    Attributes:
+        mode: ``well_posed`` or ``paper``.
+        pooling: how the feature branch pools frames (supplement, table 3).
+        dropout: of the cross-attention pooling.
+        similarity_evidence: whether the evidential loss of similarities is on.
+        distance: how samples are compared in training, or None for no distribution branch's loss.
+            None is the mode's own: ``mean`` in well-posed mode, ``boundary`` as printed.
+        distance_loss: whether the loss of distances is on.
+        distance_evidence: whether the evidential loss of distances is on.
+        samples: K, embeddings drawn of each item in training.
+        evidence: function from similarity to evidence (supplement, table 4).
+        kappa: steepness of evidence; None is 1 as printed in paper mode and 20 otherwise.
+        aggregation: ``attention`` over the tokens, or ``pie`` as in the first released code.
+        alpha: weight of the two losses of distances.
+        beta: weight of the divergence from the prior.
+        closeness: w, weight of 1 - d in a well-posed score.
+        gamma: both gammas of the printed re-ranking.
+        scale: first value of the logit scale.
+    """
+
+    mode: Literal["well_posed", "paper"] = "well_posed"
+    pooling: Pooling = "cross_attention"
+    dropout: float = 0.3
+    similarity_evidence: bool = True
+    distance: Distance | None = None
+    distance_loss: bool = True
+    distance_evidence: bool = True
+    samples: int = 7
+    evidence: EvidenceKind = "relu"
+    kappa: float | None = None
+    aggregation: Literal["attention", "pie"] = "attention"
+    alpha: float = 0.1
+    beta: float = 1e-4
+    closeness: float = 0.5
+    gamma: float = 0.1
+    scale: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        ranges = {
+            "samples": (self.samples, 1, 100),
+            "dropout": (self.dropout, 0, 0.99),
+            "alpha": (self.alpha, 0, 1000),
+            "beta": (self.beta, 0, 1000),
+            "closeness": (self.closeness, 0, 1000),
+            "gamma": (self.gamma, 0, 1000),
+            "scale": (self.scale, 0.01, 100),
+            "kappa": (1 if self.kappa is None else self.kappa, 1e-6, 1e6),
+        }
+        for name, (value, low, high) in ranges.items():
+            if not low <= value <= high:
+                raise SureshotError(
+                    f"system.{name} is {value}; it must be between {low} and {high}."
+                )
+
+    @property
+    def branch(self) -> bool:
+        """Whether the distribution branch is trained, and so takes part in the score."""
+        return self.distance_loss or self.distance_evidence
+
+
+class Duq(System):
+    """DUQ.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+    """
+
+    def __init__(self, config: DuqConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.printed_mode = config.mode == "paper"
+        own: Distance = "boundary" if self.printed_mode else "mean"
+        self.distance: Distance = config.distance or own
+        self.kappa = config.kappa or (1.0 if self.printed_mode else 20.0)
+        self.weights: Mapping[str, float] = {
+            "similarity": 1.0,
+            "similarity_evidence": 1.0,
+            "distance": config.alpha,
+            "distance_evidence": config.alpha,
+            "divergence": config.beta,
+        }
+        self.pooled = PooledSimilarity(config.pooling, width, dropout=config.dropout)
+        self.offset = nn.Parameter(torch.zeros(2), requires_grad=not self.printed_mode)
+        self.match = nn.Parameter(torch.tensor([_START, _START]))
+        self.prior = 0.0 if self.printed_mode else -math.log(width)
+        self.text_branch = Branch(config, width)
+        self.video_branch = Branch(config, width)
+        unused = [] if config.branch else [self.text_branch, self.video_branch]
+        for module in unused:
+            module.requires_grad_(False)
+        self.match.requires_grad_(self.distance == "monte_carlo")
+        self.offset.requires_grad_(
+            not self.printed_mode and (config.similarity_evidence or config.distance_evidence)
+        )
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence, and the Gaussian of the sentence and its words."""
+        gaussian = self.text_branch(tokens.sentence, tokens.words, tokens.mask)
+        return {"sentence": tokens.sentence, "mean": gaussian.mean, "log_var": gaussian.log_var}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The frames, and the Gaussian of the frames and their mean."""
+        codes = self.pooled.videos(tokens)
+        # The pooled frame enters the branch as long as frames are, not at unit length.
+        whole = tokens.frames.masked_fill(~tokens.mask[..., None], 0).sum(1)
+        whole = whole / tokens.mask.sum(1, keepdim=True).clamp(min=1)
+        gaussian = self.video_branch(whole, tokens.frames, tokens.mask)
+        return {**codes, "mean": gaussian.mean, "log_var": gaussian.log_var}
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair: s + w (1 - d), or (1 - d) s as printed; s alone without a branch."""
+        feature = self.feature(texts, videos)
+        if not self.config.branch:
+            return feature
+        closeness = 1 - self.expected(texts, videos)
+        if self.printed_mode:
+            return closeness * feature
+        return feature + self.config.closeness * closeness
+
+    def feature(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """s, the cosine of the feature branch, in [-1, 1]."""
+        return self.pooled(texts["sentence"], videos)
+
+    def expected(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        r"""Distance at test: that of the samples in expectation, without drawing any.
+
+        .. math:: d = 1 - \frac{\mu_t^\top \mu_v}
+            {\sqrt{\lVert\mu_t\rVert^2 + \mathrm{tr}\,\Sigma_t}
+             \sqrt{\lVert\mu_v\rVert^2 + \mathrm{tr}\,\Sigma_v}}
+
+        The samples' inner product has just this mean, and in hundreds of dimensions their lengths
+        hardly vary; so an uncertain item lies at distance 1 from everything.
+        """
+        return 1 - _shrunk(_gaussian(texts)) @ _shrunk(_gaussian(videos)).T
+
+    def printed(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """The re-ranked score as printed, its uncertainties taken over all ``videos``."""
+        feature, distance = self.feature(texts, videos), self.expected(texts, videos)
+        seen = opinion(evidence(feature, self.config.evidence, kappa=self.kappa)).vacuity
+        apart = opinion(evidence(distance, self.config.evidence, kappa=self.kappa)).vacuity
+        gamma = self.config.gamma
+        return rerank_as_printed(
+            feature, distance, seen, apart, gamma_distance=gamma, gamma_similarity=gamma
+        )
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The losses of the similarities and, where they are on, of evidence and distances."""
+        config = self.config
+        feature = self.feature(texts, videos)
+        found = {"similarity": info_nce(feature, self.scale)}
+        total: Literal["sum", "mean"] = "sum" if self.printed_mode else "mean"
+        if config.similarity_evidence:
+            clues = evidence(feature, config.evidence, kappa=self.kappa, offset=self.offset[0])
+            found["similarity_evidence"] = evidential(clues, total=total)
+        if not config.branch:
+            return found
+        one, other = _gaussian(texts), _gaussian(videos)
+        drawn = [self._drawn(one, generator), self._drawn(other, generator)]
+        apart = self._distances(one, other, drawn[0], drawn[1])
+        if config.distance_loss:
+            found["distance"] = self._distance_loss(apart, drawn[0], drawn[1])
+        if config.distance_evidence:
+            found["distance_evidence"] = evidential_distance(
+                apart,
+                "unmatched_sum" if self.printed_mode else "matched",
+                config.evidence,
+                kappa=self.kappa,
+                offset=self.offset[1],
+                total=total,
+            )
+        if self.distance != "means":
+            divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
+            found["divergence"] = divergence.mean()
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The sentence at unit length."""
+        return unit(texts["sentence"])
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The mean of the frames, each at unit length."""
+        return videos["video"]
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Vacuities of texts and of videos over each other, and the log of each mean variance."""
+        feature, distance = self.feature(texts, videos), self.expected(texts, videos)
+        kind = self.config.evidence
+        clues = evidence(feature, kind, kappa=self.kappa, offset=self.offset[0])
+        apart = evidence(distance, kind, kappa=self.kappa, offset=self.offset[1])
+        return {
+            "text vacuity": opinion(clues).vacuity,
+            "video vacuity": opinion(clues.T).vacuity,
+            "text distance vacuity": opinion(apart).vacuity,
+            "video distance vacuity": opinion(apart.T).vacuity,
+            "text spread": texts["log_var"].logsumexp(-1),
+            "video spread": videos["log_var"].logsumexp(-1),
+        }
+
+    def _drawn(
+        self, gaussian: Gaussian, generator: torch.Generator | None
+    ) -> Float[Tensor, "items k width"]:
+        items, width = gaussian.mean.shape
+        shape = (items, self.config.samples, width)
+        # Drawn on the processor, so that a seed gives the same noise on any device.
+        source = generator or torch.default_generator
+        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
+
+    def _distances(
+        self,
+        one: Gaussian,
+        other: Gaussian,
+        texts: Float[Tensor, "items k width"],
+        videos: Float[Tensor, "items k width"],
+    ) -> Float[Tensor, "items items"]:
+        """The distances of a batch by the rule that is trained."""
+        match self.distance:
+            case "boundary":
+                matched = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
+                return labelled_distance(texts, videos, matched)
+            case "mean" | "monte_carlo" | "uniformity" | "uda":
+                return sample_distance(texts, videos, "mean")
+            case "min" | "mil":
+                return sample_distance(texts, videos, "min")
+            case "means":
+                return 1 - unit(one.mean) @ unit(other.mean).T
+            # Divided by the width and the prior's variance, so that lambda means what it does for
+            # cosines: two Gaussians as wide as the prior and a unit apart are about 1 apart.
+            case "kl":
+                return kl_distance(one, other) / one.mean.shape[1]
+            case "wasserstein":
+                return wasserstein_distance(one, other) / 2
+            case _:
+                assert_never(self.distance)
+
+    def _distance_loss(
+        self,
+        apart: Float[Tensor, "items items"],
+        texts: Float[Tensor, "items k width"],
+        videos: Float[Tensor, "items k width"],
+    ) -> Float[Tensor, ""]:
+        match self.distance:
+            case "monte_carlo":
+                steepness = self.match[0].clamp(min=1e-3)
+                return soft_contrastive(unit(texts), unit(videos), steepness, self.match[1])
+            case "mil":
+                return mil_margin(apart)
+            case "uda":
+                return mil_nce(sample_cosines(texts, videos), self.scale.detach())
+            case _ if self.printed_mode:
+                return distance_loss_as_printed(apart, _PRINTED_SCALE)
+            case "uniformity":
+                every = unit(torch.cat([texts.flatten(0, 1), videos.flatten(0, 1)]))
+                return distance_loss(apart, self.scale) + _UNIFORMITY * uniformity(every)
+            case _:
+                return distance_loss(apart, self.scale)
+
+
+class Branch(nn.Module):
+    """From a global feature and local tokens to a Gaussian.
+
+    Args:
+        config: of the system.
+        width: size of a token.
+    """
+
+    def __init__(self, config: DuqConfig, width: int) -> None:
+        super().__init__()
+        self.aggregate = (
+            LocalAggregation(width, residual="double" if config.mode == "paper" else "single")
+            if config.aggregation == "attention"
+            else PieAggregation(width, 2 * width)
+        )
+        self.head = GaussianHead(width, literal=config.mode == "paper")
+
+    def forward(
+        self,
+        whole: Float[Tensor, "items width"],
+        tokens: Float[Tensor, "items tokens width"],
+        mask: Bool[Tensor, "items tokens"],
+    ) -> Gaussian:
+        """One Gaussian an item."""
+        gaussian: Gaussian = self.head(self.aggregate(whole, tokens, mask))
+        return gaussian
+
+
+def _gaussian(codes: Codes) -> Gaussian:
+    return Gaussian(codes["mean"], codes["log_var"])
+
+
+def _shrunk(gaussian: Gaussian) -> Float[Tensor, "items width"]:
+    """Means divided by the root mean square length of their samples."""
+    power = gaussian.mean.square().sum(-1) + gaussian.log_var.exp().sum(-1)
+    return gaussian.mean / power.sqrt()[:, None]

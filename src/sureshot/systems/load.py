@@ -1,0 +1,36 @@
+"""Systems by name, built from plain settings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sureshot.settings import build
+from sureshot.errors import SureshotError
+from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
+from sureshot.systems.duq import Duq, DuqConfig
+from sureshot.systems.system import System
+from sureshot.systems.xpool import XPool, XPoolConfig
+
+NAMES = ("clip4clip", "xpool", "duq")
+
+
+def load_system(settings: Mapping[str, Any], width: int) -> System:
+    """The system of these settings, its weights fresh.
+
+    Args:
+        settings: its ``name`` and its own settings, as in the table ``[system]`` of a recipe.
+        width: size of the vectors it reads.
+
+    Raises:
+        SureshotError: no such system, or a setting it does not have or cannot take.
+    """
+    values = dict(settings)
+    name = values.pop("name", None)
+    match name:
+        case "clip4clip":
+            return Clip4Clip(build(Clip4ClipConfig, values, "system"), width)
+        case "xpool":
+            return XPool(build(XPoolConfig, values, "system"), width)
+        case "duq":
+            return Duq(build(DuqConfig, values, "system"), width)
+        case _:
+            raise SureshotError(f"system.name is {name!r}; known: {', '.join(NAMES)}.")

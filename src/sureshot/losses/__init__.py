@@ -1,0 +1,1 @@
+"""Losses: what is minimised, as plain functions of similarities, distances and samples."""

@@ -1,0 +1,121 @@
+"""Losses that ask each item to pick its partner from the batch."""
+
+from typing import Literal, assert_never
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from sureshot.errors import SureshotError
+
+Scale = float | Float[Tensor, ""]
+Average = Literal["inside", "outside"]
+
+
+def info_nce(
+    similarity: Float[Tensor, "texts videos"],
+    scale: Scale,
+    positives: Bool[Tensor, "texts videos"] | None = None,
+) -> Float[Tensor, ""]:
+    r"""Symmetric cross-entropy of picking the partner: each text its video, each video its text.
+
+    .. math:: L = -\frac12 \Big( \frac1B \sum_i
+        \log \frac{\sum_{j \in P_i} e^{\lambda s_{ij}}}{\sum_j e^{\lambda s_{ij}}}
+        + \frac1B \sum_j
+        \log \frac{\sum_{i \in P_j} e^{\lambda s_{ij}}}{\sum_i e^{\lambda s_{ij}}} \Big)
+
+    At least 0, and 0 in the limit of perfect separation, also with several positives, since their
+    probabilities are added: any one of them is a right answer. A batch of one pair costs 0.
+
+    Args:
+        similarity: higher is better, any range.
+        scale: lambda, 1 / temperature; 100 for CLIP.
+        positives: True where text and video belong together. Without it, the diagonal.
+
+    Raises:
+        SureshotError: the matrix is not square and no positives are given, or a text or video has
+            no positive.
+
+    References:
+        DUQ eq. 1, where the positives are the diagonal.
+    """
+    mask = _diagonal(similarity) if positives is None else _checked(positives)
+    logits = scale * similarity
+    return 0.5 * (_picking(logits, mask).mean() + _picking(logits.T, mask.T).mean())
+
+
+def mil_nce(
+    similarity: Float[Tensor, "items k items m"],
+    scale: Scale = 1.0,
+    average: Average = "inside",
+) -> Float[Tensor, ""]:
+    r"""Each sample of an item picks any of its partner's samples from those of the whole batch.
+
+    .. math:: L_{t \to v} = -\frac{1}{BK} \sum_{i,k} \log
+        \frac{\sum_l e^{\lambda s(t_i^k, v_i^l)}}{\sum_{j,l} e^{\lambda s(t_i^k, v_j^l)}}
+
+    and the same from the videos to the texts; the loss is the mean of the two.
+
+    Args:
+        similarity: of sample k of text i to sample m of video j, any range.
+        scale: lambda. Cosines need one: with 1 and a batch of 64, matches at 1 and all others at -1
+            still cost 2.25.
+        average: of the positives. ``inside`` the logarithm as printed: the least cost is 0, and one
+            near sample is enough. ``outside``, as in the released code: every positive is wanted at
+            the same time, and the least cost is log M (log K from the videos), never 0.
+
+    References:
+        UATVR eq. 11; DUQ, supplement, eq. G, is the same with cosines.
+
+    Differs:
+        The released code averages outside the logarithm and takes inner products of samples that
+        are not normalised, without a scale. Both can be had here.
+    """
+    items, k, _, m = similarity.shape
+    logits = (scale * similarity).reshape(items * k, items * m)
+    own = torch.eye(items, dtype=torch.bool, device=similarity.device)
+    mask = own.repeat_interleave(k, 0).repeat_interleave(m, 1)
+    match average:
+        case "inside":
+            costs = _picking(logits, mask), _picking(logits.T, mask.T)
+        case "outside":
+            costs = _picking_each(logits, mask), _picking_each(logits.T, mask.T)
+        case _:
+            assert_never(average)
+    return 0.5 * (costs[0].mean() + costs[1].mean())
+
+
+def _picking(
+    logits: Float[Tensor, "rows columns"], positives: Bool[Tensor, "rows columns"]
+) -> Float[Tensor, " rows"]:
+    """Cost of picking any positive of each row."""
+    # Not a difference of two logsumexp: at scale 100 that leaves four digits in 32 bits.
+    return -logits.log_softmax(1).masked_fill(~positives, -torch.inf).logsumexp(1)
+
+
+def _picking_each(
+    logits: Float[Tensor, "rows columns"], positives: Bool[Tensor, "rows columns"]
+) -> Float[Tensor, " rows"]:
+    """Mean cost of picking each positive of each row."""
+    return -logits.log_softmax(1).masked_fill(~positives, 0).sum(1) / positives.sum(1)
+
+
+def _diagonal(similarity: Float[Tensor, "texts videos"]) -> Bool[Tensor, "texts videos"]:
+    texts, videos = similarity.shape
+    if texts != videos:
+        raise SureshotError(
+            f"{texts} texts and {videos} videos do not pair up one to one; "
+            "say which belong together with positives."
+        )
+    return torch.eye(texts, dtype=torch.bool, device=similarity.device)
+
+
+def _checked(positives: Bool[Tensor, "texts videos"]) -> Bool[Tensor, "texts videos"]:
+    for dim, name in ((1, "text"), (0, "video")):
+        lonely = ~positives.any(dim)
+        if lonely.any():
+            raise SureshotError(
+                f"The {name} at place {int(lonely.nonzero()[0])} of the batch has no positive; "
+                "every one needs a partner, or must be left out."
+            )
+    return positives

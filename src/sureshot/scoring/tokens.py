@@ -1,0 +1,124 @@
+"""Similarity of texts and videos token by token: words look for frames, frames for words."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+
+def token_interaction(
+    words: Float[Tensor, "texts words dim"],
+    frames: Float[Tensor, "videos frames dim"],
+    word_mask: Bool[Tensor, "texts words"],
+    frame_mask: Bool[Tensor, "videos frames"],
+    *,
+    block: int = 32,
+) -> Float[Tensor, "texts videos"]:
+    r"""How well, on average, a token finds its best counterpart on the other side.
+
+    .. math:: s = \frac12 \Big( \frac1N \sum_n \max_m \cos(w_n, f_m)
+        + \frac1M \sum_m \max_n \cos(w_n, f_m) \Big)
+
+    Args:
+        words: word tokens of any length.
+        frames: frame tokens of any length.
+        word_mask: True where a word is real.
+        frame_mask: True where a frame is real.
+        block: texts compared at once. The largest tensor has block x words x videos x frames
+            numbers; gradients do not keep it. The result is the same for every block up to
+            rounding.
+
+    Returns:
+        Rows texts, columns videos, higher is better, in [-1, 1]. What stands at padding has no
+        influence. An item without a real token scores ``-inf`` with everything.
+
+    References:
+        UATVR eq. 7, with the average that the sentence after it asks for; eq. 8 is the same sum
+        over more tokens.
+
+    Differs:
+        The released code multiplies padded pairs by 0 before the maximum, so padding wins wherever
+        all real similarities are negative. Here it can never win.
+
+    Examples:
+        >>> words, frames = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), torch.tensor([[[0.6, 0.8]]])
+        >>> token_interaction(words, frames, torch.ones(1, 2).bool(), torch.ones(1, 1).bool())
+        tensor([[0.7500]])
+    """
+    return weighted_token_interaction(
+        words,
+        frames,
+        _equal_weights(word_mask, words),
+        _equal_weights(frame_mask, frames),
+        word_mask,
+        frame_mask,
+        block=block,
+    )
+
+
+def weighted_token_interaction(
+    words: Float[Tensor, "texts words dim"],
+    frames: Float[Tensor, "videos frames dim"],
+    word_weights: Float[Tensor, "texts words"],
+    frame_weights: Float[Tensor, "videos frames"],
+    word_mask: Bool[Tensor, "texts words"],
+    frame_mask: Bool[Tensor, "videos frames"],
+    *,
+    block: int = 32,
+) -> Float[Tensor, "texts videos"]:
+    r"""As `token_interaction`, with a weight for each token in place of the mean.
+
+    .. math:: s = \frac12 \Big( \sum_n a_n \max_m \cos(w_n, f_m)
+        + \sum_m b_m \max_n \cos(w_n, f_m) \Big)
+
+    Args:
+        words: word tokens of any length.
+        frames: frame tokens of any length.
+        word_weights: a, with sum 1 over the real words of each text; those of padding do not count.
+        frame_weights: b, likewise for the frames of each video.
+        word_mask: True where a word is real.
+        frame_mask: True where a frame is real.
+        block: texts compared at once, see `token_interaction`.
+
+    Returns:
+        As `token_interaction`.
+    """
+    # Padding is set to zero first: a NaN there must not come back through the gradient.
+    words = normalize(words.masked_fill(~word_mask[..., None], 0), dim=-1)
+    frames = normalize(frames.masked_fill(~frame_mask[..., None], 0), dim=-1)
+    word_weights = word_weights.masked_fill(~word_mask, 0)
+    frame_weights = frame_weights.masked_fill(~frame_mask, 0)
+    parts = [
+        _block(words[at], frames, word_weights[at], frame_weights, word_mask[at], frame_mask)
+        for at in (slice(start, start + block) for start in range(0, max(len(words), 1), block))
+    ]
+    return torch.cat(parts)
+
+
+def _block(
+    words: Float[Tensor, "texts words dim"],
+    frames: Float[Tensor, "videos frames dim"],
+    word_weights: Float[Tensor, "texts words"],
+    frame_weights: Float[Tensor, "videos frames"],
+    word_mask: Bool[Tensor, "texts words"],
+    frame_mask: Bool[Tensor, "videos frames"],
+) -> Float[Tensor, "texts videos"]:
+    # t texts, w words, v videos, f frames
+    cosine = torch.einsum("twd,vfd->twvf", words, frames)
+    # `max` over one dimension keeps indices for the gradient; `amax` would keep the large tensor.
+    of_words = cosine.masked_fill(~frame_mask, -torch.inf).max(-1).values
+    of_frames = cosine.masked_fill(~word_mask[:, :, None, None], -torch.inf).max(1).values
+    # A maximum over nothing is -inf, and 0 times that would be NaN: such pairs come at the end.
+    real = word_mask.any(1)[:, None] & frame_mask.any(1)
+    of_words = of_words.masked_fill(~(word_mask[:, :, None] & real[:, None]), 0)
+    of_frames = of_frames.masked_fill(~(frame_mask & real[..., None]), 0)
+    from_words = torch.einsum("twv,tw->tv", of_words, word_weights)
+    from_frames = torch.einsum("tvf,vf->tv", of_frames, frame_weights)
+    return (0.5 * (from_words + from_frames)).masked_fill(~real, -torch.inf)
+
+
+def _equal_weights(
+    mask: Bool[Tensor, "batch tokens"], like: Float[Tensor, "batch tokens dim"]
+) -> Float[Tensor, "batch tokens"]:
+    count = mask.sum(1, keepdim=True).clamp(min=1)
+    return mask.to(like.dtype) / count

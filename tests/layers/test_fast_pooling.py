@@ -92,6 +92,17 @@ def test_frames_that_are_all_the_same():
     torch.testing.assert_close(found, fast(pooling, texts, frames[:, :1], MASK[:, :1] | True))
 
 
+@pytest.mark.parametrize("small", ["out", "norm_pooled"])
+def test_sums_so_small_that_the_norms_do_not_bring_them_to_full_size(small):
+    pooling = pooling_of()
+    with torch.no_grad():
+        for weight in getattr(pooling, small).parameters():
+            weight *= 0.003
+    texts, frames = sample(5, 6), sample(3, 4, 6)
+    found = fast(pooling, texts, frames, MASK)
+    torch.testing.assert_close(found, exact(pooling, texts, frames, MASK), rtol=0, atol=1e-5)
+
+
 def test_a_frame_of_zeros_and_a_text_of_zeros():
     pooling = pooling_of()
     texts, frames = sample(2, 6), sample(3, 4, 6)

@@ -104,7 +104,8 @@ def prepare(
         pooling: in evaluation mode.
         frames: not normalised; what stands at padding has no influence.
         mask: True where a frame is real; every video has at least one.
-        block: videos worked on at a time; bounds the memory and leaves the result as it is.
+        block: videos worked on at a time; bounds the memory and changes the result by rounding at
+            most.
 
     Raises:
         SureshotError: the pooling is training with dropout.

@@ -3,7 +3,7 @@
     python -m benchmarks.indexing [FOLDER] [--rounds 3]
 
 The loop is what one writes first: open a file, decode it whole, take twelve frames, encode them, go
-on; on one thread, and again with all the threads torch takes by itself. Each run is its own
+on; on one thread, and again with all the threads the encoder takes by itself. Each run is its own
 process, and the runs alternate, so that a noisy machine hurts all of them alike.
 """
 
@@ -59,9 +59,10 @@ def measure(kind: str, folder: Path) -> None:
 
     from sureshot.encoders.bundled import BundledEncoder
 
-    if kind == "loop, one thread":
+    alone = kind == "loop, one thread"
+    if alone:
         torch.set_num_threads(1)
-    encoder = BundledEncoder()
+    encoder = BundledEncoder(threads=1 if alone else None)
     encoder.encode_frames(encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))
     began, used = time.monotonic(), time.process_time()
     count = index(folder, encoder) if kind == "sureshot index" else loop(folder, encoder)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Shaped
@@ -104,47 +105,55 @@ def extract(
     """
     folder = (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{frames}"
     told = told or (lambda what, done, total: None)
-    videos: list[FrameFeatures] = []
+    # In an order of their own, so that the files of the cache serve any reader of the same data.
+    order = sorted(range(len(split.items)), key=lambda row: _stamp(split.items[row]))
+    found: dict[int, FrameFeatures] = {}
     failed: dict[int, str] = {}
-    for first in range(0, len(split.items), _VIDEOS):
-        items = split.items[first : first + _VIDEOS]
-        found, broken = _video_chunk(items, encoder, frames, folder)
-        videos += found
-        failed |= {first + row: reason for row, reason in broken.items()}
-        told("videos", first + len(items), len(split.items))
+    for first in range(0, len(order), _VIDEOS):
+        rows = order[first : first + _VIDEOS]
+        read, broken = _video_chunk([split.items[row] for row in rows], encoder, frames, folder)
+        found |= {rows[place]: features for place, features in read.items()}
+        failed |= {rows[place]: reason for place, reason in broken.items()}
+        told("videos", first + len(rows), len(order))
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
     if not kept:
         some = next(iter(failed.values()), "there is none")
         raise SureshotError(f"No video of {split.title()} can be read: {some}.")
     unread = tuple((split.items[row].id, reason) for row, reason in failed.items())
     whole = split.part(set(kept)) if failed else split
-    texts: list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = []
-    sentences = whole.texts()
-    for first in range(0, len(sentences), _TEXTS):
-        texts += _text_chunk(sentences[first : first + _TEXTS], encoder, folder)
-        told("captions", min(first + _TEXTS, len(sentences)), len(sentences))
-    return SplitFeatures(whole, encoder.name, encoder.fingerprint, frames, videos, texts, unread)
+    encoded: dict[str, tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = {}
+    different = sorted(set(whole.texts()))
+    for first in range(0, len(different), _TEXTS):
+        texts = different[first : first + _TEXTS]
+        encoded.update(zip(texts, _text_chunk(texts, encoder, folder), strict=True))
+        told("captions", first + len(texts), len(different))
+    return SplitFeatures(
+        whole,
+        encoder.name,
+        encoder.fingerprint,
+        frames,
+        [found[row] for row in sorted(found)],
+        [encoded[text] for text in whole.texts()],
+        unread,
+    )
 
 
 def _video_chunk(
     items: Sequence[Item], encoder: Encoder, frames: int, folder: Path
-) -> tuple[list[FrameFeatures], dict[int, str]]:
-    """Features of those items that can be read, and why the others cannot, by row."""
-    stamps = [_stamp(item) for item in items]
-    path = folder / f"videos-{_digest(stamps)}.safetensors"
+) -> tuple[dict[int, FrameFeatures], dict[int, str]]:
+    """By row: features of those items that can be read, and why the others cannot."""
+    path = folder / f"videos-{_digest([_stamp(item) for item in items])}.safetensors"
     stored = _load(path)
     if stored is None:
         stored, final = _encode_chunk(items, encoder, frames)
         if final:
             _save(path, stored)
-    failed = json.loads(stored["failed"].tobytes())
-    ends = np.cumsum(stored["lengths"])
+    failed = {int(row): why for row, why in json.loads(stored["failed"].tobytes()).items()}
+    ends = np.cumsum(stored["lengths"])[:-1]
     names = ("frames", "patches", "backbone")
-    parts = [np.split(stored[name], ends[:-1]) for name in names] if len(ends) else [[], [], []]
-    return (
-        [FrameFeatures(*part) for part in zip(*parts, strict=True)],
-        {int(row): reason for row, reason in failed.items()},
-    )
+    parts = zip(*(np.split(stored[name], ends) for name in names), strict=True)
+    rows = [row for row in range(len(items)) if row not in failed]
+    return dict(zip(rows, (FrameFeatures(*part) for part in parts if rows), strict=False)), failed
 
 
 def _encode_chunk(
@@ -232,7 +241,7 @@ def _sampled(item: Item, frames: int, side: int) -> Shaped[np.ndarray, "frames h
     """RGB frames sampled uniformly from an item."""
     if item.path.suffix.lower() in IMAGE_SUFFIXES:
         return ImageFrame(0.0, read_image(item.path)).image(side)[None]
-    kind = "frames" if item.path.is_dir() else "file"
+    kind: Literal["file", "frames"] = "frames" if item.path.is_dir() else "file"
     start, end = item.start or 0.0, item.end if item.end is not None else _WHOLE
     with open_video(Source(item.path, kind, 0, 0), decode="all") as video:
         inside = itertools.takewhile(

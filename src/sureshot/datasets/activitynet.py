@@ -1,0 +1,62 @@
+"""ActivityNet Captions: long videos whose sentences are joined into one paragraph.
+
+The test set of the papers is the validation set called val1. So there is nothing left to choose on:
+``test`` is val1 here, and a validation set must be held out of ``train``.
+
+Files:
+    ``train_ids.json`` and ``val_ids.json`` (lists of ids; may be absent), ``train.json`` and
+    ``val_1.json`` (id to ``sentences``). Ids begin with ``v_``, which they lose here; the name of a
+    video may have it or not.
+
+References:
+    Krishna et al., Dense-Captioning Events in Videos, 2017.
+    Zhang et al., Cross-Modal and Hierarchical Modeling of Video and Text, 2018 (paragraphs).
+"""
+
+from pathlib import Path
+
+from sureshot.datasets.annotation import expecting, pick, read_json, sentences
+from sureshot.datasets.listing import Listing
+
+PROTOCOLS = ("paragraph",)
+_FILES = {
+    "train": ("train_ids.json", "train.json", 10009),
+    "test": ("val_ids.json", "val_1.json", 4917),
+}
+
+
+def no_validation(protocol: str) -> str:
+    """Why a protocol has no validation set; empty if it has one."""
+    return "ActivityNet's val1 is what papers report results on: ask for the split test."
+
+
+def read(root: Path, split: str, protocol: str) -> Listing:
+    """The listing of one split.
+
+    Raises:
+        SureshotError: a file is missing or not as expected.
+    """
+    listed, described, expected = _FILES[split]
+    path = pick(root, described)
+    data = read_json(path)
+    with expecting(path, 'an id and its "sentences" for each video'):
+        paragraphs = {
+            name: " ".join(filter(None, sentences(video["sentences"])))
+            for name, video in data.items()
+        }
+    spelled = list(paragraphs)
+    if (root / listed).is_file():
+        spelled = read_json(root / listed)
+        with expecting(root / listed, "a list of ids"):
+            spelled = sentences(spelled)
+    captions = {_bare(name): [paragraphs.get(name, "")] for name in spelled}
+    return Listing(
+        f"{protocol} val1" if split == "test" else protocol,
+        captions,
+        expected,
+        {name: (f"v_{name}",) for name in captions},
+    )
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("v_")

@@ -1,0 +1,140 @@
+"""From the ids of a split to the files or folders of frames on disk, in one walk over the folder.
+
+Whatever file carries an id as its name, up to the extension, is taken as the video: the containers
+people keep these data sets in are too many to list. What is known to be something else (text,
+features, sound) is passed over, and pictures count only where the data set is one of photos.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from sureshot.errors import SureshotError
+
+# Folders below the annotation that hold the videos in the layouts people share.
+_USUAL = (
+    "videos",
+    "Videos",
+    "video",
+    "all",
+    "MSRVTT_Videos",
+    "MSVD_Videos",
+    "YouTubeClips",
+    "Charades_v1_480",
+    "Charades_v1",
+    "images",
+    "Images",
+    "frames",
+)
+_IMAGES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
+# fmt: off
+_NO_VIDEO = frozenset({
+    ".txt", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".yaml", ".yml", ".html", ".md", ".log",
+    ".npy", ".npz", ".pt", ".pth", ".pkl", ".pickle", ".h5", ".hdf5", ".safetensors", ".parquet",
+    ".wav", ".mp3", ".m4a", ".aac", ".flac", ".ogg", ".opus", ".srt", ".vtt", ".ass",
+    ".md5", ".sha256", ".part", ".ytdl", ".tmp", ".zip", ".tar", ".gz", ".7z",
+})
+# fmt: on
+_EXACT, _FILE, _FOLDER = range(3)  # what wins where one id has several; lower is better
+
+
+def usual_folders(root: Path) -> list[Path]:
+    """Where the videos of an annotation folder may lie, the likeliest first, itself last."""
+    return [root / name for name in _USUAL if (root / name).is_dir()] + [root]
+
+
+def find(
+    folders: Sequence[Path],
+    names: Mapping[str, Sequence[str]],
+    *,
+    photos: bool = False,
+) -> dict[str, Path]:
+    """The video of each id, from the first folder that has any; ids without one are left out.
+
+    Sub-folders are searched as well. A file wins over a folder of frames, a file whose name is the
+    whole id over one that adds an extension; of two alike, the one nearer to the folder.
+
+    Args:
+        folders: looked at in this order.
+        names: of each id, the other spellings a file may have.
+        photos: pictures count as videos of one frame.
+
+    Raises:
+        SureshotError: none of them has any; the message names the folders and a name looked for.
+    """
+    owner = {other: name for name, others in names.items() for other in others}
+    owner |= {name: name for name in names}
+    for folder in folders:
+        found: dict[str, tuple[int, Path]] = {}
+        for spelling, kind, path in _matches(folder, owner.keys(), photos):
+            name = owner[spelling]
+            if name not in found or kind < found[name][0]:
+                found[name] = kind, path
+        if found:
+            return {name: path for name, (_, path) in found.items()}
+    example = next(iter(names), "")
+    looked = ", ".join(str(folder) for folder in folders)
+    raise SureshotError(
+        f"No {'photo' if photos else 'video'} of the {len(names)} wanted was found in {looked} or "
+        f"below; looked for {example} with any extension or as a folder of numbered images. Name "
+        "the right folder as videos."
+    )
+
+
+def is_frames(folder: Path) -> bool:
+    """Whether a folder holds at least two numbered images.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    count = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 - a name, not a path
+            count += suffix.lower() in _IMAGES and stem[-1:].isdigit()
+            if count == 2:
+                return True
+    return False
+
+
+def _matches(top: Path, wanted: Collection[str], photos: bool) -> Iterator[tuple[str, int, Path]]:
+    """Wanted names below a folder, what carries them, and where; each real folder is read once."""
+    seen: set[tuple[int, int]] = set()
+    todo = [top]
+    for folder in todo:
+        try:
+            stat = folder.stat()
+            if (stat.st_dev, stat.st_ino) in seen:
+                continue
+            seen.add((stat.st_dev, stat.st_ino))
+            with os.scandir(folder) as entries:
+                ordered = sorted(entries, key=lambda entry: entry.name)
+            for entry in ordered:
+                if entry.name.startswith("."):
+                    continue
+                path = folder / entry.name
+                if not entry.is_dir():
+                    yield from _file(entry, path, wanted, photos)
+                elif entry.name in wanted and is_frames(path):
+                    yield entry.name, _FOLDER, path
+                else:
+                    todo.append(path)
+        except OSError as error:
+            if folder != top:
+                continue  # a lost+found and its like; videos in it are counted as missing
+            raise SureshotError(
+                f"{folder} cannot be searched for videos: {error.strerror or error}."
+            ) from None
+
+
+def _file(
+    entry: os.DirEntry[str], path: Path, wanted: Collection[str], photos: bool
+) -> Iterator[tuple[str, int, Path]]:
+    """The wanted name that a file carries, if any."""
+    stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 - a name, not a path
+    suffix = suffix.lower()
+    if suffix in _NO_VIDEO or (suffix in _IMAGES) != photos:
+        return
+    name = entry.name if entry.name in wanted else stem
+    if name in wanted and entry.is_file():  # a link that leads nowhere is no file
+        yield name, _EXACT if name == entry.name else _FILE, path

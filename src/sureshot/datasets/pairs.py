@@ -1,0 +1,210 @@
+"""Videos and captions of one's own: a CSV or JSONL file, one caption a line.
+
+Columns, or keys of each line's object:
+    ``video`` (or ``file``): path, relative ones from the folder of videos if one is given, else
+    from the folder of this file, else from ``videos`` beside it; a folder of numbered images is a
+    video. ``caption``: the text. Optional: ``split`` (``train``, ``val`` or ``test``; without it
+    every line belongs to whichever split is asked for), ``start`` and ``end`` in seconds, where a
+    caption tells of a part of the video; each part is an item of its own.
+
+All lines are checked, also those of other splits: a fault in one's own file is worth knowing. A
+video that is not there is no fault; it goes to the missing ones.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from sureshot.datasets.annotation import pick, read_lines
+from sureshot.datasets.media import is_frames
+from sureshot.datasets.split import Caption, Item, Split
+from sureshot.errors import SureshotError
+
+_FILES = ("captions.csv", "captions.jsonl", "pairs.csv", "pairs.jsonl")
+_SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One checked line; the split is empty where the file does not say."""
+
+    video: str
+    caption: str
+    split: str
+    start: float | None
+    end: float | None
+
+    def id(self) -> str:
+        """The video as it is spelled, with the part of it as a media fragment."""
+        if self.start is None and self.end is None:
+            return self.video
+        start, end = ("" if t is None else f"{t}" for t in (self.start, self.end))
+        return f"{self.video}#t={start},{end}"
+
+
+def load(
+    file: Path,
+    split: str,
+    videos: Path | None = None,
+    ids: Path | None = None,
+    label: str | None = None,
+) -> Split:
+    """One split of a list.
+
+    Args:
+        file: the list, or a folder that has it as ``captions`` or ``pairs``, ``.csv`` or
+            ``.jsonl``.
+        split: ``train``, ``val`` or ``test``.
+        videos: folder that relative paths start from.
+        ids: file of ids, one a line: videos as the list spells them.
+        label: name for results.
+
+    Raises:
+        SureshotError: the list cannot be read, a line is at fault (the message names it), no line
+            is of this split, or none of its videos is there.
+    """
+    if file.is_dir():
+        file = pick(file, *_FILES)
+    rows = list(_rows(file))
+    wanted = [row for row in rows if row.split in ("", split)]
+    if not wanted:
+        known = ", ".join(sorted({row.split for row in rows})) or "none, the file is empty"
+        raise SureshotError(f"{file} has no line of the split {split}; it has: {known}.")
+    bases = [file.parent, file.parent / "videos"] if videos is None else [videos]
+    found = _collect(wanted, file, split, bases, label)
+    return found if ids is None else found.part(read_lines(ids))
+
+
+def _collect(
+    rows: list[_Row], file: Path, split: str, bases: list[Path], label: str | None
+) -> Split:
+    """The split of the rows whose videos are there."""
+    paths: dict[str, Path | None] = {}
+    place: dict[tuple[Path, float | None, float | None], int] = {}
+    items: list[Item] = []
+    captions: list[list[str]] = []
+    missing: dict[str, None] = {}  # a set that keeps the order
+    for row in rows:
+        if row.video not in paths:
+            paths[row.video] = _path(row.video, bases)
+        path = paths[row.video]
+        if path is None:
+            missing[row.id()] = None
+            continue
+        key = path, row.start, row.end
+        if key not in place:
+            place[key] = len(items)
+            items.append(Item(row.id(), *key))
+            captions.append([])
+        captions[place[key]].append(row.caption)
+    if not items:
+        raise SureshotError(
+            f"{file} names {len(paths)} videos and none of them is there, for example "
+            f"{bases[0] / rows[0].video}. Paths start from {bases[0]}; name another folder as "
+            "videos if they lie elsewhere."
+        )
+    texts = tuple(Caption(text, i) for i, own in enumerate(captions) for text in own)
+    return Split(
+        "pairs", split, file.name, tuple(items), texts, missing=tuple(missing), label=label
+    )
+
+
+def _path(video: str, bases: list[Path]) -> Path | None:
+    """Where a video lies; absolute paths stand for themselves."""
+    for base in bases:
+        path = base / video
+        try:
+            if path.is_file() or (path.is_dir() and is_frames(path)):
+                return path
+        except OSError:  # a folder nobody may enter, a name too long for one
+            continue
+    return None
+
+
+def _rows(file: Path) -> Iterator[_Row]:
+    """All lines of the file, checked."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as text:
+            lines = _json(text) if file.suffix.lower() == ".jsonl" else _csv(text, file)
+            for number, values in lines:
+                try:
+                    yield _checked(values)
+                except ValueError as error:
+                    raise SureshotError(f"{file}, line {number}: {error}.") from None
+    except OSError as error:
+        raise SureshotError(f"{file} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise SureshotError(f"{file} is not UTF-8 ({error.reason}); save it as UTF-8.") from None
+
+
+def _csv(text: TextIO, file: Path) -> Iterator[tuple[int, Any]]:
+    lines = csv.DictReader(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+    try:
+        header = lines.fieldnames or []
+        if "caption" not in header or not {"video", "file"} & set(header):
+            shown = ", ".join(header) or "nothing"
+            raise SureshotError(
+                f"{file}, line 1 must name the columns video and caption; it has {shown}."
+            )
+        for values in lines:
+            yield lines.line_num, values
+    except csv.Error as error:
+        raise SureshotError(f"{file}, line {lines.line_num}: {error}.") from None
+
+
+def _json(text: TextIO) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(text, start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except json.JSONDecodeError as error:
+                yield number, error  # reported with the name of the file and the line
+
+
+def _checked(values: Any) -> _Row:
+    """The row of one line.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    if not isinstance(values, dict):
+        raise ValueError(f"it must be a JSON object with video and caption, not {values}")
+    if None in values:
+        raise ValueError("it has more fields than the first line; put the caption in quotes")
+    video = _text(values, "video" if "video" in values else "file")
+    caption = _text(values, "caption")
+    split = ""
+    if "split" in values:
+        split = _text(values, "split")
+        if split not in _SPLITS:
+            raise ValueError(f"the split is {split}; it must be {', '.join(_SPLITS)}")
+    start, end = _seconds(values, "start"), _seconds(values, "end")
+    if end is not None and end <= (start or 0.0):
+        raise ValueError(f"it ends at {end} s, which is not after its start at {start or 0.0} s")
+    return _Row(video, caption, split, start, end)
+
+
+def _text(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"the {name} is {value!r}; it must be text")
+    if value is None or not value.strip():
+        raise ValueError(f"the {name} is empty")
+    return value.strip()
+
+
+def _seconds(values: dict[str, Any], name: str) -> float | None:
+    value = values.get(name)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        seconds = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"the {name} is {value!r}; it must be seconds from 0 on")
+    return seconds

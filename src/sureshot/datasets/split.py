@@ -1,0 +1,180 @@
+"""A split of a benchmark as every system sees it: videos, captions, and what was not found."""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from sureshot.errors import SureshotError
+
+_TITLES = {
+    "activitynet": "ActivityNet",
+    "charades": "Charades",
+    "didemo": "DiDeMo",
+    "flickr8k": "Flickr8k",
+    "lsmdc": "LSMDC",
+    "msrvtt": "MSR-VTT",
+    "msvd": "MSVD",
+    "vatex": "VATEX",
+}
+_NAMED = 5  # ids that a message names before it only counts
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One video: a file, a photo, or a folder of frames.
+
+    Attributes:
+        id: as the annotation spells it, without what the reader of the data set strips.
+        path: where it lies.
+        start: seconds, where only a part of it counts; None is its beginning.
+        end: seconds; None is its end.
+    """
+
+    id: str
+    path: Path
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """One text.
+
+    Attributes:
+        text: never empty.
+        video: index into the items of the split.
+    """
+
+    text: str
+    video: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The part of a data set that one run trains on, chooses on or is tested on.
+
+    Attributes:
+        dataset: name as ``load_split`` takes it.
+        name: ``train``, ``val`` or ``test``.
+        protocol: which of several published readings of the data set this is.
+        items: the videos; each has at least one caption.
+        captions: the texts, those of one video side by side. Repeated texts are kept.
+        missing: ids that the annotation names but for which no file or no caption was found.
+        expected: number of videos the published split has, if one is published.
+        dropped: empty captions left out when the split was read.
+        label: name for results that differ from the published protocol in more than size.
+    """
+
+    dataset: str
+    name: str
+    protocol: str
+    items: tuple[Item, ...]
+    captions: tuple[Caption, ...]
+    missing: tuple[str, ...] = ()
+    expected: int | None = None
+    dropped: int = 0
+    label: str | None = None
+
+    def title(self) -> str:
+        """What a table of results calls this split; part of a split never looks like all of it.
+
+        Examples:
+            >>> items = (Item("video7", Path("video7.mp4")),)
+            >>> captions = (Caption("a dog", 0), Caption("a dog runs", 0))
+            >>> Split("msrvtt", "test", "1k-A", items, captions, expected=1000).title()
+            'MSR-VTT 1k-A test, 1 of 1000 videos, 2 captions'
+            >>> Split("msrvtt", "test", "1k-A", items, captions, label="frame subset").title()
+            'MSR-VTT frame subset (1)'
+        """
+        dataset = _TITLES.get(self.dataset, self.dataset)
+        if self.label is not None:
+            name = "" if self.name == "test" else f" {self.name}"
+            return f"{dataset} {self.label}{name} ({len(self.items)})"
+        found, full = len(self.items), self.expected
+        if full is None:
+            full = found + len(self.missing)
+        count = f"{found}" if found >= full else f"{found} of {full}"
+        kind = "photos" if self.dataset == "flickr8k" else "videos"
+        captions = f"{len(self.captions)} captions"
+        return f"{dataset} {self.protocol} {self.name}, {count} {kind}, {captions}"
+
+    def by_video(self) -> list[list[int]]:
+        """The rows of the captions of each item."""
+        rows: list[list[int]] = [[] for _ in self.items]
+        for row, caption in enumerate(self.captions):
+            rows[caption.video].append(row)
+        return rows
+
+    def texts(self) -> list[str]:
+        """The text of each caption."""
+        return [caption.text for caption in self.captions]
+
+    def owner(self) -> Int64[np.ndarray, " captions"]:
+        """The index of the video of each caption."""
+        return np.array([caption.video for caption in self.captions], np.int64)
+
+    def part(self, ids: Collection[str]) -> "Split":
+        """The same split with these videos only, in the order they have here.
+
+        Args:
+            ids: of items, or of videos that are missing and so stay missing.
+
+        Raises:
+            SureshotError: an id that this split does not have, or none at all.
+        """
+        wanted = set(ids)
+        unknown = wanted - {item.id for item in self.items} - set(self.missing)
+        if unknown:
+            raise SureshotError(
+                f"{self.title()} has no video {_some(unknown)}; take ids of its own items."
+            )
+        kept = [i for i, item in enumerate(self.items) if item.id in wanted]
+        if not kept:
+            raise SureshotError(f"No video of {self.title()} would be left; name some of its ids.")
+        place = {old: new for new, old in enumerate(kept)}
+        return replace(
+            self,
+            items=tuple(self.items[i] for i in kept),
+            captions=tuple(
+                Caption(c.text, place[c.video]) for c in self.captions if c.video in place
+            ),
+            missing=tuple(name for name in self.missing if name in wanted),
+        )
+
+
+def check_disjoint(train: Split, test: Split) -> None:
+    """Refuse to train on a video that is tested on.
+
+    Two splits of one data set share a video if they share its id; any two splits do if they share
+    its file, links followed. In lists of one's own an id is only a path relative to the list, so
+    there the file alone decides; two parts of one file count as shared.
+
+    Raises:
+        SureshotError: they share videos; the message names the first ones.
+    """
+    own = train.dataset == "pairs"
+    ids = {item.id for item in train.items} if train.dataset == test.dataset and not own else set()
+    files = {os.path.realpath(item.path): item.id for item in train.items}
+    shared: list[str] = []
+    for item in test.items:
+        twin = files.get(os.path.realpath(item.path))
+        if item.id in ids or twin == item.id:
+            shared.append(item.id)
+        elif twin is not None:
+            shared.append(f"{item.id} (the same file as {twin})")
+    if shared:
+        raise SureshotError(
+            f"{train.title()} and {test.title()} share {len(shared)} videos: {_some(shared)}. What "
+            "a model learned from tells nothing about how well it finds; take them out of one."
+        )
+
+
+def _some(names: Collection[str]) -> str:
+    """The first few names and how many more there are."""
+    ordered = sorted(names)
+    more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
+    return ", ".join(ordered[:_NAMED]) + more

@@ -1,0 +1,190 @@
+"""Lists of one's own: what they may say, and errors that name the file and the line."""
+
+import json
+
+import pytest
+
+from sureshot.datasets import check_disjoint, load_split
+from sureshot.datasets.pairs import load
+from sureshot.errors import SureshotError
+from tests.datasets.files import data, films, frames, put, told
+
+
+@pytest.fixture
+def root(tmp_path):
+    films(tmp_path, "a.mp4", "sub/b.mkv", "videos/c.mp4")
+    frames(tmp_path / "shots")
+    return tmp_path
+
+
+def test_a_table_of_videos_and_captions(root):
+    text = (
+        '\ufeffvideo,caption\na.mp4, a dog \nsub/b.mkv,"a man, a plan"\ngone.mp4,x\na.mp4,a dog\n'
+    )
+    own = load_split("pairs", "test", put(root / "my.csv", text + "shots,frames\nc.mp4,below"))
+    assert told(own) == {
+        "a.mp4": ["a dog", "a dog"],
+        "sub/b.mkv": ["a man, a plan"],
+        "shots": ["frames"],
+        "c.mp4": ["below"],
+    }
+    assert own.items[3].path == root / "videos" / "c.mp4"
+    assert (own.missing, own.dropped, own.expected) == (("gone.mp4",), 0, None)
+    assert own.title() == "pairs my.csv test, 4 of 5 videos, 5 captions"
+
+
+def test_lines_of_json_say_the_same(root):
+    lines = [
+        {"video": "a.mp4", "caption": "a dog", "split": "train"},
+        {
+            "file": str(root / "sub" / "b.mkv"),
+            "caption": "è",
+            "split": "test",
+            "start": 1,
+            "end": 2.5,
+        },
+        {"video": "a.mp4", "caption": "a dog", "split": "test", "start": None},
+    ]
+    file = put(root / "my.jsonl", "\n\n".join(json.dumps(line) for line in lines))
+    test = load(file, "test")
+    assert told(test) == {f"{root}/sub/b.mkv#t=1.0,2.5": ["è"], "a.mp4": ["a dog"]}
+    assert (test.items[0].start, test.items[0].end) == (1.0, 2.5)
+    assert test.items[0].path == root / "sub" / "b.mkv"
+    assert told(load(file, "train")) == {"a.mp4": ["a dog"]}
+
+
+def test_tabs_may_separate_the_columns(root):
+    file = put(root / "my.tsv", "caption\tvideo\na dog, a cat\ta.mp4\n")
+    assert told(load(file, "test")) == {"a.mp4": ["a dog, a cat"]}
+
+
+def test_each_part_of_a_video_is_an_item(root):
+    text = "video,caption,start,end\na.mp4,x,0,5\na.mp4,y,5,\na.mp4,z,,\na.mp4,w,0.0,5\na.mp4,v,,2"
+    own = load(put(root / "my.csv", text), "val")
+    assert told(own) == {
+        "a.mp4#t=0.0,5.0": ["x", "w"],
+        "a.mp4#t=5.0,": ["y"],
+        "a.mp4": ["z"],
+        "a.mp4#t=,2.0": ["v"],
+    }
+    parts = [(item.start, item.end) for item in own.items]
+    assert parts == [(0.0, 5.0), (5.0, None), (None, None), (None, 2.0)]
+
+
+def test_two_spellings_of_one_video_are_one_item(root):
+    text = f"video,caption\na.mp4,x\n{root}/a.mp4,y\n"
+    assert told(load(put(root / "my.csv", text), "test")) == {"a.mp4": ["x", "y"]}
+
+
+def test_without_a_split_column_all_lines_belong_to_any_split(root):
+    file = put(root / "my.csv", "video,caption\na.mp4,x\n")
+    train, test = load(file, "train"), load(file, "test")
+    assert told(train) == told(test)
+    with pytest.raises(SureshotError, match=r"share 1 videos: a\.mp4"):
+        check_disjoint(train, test)
+
+
+def test_ids_labels_and_videos_are_as_everywhere(root):
+    file = put(root / "lists" / "my.csv", "video,caption\na.mp4,x\nsub/b.mkv,y\ngone.mp4,z\n")
+    ids = put(root / "ids.txt", "sub/b.mkv\ngone.mp4\n")
+    own = load_split("pairs", "test", file, videos=root, ids=ids, label="mine")
+    assert (told(own), own.missing) == ({"sub/b.mkv": ["y"]}, ("gone.mp4",))
+    assert own.title() == "pairs mine (1)"
+    with pytest.raises(SureshotError, match="has no protocol; leave out script"):
+        load_split("pairs", "test", file, videos=root, protocol="script")
+
+
+def test_a_folder_stands_for_the_list_in_it(root):
+    put(root / "pairs.jsonl", '{"video": "a.mp4", "caption": "x"}')
+    assert load(root, "test").protocol == "pairs.jsonl"
+    put(root / "captions.csv", "video,caption\na.mp4,x\n")
+    assert load(root, "test").protocol == "captions.csv"
+
+
+def test_where_no_video_is_there_a_path_is_named(root):
+    file = put(root / "my.csv", "video,caption\nx.mp4,a\ny.mp4,b\n")
+    with pytest.raises(SureshotError, match=rf"names 2 videos and none .* example {root}/x\.mp4\."):
+        load(file, "test")
+
+
+@pytest.mark.parametrize("video", ["empty", "x\0y", "n" * 300, "a.mp4/b", "~nobody/a.mp4"])
+def test_odd_paths_are_missing_and_no_harm(root, video):
+    (root / "empty").mkdir()
+    lines = [{"video": "a.mp4", "caption": "x"}, {"video": video, "caption": "y"}]
+    own = load(put(root / "my.jsonl", "\n".join(map(json.dumps, lines))), "test")
+    assert own.missing == (video,)
+
+
+def test_a_split_without_lines_names_those_there_are(root):
+    file = put(root / "my.csv", "video,caption,split\na.mp4,x,val\na.mp4,y,train\n")
+    with pytest.raises(SureshotError, match="no line of the split test; it has: train, val"):
+        load(file, "test")
+    with pytest.raises(SureshotError, match="it has: none, the file is empty"):
+        load(put(root / "my.csv", "video,caption\n"), "test")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("video,text\na.mp4,x\n", 1, "must name the columns video and caption; it has video, text"),
+        ("", 1, "it has nothing"),
+        ("video,caption\na.mp4,x\na.mp4, \n", 3, "the caption is empty"),
+        ("video,caption\n,x\n", 2, "the video is empty"),
+        ("video,caption\na.mp4\n", 2, "the caption is empty"),
+        ("video,caption\na.mp4,a man, a plan\n", 2, "more fields than the first line; put the"),
+        ('video,caption\na.mp4,"two\nlines"\na.mp4,\n', 4, "the caption is empty"),
+        ("video,caption,split\na.mp4,x,dev\n", 2, "the split is dev; it must be train, val, test"),
+        ("video,caption,split\na.mp4,x,\n", 2, "the split is empty"),
+        ("video,caption,split\na.mp4,x,test\na.mp4,,train\n", 3, "the caption is empty"),
+        ("video,caption,start\na.mp4,x,1:30\n", 2, "the start is '1:30'; it must be seconds"),
+        ("video,caption,start\na.mp4,x,-1\n", 2, "the start is '-1'"),
+        ("video,caption,end\na.mp4,x,nan\n", 2, "the end is 'nan'"),
+        ("video,caption,end\na.mp4,x,inf\n", 2, "the end is 'inf'"),
+        (
+            "video,caption,start,end\na.mp4,x,5,5\n",
+            2,
+            "ends at 5.0 s, which is not after its start",
+        ),
+        ("video,caption,end\na.mp4,x,0\n", 2, "ends at 0.0 s"),
+    ],
+)
+def test_a_fault_in_a_table_names_the_file_and_the_line(root, text, line, reason):
+    with pytest.raises(SureshotError) as caught:
+        load(put(root / "my.csv", text), "test")
+    assert str(caught.value).startswith(f"{root}/my.csv, line {line}")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "must be a JSON object with video and caption, not Expecting property name"),
+        ("[1]", "must be a JSON object with video and caption, not [1]"),
+        ('{"caption": "x"}', "the file is empty"),
+        ('{"video": 7, "caption": "x"}', "the video is 7; it must be text"),
+        ('{"video": "a", "caption": ["x"]}', "the caption is ['x']; it must be text"),
+        ('{"video": "a", "caption": "x", "split": null}', "the split is empty"),
+        ('{"video": "a", "caption": "x", "start": true}', "the start is True"),
+        ('{"video": "a", "caption": "x", "end": [1]}', "the end is [1]"),
+        ('{"video": "a", "caption": "x", "end": 1' + "0" * 400 + "}", "must be seconds from 0 on"),
+    ],
+)
+def test_a_fault_in_lines_of_json_names_the_file_and_the_line(root, text, reason):
+    file = put(root / "my.jsonl", '{"video": "a.mp4", "caption": "x"}\n\n' + text)
+    with pytest.raises(SureshotError) as caught:
+        load(file, "test")
+    assert str(caught.value).startswith(f"{file}, line 3: ")
+    assert reason in str(caught.value)
+
+
+def test_a_list_that_is_not_there_or_not_utf8_is_named(root):
+    with pytest.raises(SureshotError, match=r"gone\.csv cannot be read: No such file"):
+        load(root / "gone.csv", "test")
+    (root / "my.csv").write_bytes("video,caption\na.mp4,café\n".encode("latin-1"))
+    with pytest.raises(SureshotError, match=r"my\.csv is not UTF-8 .*; save it as UTF-8"):
+        load(root / "my.csv", "test")
+
+
+def test_real_clips_are_a_list_of_ones_own():
+    clips = load_split("pairs", "test", data("clips"))
+    assert (len(clips.items), len(clips.captions), clips.missing) == (26, 26, ())

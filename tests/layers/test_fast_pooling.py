@@ -209,6 +209,27 @@ def test_training_with_dropout_is_refused_and_without_is_not():
     fast(without, sample(5, 6), sample(3, 4, 6), MASK)
 
 
-def test_no_gradients_are_kept():
-    pooling = pooling_of().requires_grad_(True)
-    assert not fast(pooling, sample(5, 6), sample(3, 4, 6), MASK).requires_grad
+def test_gradients_are_those_of_the_direct_form() -> None:
+    torch.manual_seed(0)
+    pooling = CrossAttentionPooling(16, dropout=0.0)
+    with torch.no_grad():
+        for weight in pooling.parameters():
+            weight.add_(0.2 * torch.randn_like(weight))
+    texts, frames = torch.randn(5, 16), torch.randn(4, 3, 16)
+    mask = torch.tensor([[True] * 3, [True, True, False], [True, False, False], [True] * 3])
+    weighing = torch.randn(5, 4)
+    found = []
+    for direct in (True, False):
+        pooling.zero_grad()
+        inputs = texts.clone().requires_grad_(), frames.clone().requires_grad_()
+        scores = (
+            scores_direct(pooling, *inputs, mask)
+            if direct
+            else fast_scores(
+                pooling, inputs[0], prepare(pooling, inputs[1], mask, block=2), block=3
+            )
+        )
+        (scores * weighing).sum().backward()
+        found.append([*(i.grad for i in inputs), *(p.grad.clone() for p in pooling.parameters())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=2e-6)

@@ -70,6 +70,7 @@ class PooledSimilarity(nn.Module):
         if not isinstance(self.pool, CrossAttentionPooling):
             return unit(texts) @ videos["video"].T
         frames, mask = videos["frames"], videos["mask"]
-        if self.training:
+        # The fast form has no place for dropout, and gradients as well as scores without it.
+        if self.training and self.pool.dropout.p > 0:
             return scores_direct(self.pool, texts, frames, mask)
         return fast_scores(self.pool, texts, prepare(self.pool, frames, mask))

@@ -127,13 +127,18 @@ def test_an_item_without_a_token_scores_minus_infinity_and_harms_no_other():
     before = token_interaction(words, frames, word_mask, frame_mask)
     word_mask[1], frame_mask[2] = False, False
     words.requires_grad_()
+    given = [torch.rand(mask.shape).double().requires_grad_() for mask in (word_mask, frame_mask)]
+    weighted = weighted_token_interaction(words, frames, *given, word_mask, frame_mask)
     scores = token_interaction(words, frames, word_mask, frame_mask)
     empty = torch.zeros(TEXTS, VIDEOS).bool()
     empty[1], empty[:, 2] = True, True
     assert (scores[empty] == -torch.inf).all()
     assert torch.equal(scores[~empty], before[~empty])
-    scores[~empty].sum().backward()
-    assert words.grad.isfinite().all()
+    assert (weighted[empty] == -torch.inf).all()
+    (scores[~empty] + weighted[~empty]).sum().backward()
+    for tensor in (words, *given):
+        assert tensor.grad.isfinite().all()
+        assert tensor.grad.any()
 
 
 def test_length_of_tokens_does_not_matter_and_no_score_is_beyond_one():
@@ -148,7 +153,10 @@ def test_weights_of_padding_do_not_count():
     words, frames, word_mask, frame_mask = batch()
     given = weights(word_mask), weights(frame_mask)
     expected = weighted_token_interaction(words, frames, *given, word_mask, frame_mask)
-    spoilt = given[0].masked_fill(~word_mask, 5.0), given[1].masked_fill(~frame_mask, torch.nan)
+    spoilt = (
+        given[0].masked_fill(~word_mask, torch.nan),
+        given[1].masked_fill(~frame_mask, torch.nan),
+    )
     scores = weighted_token_interaction(words, frames, *spoilt, word_mask, frame_mask)
     assert torch.equal(scores, expected)
 

@@ -108,10 +108,10 @@ def _block(
     # `max` over one dimension keeps indices for the gradient; `amax` would keep the large tensor.
     of_words = cosine.masked_fill(~frame_mask, -torch.inf).max(-1).values
     of_frames = cosine.masked_fill(~word_mask[:, :, None, None], -torch.inf).max(1).values
-    # A maximum over nothing is -inf, and 0 times that would be NaN: such pairs come at the end.
+    # A maximum over nothing is -inf, which would make a weight's gradient NaN: it comes at the end.
     real = word_mask.any(1)[:, None] & frame_mask.any(1)
-    of_words = of_words.masked_fill(~(word_mask[:, :, None] & real[:, None]), 0)
-    of_frames = of_frames.masked_fill(~(frame_mask & real[..., None]), 0)
+    of_words = of_words.masked_fill(~real[:, None], 0)
+    of_frames = of_frames.masked_fill(~real[..., None], 0)
     from_words = torch.einsum("twv,tw->tv", of_words, word_weights)
     from_frames = torch.einsum("tvf,vf->tv", of_frames, frame_weights)
     return (0.5 * (from_words + from_frames)).masked_fill(~real, -torch.inf)

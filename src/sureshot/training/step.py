@@ -24,6 +24,7 @@ Precision = Literal["float32", "bfloat16"]
 Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs
 
 _NAMED = 8  # pairs named in an error
+_FIX = "Lower training.rate, or leave out what is wrong with the data."
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +136,8 @@ def update(
             if weight.grad is not None and not weight.grad.isfinite().all()
         ]
         optimiser.zero_grad()
-        raise SureshotError(
-            f"The gradient is not finite (of {', '.join(odd[:3]) or 'no single weight'})."
-        )
+        of = ", ".join(odd[:3]) or "no single weight"
+        raise SureshotError(f"The gradient is not finite (of {of}). {_FIX}")
     if clip is not None:
         nn.utils.clip_grads_with_norm_(weights, clip, length)
     for group in optimiser.param_groups:
@@ -200,7 +200,7 @@ def _refuse_odd(
     named = "; ".join(name(row) for row in guilty[:_NAMED])
     more = f" and {len(guilty) - _NAMED} more" if len(guilty) > _NAMED else ""
     terms = ", ".join(f"{key} = {losses[key].item()}" for key in odd)
-    raise SureshotError(f"A loss is not finite ({terms}), with {where} {named}{more}.")
+    raise SureshotError(f"A loss is not finite ({terms}), with {where} {named}{more}. {_FIX}")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,298 @@
+"""A whole run: epochs, validation, checkpoints, and going on where it was stopped."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from sureshot.errors import SureshotError
+from sureshot.systems.model import Model
+from sureshot.systems.system import Codes
+from sureshot.training import plot
+from sureshot.training.batches import count, plan
+from sureshot.training.gather import rank, same_start, told_by_first
+from sureshot.training.log import Log, read
+from sureshot.training.pairs import Pairs
+from sureshot.training.recipe import TrainingConfig
+from sureshot.training.schedule import groups, multiplier
+from sureshot.training.settings import plain
+from sureshot.training.state import (
+    load_state,
+    mend_folder,
+    read_values,
+    replace_folder,
+    save_state,
+)
+from sureshot.training.step import Method, gradients, update
+
+STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
+_BETAS, _EPS = (0.9, 0.98), 1e-6  # of AdamW, as in CLIP4Clip and its kin
+_NAMED = 4  # pairs named in an error
+
+Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run is after a step.
+
+    Attributes:
+        epoch: from 1.
+        epochs: in all.
+        step: of the whole run, from 1.
+        steps: of the whole run, in all.
+        losses: the objective as ``loss`` and its named, unweighted parts.
+        gradient: length of the gradient before it was clipped.
+        rate: learning rate of stem and system.
+        seconds: that the step took.
+    """
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    gradient: float
+    rate: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A finished run.
+
+    Attributes:
+        folder: of the chosen checkpoint.
+        epoch: epochs done when it was saved.
+        score: on the validation set then; None without one.
+        notes: lines for the user.
+    """
+
+    folder: Path
+    epoch: int
+    score: float | None
+    notes: tuple[str, ...] = ()
+
+
+class _Counters(NamedTuple):
+    """Epochs done, and the checkpoint chosen so far."""
+
+    epoch: int = 0
+    kept: int = 0
+    score: float | None = None
+
+
+class _Run(NamedTuple):
+    """What all steps of a run share."""
+
+    model: Model
+    modules: nn.ModuleDict
+    optimiser: torch.optim.Optimizer
+    pairs: Pairs
+    config: TrainingConfig
+    steps: int  # in an epoch
+
+    def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
+        texts = self.model.texts(self.pairs.texts(rows))
+        return texts, self.model.videos(self.pairs.videos(rows))
+
+
+def fit(
+    model: Model,
+    pairs: Pairs,
+    config: TrainingConfig,
+    folder: Path,
+    *,
+    save: Save,
+    validate: Callable[[], float] | None = None,
+    encoder: nn.Module | None = None,
+    resume: bool = False,
+    told: Callable[[Progress], None] | None = None,
+) -> Fitted:
+    """Train a model, in one process or in each of several; it ends with the last weights.
+
+    The folder gets ``model``, the chosen checkpoint; ``state.safetensors``, from which the run
+    goes on; ``log.jsonl`` and ``loss.png``. They change only after a whole epoch: stopped or failed
+    in between, by Ctrl-C too, the run is as it was after the last one, and goes on from there with
+    the very numbers of a run that was never stopped.
+
+    Args:
+        model: on its device, with its first weights.
+        pairs: what is trained on, on the same device.
+        config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
+        folder: of the run, the same for all processes.
+        save: writes the model into an empty folder, given the epochs done and the score.
+        validate: score of the model on the validation set, higher is better; called without
+            gradients after each epoch. Never give it a set that is tested on.
+        encoder: is trained too, if ``pairs`` compute tokens with it.
+        resume: go on with the run in the folder, if there is one.
+        told: called after each step.
+
+    Raises:
+        SureshotError: a loss or gradient is not finite, the folder holds another run, a file
+            cannot be written, or best is to be kept of models that are not validated.
+    """
+    if config.keep == "best" and validate is None:
+        raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
+    run = _prepare(model, pairs, config, encoder)
+    done = _begin(run, folder, resume)
+    told = told or (lambda progress: None)
+    with _log(folder, done.epoch * run.steps) as log:
+        for epoch in range(done.epoch, config.epochs):
+            for progress in _epoch(run, epoch):
+                if log is not None:
+                    log.write(**_entry(progress))
+                    told(progress)
+            done = _finish(run, folder, done, save, validate, log)
+    told_by_first(None)  # nobody returns before the files are there
+    notes = _draw(folder) if rank() == 0 else ()
+    return Fitted(folder / MODEL, done.kept, done.score, notes)
+
+
+def _prepare(model: Model, pairs: Pairs, config: TrainingConfig, encoder: nn.Module | None) -> _Run:
+    parts: dict[str, nn.Module] = {"model": model}
+    rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
+    if encoder is not None:
+        parts["encoder"] = encoder
+        rates.append((encoder, config.encoder_rate))
+    modules = nn.ModuleDict(parts)
+    same_start(modules)
+    optimiser = torch.optim.AdamW(groups(rates, config.weight_decay), betas=_BETAS, eps=_EPS)
+    steps = count(pairs.video_of, batch=config.batch, captions=config.captions)
+    return _Run(model, modules, optimiser, pairs, config, steps)
+
+
+def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
+    """Load the state of the folder, or see that there is none."""
+    state = folder / STATE
+    if not state.exists():
+        return _Counters()
+    if not resume:
+        raise SureshotError(
+            f"There is a run in {folder} already; resume it, or name another folder."
+        )
+    mend_folder(folder / MODEL)
+    values = read_values(state)
+    for name, value in _described(run).items():
+        if values["run"].get(name) != value:
+            raise SureshotError(
+                f"The run in {folder} cannot go on: {name} was {values['run'].get(name)} and is "
+                f"{value} now. Set it back, or name another folder."
+            )
+    load_state(state, run.modules, run.optimiser)
+    return _Counters(values["epoch"], values["kept"], values["score"])
+
+
+def _described(run: _Run) -> dict[str, Any]:
+    """What must not change within a run."""
+    settings = plain(run.config)
+    del settings["workers"]
+    named = {f"training.{name}": value for name, value in settings.items()}
+    videos = len(set(run.pairs.video_of))
+    return {"captions": len(run.pairs.video_of), "videos": videos} | named
+
+
+def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
+    """Take all steps of an epoch."""
+    config = run.config
+    run.modules.train()
+    device = next(run.model.parameters()).device
+    method = Method(config.micro_batch, config.precision, device, config.seed)
+    batches = plan(
+        run.pairs.video_of,
+        batch=config.batch,
+        captions=config.captions,
+        seed=config.seed,
+        epoch=epoch,
+    )
+    total = run.steps * config.epochs
+    for step, rows in enumerate(batches, epoch * run.steps):
+        began = time.perf_counter()
+        share = multiplier(step, total, config.warmup)
+        where = f"Training stopped in epoch {epoch + 1}, step {step + 1}"
+        losses, length = _step(run, rows.tolist(), method, step, share, where)
+        seconds = time.perf_counter() - began
+        rate = config.rate * share
+        yield Progress(epoch + 1, config.epochs, step + 1, total, losses, length, rate, seconds)
+
+
+def _step(
+    run: _Run, rows: Sequence[int], method: Method, step: int, share: float, where: str
+) -> tuple[dict[str, float], float]:
+    """Losses and length of the gradient of one step, which is taken."""
+    name, system = run.pairs.name, run.model.system
+    try:
+        losses = gradients(system, run.embed, rows, method, step=step, name=name)
+    except SureshotError as error:
+        raise SureshotError(f"{where}. {error}") from None
+    clip = run.config.clip or None
+    try:
+        length = update(run.optimiser, run.modules, system, share=share, clip=clip)
+    except SureshotError as error:
+        batch = "; ".join(name(row) for row in rows[:_NAMED])
+        more = f"The batch of {len(rows)} begins with {batch}."
+        raise SureshotError(f"{where}. {error} {more}") from None
+    return losses, length
+
+
+def _finish(
+    run: _Run,
+    folder: Path,
+    done: _Counters,
+    save: Save,
+    validate: Callable[[], float] | None,
+    log: Log | None,
+) -> _Counters:
+    """Score an epoch and write what is to be kept of it."""
+    run.modules.eval()
+    epoch, score = done.epoch + 1, None
+    if log is not None and validate is not None:
+        with torch.no_grad():
+            score = validate()
+        if not math.isfinite(score):
+            raise SureshotError(f"The score on the validation set is {score} after epoch {epoch}.")
+    last = run.config.keep == "last" or validate is None
+    better = done.score is None or (score is not None and score > done.score)
+    kept = last or better
+    new = _Counters(epoch, epoch, score) if kept else done._replace(epoch=epoch)
+    if log is not None:
+        if kept:
+            replace_folder(folder / MODEL, lambda place: save(place, epoch, score))
+        values = new._asdict() | {"run": _described(run)}
+        save_state(folder / STATE, run.modules, run.optimiser, values)
+        log.write(epoch=epoch, step=epoch * run.steps, score=score, kept=kept)
+    counters: _Counters = told_by_first(new)
+    return counters
+
+
+class _NoLog:
+    """What processes other than the first write to."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def _log(folder: Path, after: int) -> Log | _NoLog:
+    return Log(folder / LOG, after) if rank() == 0 else _NoLog()
+
+
+def _entry(progress: Progress) -> dict[str, Any]:
+    """A line of the log."""
+    values: dict[str, Any] = plain(progress)
+    for name in ("epochs", "steps"):
+        del values[name]
+    return values
+
+
+def _draw(folder: Path) -> tuple[str, ...]:
+    entries = read(folder / LOG)
+    losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
+    scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
+    note = plot.draw(folder / PLOT, losses, scores, title=folder.name)
+    return () if note is None else (note,)

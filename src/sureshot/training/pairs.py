@@ -1,0 +1,112 @@
+"""What is trained on: captions and the videos they describe, as tokens."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch.nn.utils.rnn import pad_sequence
+
+from sureshot.encoders.features import FrameFeatures, stack
+from sureshot.errors import SureshotError
+from sureshot.features import SplitFeatures
+from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens, video_tokens
+
+
+@runtime_checkable
+class Pairs(Protocol):
+    """Pairs of a caption and its video, counted by the captions of all training sets.
+
+    Attributes:
+        video_of: number of the video of each pair.
+    """
+
+    video_of: Sequence[int]
+
+    def name(self, row: int) -> str:
+        """What an error calls a pair."""
+        ...
+
+    def texts(self, rows: Sequence[int]) -> TextTokens:
+        """The captions of these pairs."""
+        ...
+
+    def videos(self, rows: Sequence[int]) -> VideoTokens:
+        """The videos of these pairs, one each."""
+        ...
+
+
+class FeaturePairs:
+    """Pairs of one or more sets, from the features of a frozen encoder.
+
+    Args:
+        sets: features of one encoder; a photo is a video of one frame.
+        device: where tokens go.
+
+    Raises:
+        SureshotError: there is no set, the sets come from different encoders, or a feature is not
+            finite.
+    """
+
+    def __init__(self, sets: Sequence[SplitFeatures], device: str | torch.device = "cpu") -> None:
+        if len({part.fingerprint for part in sets}) != 1:
+            names = ", ".join(part.encoder for part in sets) or "none"
+            raise SureshotError(f"Training sets must share one encoder; they have {names}.")
+        self.device = device
+        video_of: list[int] = []
+        self._names: list[str] = []
+        self._videos: list[FrameFeatures] = []
+        self._texts: list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = []
+        for part in sets:
+            first = len(self._videos)
+            video_of += [first + caption.video for caption in part.split.captions]
+            self._names += [caption_name(part, row) for row in range(len(part.split.captions))]
+            self._videos += part.videos
+            self._texts += part.texts
+            _check_finite(part)
+        self.video_of: Sequence[int] = video_of
+        some = self._videos[0]
+        self.sizes = Sizes(some.frames.shape[1], some.backbone.shape[1])
+
+    def name(self, row: int) -> str:
+        """Id of the video and the caption."""
+        return self._names[row]
+
+    def texts(self, rows: Sequence[int]) -> TextTokens:
+        """The captions of these pairs, padded to the longest."""
+        chosen = [self._texts[row] for row in rows]
+        sentence = torch.from_numpy(np.stack([sentence for sentence, _ in chosen]))
+        words = [torch.from_numpy(np.asarray(words)) for _, words in chosen]
+        real = [torch.ones(len(part), dtype=torch.bool) for part in words]
+        return TextTokens(
+            sentence.float().to(self.device),
+            pad_sequence(words, batch_first=True).float().to(self.device),
+            pad_sequence(real, batch_first=True).to(self.device),
+        )
+
+    def videos(self, rows: Sequence[int]) -> VideoTokens:
+        """The videos of these pairs, padded to the longest."""
+        return video_tokens(stack([self._videos[self.video_of[row]] for row in rows]), self.device)
+
+
+def caption_name(part: SplitFeatures, row: int) -> str:
+    """Id of the video and the text of a caption of a set."""
+    caption = part.split.captions[row]
+    return f"{part.split.items[caption.video].id} {caption.text!r}"
+
+
+def _check_finite(part: SplitFeatures) -> None:
+    for item, video in zip(part.split.items, part.videos, strict=True):
+        if not all(np.isfinite(a).all() for a in (video.frames, video.patches, video.backbone)):
+            _refuse(f"the video {item.id}", part)
+    for row, arrays in enumerate(part.texts):
+        if not all(np.isfinite(array).all() for array in arrays):
+            _refuse(f"the caption of {caption_name(part, row)}", part)
+
+
+def _refuse(what: str, part: SplitFeatures) -> None:
+    raise SureshotError(
+        f"The features of {what} hold a number that is not finite; encode {part.split.title()} "
+        "again, or leave it out."
+    )

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sureshot.errors import SureshotError
+from sureshot.settings import plain
 from sureshot.systems.model import Model
 from sureshot.systems.system import Codes
 from sureshot.training import plot
@@ -20,7 +21,6 @@ from sureshot.training.log import Log, read
 from sureshot.training.pairs import Pairs
 from sureshot.training.recipe import TrainingConfig
 from sureshot.training.schedule import groups, multiplier
-from sureshot.training.settings import plain
 from sureshot.training.state import (
     load_state,
     mend_folder,

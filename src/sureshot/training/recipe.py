@@ -29,9 +29,9 @@ import numpy as np
 
 from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError
+from sureshot.settings import build, override, plain, toml
 from sureshot.systems.stem import StemConfig
 from sureshot.training.batches import Captions
-from sureshot.training.settings import build, override, plain, toml
 from sureshot.training.step import Precision
 
 _S = TypeVar("_S", bound="SplitRecipe")

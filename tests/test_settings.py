@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.training.settings import build, override, plain, toml
+from sureshot.settings import build, override, plain, toml
 
 
 @dataclass(frozen=True)

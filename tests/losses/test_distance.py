@@ -94,6 +94,8 @@ def test_closeness_as_evidence_of_a_match():
     found = evidence(1 - distance, kappa=4.0, offset=0.5)
     both = evidential_rows(found, target).mean() + evidential_rows(found.T, target).mean()
     assert torch.allclose(evidential_distance(distance, kappa=4.0, offset=0.5), both)
+    mean = evidential_distance(distance, kappa=4.0, offset=0.5, total="mean")
+    assert torch.allclose(mean, both / 2)
 
 
 def test_labels_that_do_not_make_one_leave_a_constant():

@@ -83,6 +83,12 @@ def test_no_distance_overflows_in_thirty_two_bits(far):
         assert cost[0, 0].item() == pytest.approx(expected, rel=1e-6)
 
 
+def test_small_distances_far_from_the_origin_keep_their_digits():
+    texts, videos = (20 + 0.01 * noise(seed, 8, 7, 16).float() for seed in (0, 1))
+    exact = soft_contrastive(texts.double(), videos.double(), 5.0, 1.0).item()
+    assert soft_contrastive(texts, videos, 5.0, 1.0).item() == pytest.approx(exact, rel=1e-6)
+
+
 def test_gradients_of_soft_contrastive_reach_steepness_and_shift():
     a, b = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (2.0, 3.0))
     inputs = noise(0, 2, 2, 3).requires_grad_(), noise(1, 2, 2, 3).requires_grad_(), a, b

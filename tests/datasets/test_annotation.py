@@ -47,10 +47,10 @@ def test_a_letter_that_is_not_utf8_does_not_cost_the_file(tmp_path):
 
 
 def test_a_table_gives_the_columns_asked_for(tmp_path):
-    path = put(tmp_path / "t.csv", 'id,more,text\n1,x,"a, b"\n\n2,y,"two\nlines"\n3')
+    path = put(tmp_path / "t.csv", 'id,more,text\n1,x,"a, b"\n\n2,y,"two\r\nlines"\n3')
     assert read_table(path, "text", "id") == [
         {"text": "a, b", "id": "1"},
-        {"text": "two\nlines", "id": "2"},
+        {"text": "two\r\nlines", "id": "2"},
         {"text": "", "id": "3"},
     ]
 

@@ -47,6 +47,13 @@ def test_descriptions_become_a_paragraph_of_the_first_thirty_seconds(root, suffi
     assert test.title() == "DiDeMo paragraph test, 2 of 1004 videos, 2 captions"
 
 
+def test_a_file_may_keep_the_extension_of_either_spelling(root):
+    put(root / "test_list.txt", f"{GONE}.m4v\n{TWO}.3gp")
+    films(root / "videos", f"{GONE}.m4v.mp4")
+    test = load_split("didemo", "test", root)
+    assert [item.path.name for item in test.items] == [f"{GONE}.m4v.mp4", f"{TWO}.MP4.mp4"]
+
+
 def test_without_a_list_all_described_videos_count(root):
     assert list(told(load_split("didemo", "test", root))) == [ONE, TWO, "other@N1_1_1"]
 

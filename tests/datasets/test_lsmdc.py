@@ -19,7 +19,7 @@ def root(tmp_path):
     first, second, third, gone = CLIPS
     lines = [
         line(first, 'SOMEONE says "no" and leaves.'),
-        line(second, "A car, red."),
+        line(second, "A car,\tred."),
         line(gone, "Nothing."),
         line(first, "The door shuts."),
         line(third, ""),
@@ -35,7 +35,7 @@ def test_a_repeated_clip_keeps_all_its_sentences(root):
     train = load_split("lsmdc", "train", root)
     assert told(train) == {
         CLIPS[0]: ['SOMEONE says "no" and leaves.', "The door shuts."],
-        CLIPS[1]: ["A car, red.", 'A "red" car.'],
+        CLIPS[1]: ["A car,\tred.", 'A "red" car.'],
     }
     assert (train.missing, train.dropped, train.expected) == ((CLIPS[3], CLIPS[2]), 1, 101079)
     assert train.title() == "LSMDC all sentences train, 2 of 101079 videos, 4 captions"

@@ -88,12 +88,21 @@ def test_hidden_files_and_dead_links_are_passed_over(tmp_path):
     assert found(tmp_path, "a", "._a", "b") == {"b": "b.mp4"}
 
 
-def test_links_are_followed_and_a_loop_ends(tmp_path):
+def test_links_are_followed_and_each_real_folder_is_read_once(tmp_path, monkeypatch):
+    read, scandir = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: read.append(path) or scandir(path))
     films(tmp_path / "disk", "a.mp4")
     root = films(tmp_path / "root", "sub/b.mp4")
     (root / "link").symlink_to(tmp_path / "disk")
     (root / "sub" / "loop").symlink_to(root)
     assert found(root, "a", "b") == {"a": "link/a.mp4", "b": "sub/b.mp4"}
+    assert len(read) == 3
+
+
+def test_an_id_is_not_taken_for_another_spelling_of_its_neighbour(tmp_path):
+    films(tmp_path, "b.mp4")
+    assert found(tmp_path, names={"b": (), "a": ("b",)}) == {"b": "b.mp4"}
+    assert found(tmp_path, names={"a": ("b",), "b": ()}) == {"b": "b.mp4"}
 
 
 def test_the_first_folder_with_any_video_is_taken(tmp_path):

@@ -76,6 +76,12 @@ def test_the_test_set_has_one_sentence_a_video_in_the_order_of_the_file(root):
     assert test.title() == "MSR-VTT 1k-A test, 2 of 1000 videos, 2 captions"
 
 
+def test_a_video_that_the_test_file_repeats_keeps_all_its_sentences(root):
+    text = "key,vid_key,video_id,sentence\nret0,msr8,video8,rain\nret1,msr8,video8,more rain\n"
+    put(root / "MSRVTT_JSFUSION_test.csv", text)
+    assert told(load_split("msrvtt", "test", root)) == {"video8": ["rain", "more rain"]}
+
+
 def test_the_training_set_has_all_sentences_of_its_videos(root):
     train = load_split("msrvtt", "train", root)
     assert told(train) == {

@@ -59,7 +59,8 @@ def test_tabs_may_separate_the_columns(root):
 
 
 def test_each_part_of_a_video_is_an_item(root):
-    text = "video,caption,start,end\na.mp4,x,0,5\na.mp4,y,5,\na.mp4,z,,\na.mp4,w,0.0,5\na.mp4,v,,2"
+    lines = ["a.mp4,x,0,5", "a.mp4,y,5,", "a.mp4,z,,", "a.mp4,w,0.0,5", "a.mp4,v,,2"]
+    text = "\n".join(["video,caption,start,end", *lines, "gone.mp4,u,1,2"])
     own = load(put(root / "my.csv", text), "val")
     assert told(own) == {
         "a.mp4#t=0.0,5.0": ["x", "w"],
@@ -67,6 +68,7 @@ def test_each_part_of_a_video_is_an_item(root):
         "a.mp4": ["z"],
         "a.mp4#t=,2.0": ["v"],
     }
+    assert own.missing == ("gone.mp4#t=1.0,2.0",)
     parts = [(item.start, item.end) for item in own.items]
     assert parts == [(0.0, 5.0), (5.0, None), (None, None), (None, 2.0)]
 

@@ -113,6 +113,9 @@ def test_one_file_under_two_ids_is_shared(tmp_path):
     train = split({"a": ["x"], "b": ["y"]}, folder=tmp_path, dataset="msvd", name="train")
     with pytest.raises(SureshotError, match=r"1 videos: copy \(the same file as a\)"):
         check_disjoint(train, split({"copy": ["x"]}, folder=tmp_path))
+    train = split({"copy": ["x"]}, folder=tmp_path, dataset="msvd", name="train")
+    with pytest.raises(SureshotError, match=r"1 videos: a \(the same file as copy\)"):
+        check_disjoint(train, split({"a": ["x"], "b": ["y"]}, folder=tmp_path))
 
 
 def test_two_parts_of_one_file_are_shared():

@@ -76,7 +76,7 @@ class Answer:
             this is "not calibrated": scores then only order the hits, and even a query that nothing
             answers has a best hit.
         model: the encoder.
-        searched: windows in the index, wherever in it was searched.
+        searched: windows in the index, or of it at or below the path that was named.
         seconds: time the search took.
         warnings: what the user should know about this answer.
     """

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,11 +54,19 @@ class EncodedVideo:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One decoded window on its way to the encoder."""
+    """One decoded window on its way to the encoder.
+
+    Attributes:
+        source: the video.
+        window: times and pictures.
+        prepared: the pictures as the encoder takes them.
+        share: of the video that ends with this window, 0 where its length is not known.
+    """
 
     source: Source
     window: Window
     prepared: Shaped[np.ndarray, "frames 3 rows columns"]
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ def encode_videos(
     encoder: Encoder,
     *,
     workers: int | None = None,
+    advance: Callable[[Source, float], None] = lambda source, share: None,
 ) -> Generator[EncodedVideo, None, None]:
     """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
 
@@ -87,9 +96,11 @@ def encode_videos(
         settings: how to cut and sample.
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
+        advance: called after each window with the share of its video that is encoded, from 0 to 1,
+            as far as the length that the video claims is true.
     """
     with contextlib.closing(_decode_all(sources, settings, encoder, workers)) as messages:
-        yield from _encoded(messages, encoder)
+        yield from _encoded(messages, encoder, advance)
 
 
 def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
@@ -202,7 +213,8 @@ def _decode_windows(
             side=encoder.frame_side,
             scenes=settings.scenes,
         ):
-            yield _Part(source, window, encoder.prepare(window.images))
+            share = min(window.end / video.duration, 1.0) if video.duration else 0.0
+            yield _Part(source, window, encoder.prepare(window.images), share)
             count += 1
     if not count:
         raise VideoError("holds no frame that can be decoded")
@@ -218,7 +230,11 @@ def _stamp(source: Source) -> tuple[int, int]:
     return sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
 
 
-def _encoded(messages: Iterator[_Part | _End], encoder: Encoder) -> Iterator[EncodedVideo]:
+def _encoded(
+    messages: Iterator[_Part | _End],
+    encoder: Encoder,
+    advance: Callable[[Source, float], None],
+) -> Iterator[EncodedVideo]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
     done: dict[Path, list[EncodedWindow]] = defaultdict(list)
     waiting: list[_Part] = []
@@ -229,6 +245,7 @@ def _encoded(messages: Iterator[_Part | _End], encoder: Encoder) -> Iterator[Enc
             done[part.source.path].append(
                 EncodedWindow(w.start, w.end, w.times, w.signatures, features)
             )
+            advance(part.source, part.share)
         waiting.clear()
 
     ended: list[_End] = []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 
 from sureshot.features import SplitFeatures
 from sureshot.metrics.ranks import text_ranks, video_ranks
@@ -78,21 +78,19 @@ def similarity(
 
 
 def encoder_similarity(
-    features: SplitFeatures, captions: Sequence[int] | None = None
+    features: SplitFeatures, *, bank: SplitFeatures | None = None
 ) -> Float[np.ndarray, "texts videos"]:
-    """Scores of the encoder alone: cosines of sentences and mean frames."""
-    chosen = range(len(features.texts)) if captions is None else captions
+    """Scores of the encoder alone: cosines of sentences and mean frames, arguments as above."""
     batches = [features.video_batch(part) for part in _parts(range(len(features.videos)), _ITEMS)]
     videos = np.concatenate([mean_pool(batch.frames, batch.mask) for batch in batches])
-    texts = np.stack([features.texts[row][0] for row in chosen]).astype(np.float32)
+    texts = np.stack([sentence for sentence, _ in (bank or features).texts]).astype(np.float32)
     return cosine(texts / np.linalg.norm(texts, axis=1, keepdims=True), videos)
 
 
 def recalls(
-    scores: Float[np.ndarray, "texts videos"], features: SplitFeatures
+    scores: Float[np.ndarray, "texts videos"], owner: Integer[np.ndarray, " texts"]
 ) -> tuple[Recall, Recall]:
-    """Recalls text to video and video to text, of scores of all captions."""
-    owner = features.split.owner()
+    """Recalls text to video and video to text; ``owner`` is the video of each text."""
     return recall(text_ranks(scores, owner)), recall(video_ranks(scores, owner))
 
 

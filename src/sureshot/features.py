@@ -103,7 +103,7 @@ def extract(
     Raises:
         SureshotError: no video of the split can be read, or a feature is not finite.
     """
-    folder = (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{frames}"
+    folder = _folder(cache, encoder, str(frames))
     told = told or (lambda what, done, total: None)
     # In an order of their own, so that the files of the cache serve any reader of the same data.
     order = sorted(range(len(split.items)), key=lambda row: _stamp(split.items[row]))
@@ -121,21 +121,21 @@ def extract(
         raise SureshotError(f"No video of {split.title()} can be read: {some}.")
     unread = tuple((split.items[row].id, reason) for row, reason in failed.items())
     whole = split.part(set(kept)) if failed else split
-    encoded: dict[str, tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = {}
-    different = sorted(set(whole.texts()))
-    for first in range(0, len(different), _TEXTS):
-        texts = different[first : first + _TEXTS]
-        encoded.update(zip(texts, _text_chunk(texts, encoder, folder), strict=True))
-        told("captions", first + len(texts), len(different))
     return SplitFeatures(
         whole,
         encoder.name,
         encoder.fingerprint,
         frames,
         [found[row] for row in sorted(found)],
-        [encoded[text] for text in whole.texts()],
+        _texts(whole.texts(), encoder, cache, told),
         unread,
     )
+
+
+def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
+    """Features of the captions of a split alone; it gets no videos."""
+    encoded = _texts(split.texts(), encoder, cache, lambda what, done, total: None)
+    return SplitFeatures(split, encoder.name, encoder.fingerprint, 0, [], encoded)
 
 
 def _video_chunk(
@@ -256,6 +256,20 @@ def _sampled(item: Item, frames: int, side: int) -> Shaped[np.ndarray, "frames h
     return window.images
 
 
+def _texts(
+    texts: Sequence[str], encoder: Encoder, cache: Path | None, told: Told
+) -> list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]:
+    """Sentence and words of each text; equal ones are encoded once."""
+    folder = _folder(cache, encoder, "texts")
+    encoded: dict[str, tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = {}
+    different = sorted(set(texts))
+    for first in range(0, len(different), _TEXTS):
+        part = different[first : first + _TEXTS]
+        encoded.update(zip(part, _text_chunk(part, encoder, folder), strict=True))
+        told("captions", first + len(part), len(different))
+    return [encoded[text] for text in texts]
+
+
 def _text_chunk(
     texts: Sequence[str], encoder: Encoder, folder: Path
 ) -> list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]:
@@ -273,6 +287,10 @@ def _text_chunk(
         _save(path, stored)
     words = np.split(stored["words"], np.cumsum(stored["lengths"])[:-1])
     return list(zip(stored["sentence"], words, strict=True))
+
+
+def _folder(cache: Path | None, encoder: Encoder, of: str) -> Path:
+    return (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{of}"
 
 
 def _stamp(item: Item) -> str:

@@ -26,6 +26,7 @@ class Report:
         found: videos at or below the paths.
         bytes_found: their size.
         bytes_done: size of those dealt with, for progress.
+        bytes_begun: of the videos being encoded now, about as much as is encoded.
         indexed: videos decoded, encoded and written.
         unchanged: videos that the index already had.
         moved: videos found again under another name, not encoded again.
@@ -45,6 +46,7 @@ class Report:
     found: int = 0
     bytes_found: int = 0
     bytes_done: int = 0
+    bytes_begun: int = 0
     indexed: int = 0
     unchanged: int = 0
     moved: int = 0
@@ -92,13 +94,25 @@ def ingest(
     began = time.monotonic()
     report = Report()
     known = {record.path: record for record in store.videos()}
+    begun: dict[Path, int] = {}
+
+    def advance(source: Source, share: float) -> None:
+        begun[source.path] = max(begun.get(source.path, 0), int(share * source.size))
+        tell()
+
+    def tell() -> None:
+        report.bytes_begun = sum(begun.values())
+        report.elapsed = time.monotonic() - began
+        observe(report)
+
     try:
         todo = _plan(store, known, paths, force, report, observe)
-        with closing(encode_videos(todo, store.settings, encoder, workers=workers)) as videos:
+        encoding = encode_videos(todo, store.settings, encoder, workers=workers, advance=advance)
+        with closing(encoding) as videos:
             for video in videos:
                 _settle(store, known.get(video.source.path), video, report)
-                report.elapsed = time.monotonic() - began
-                observe(report)
+                begun.pop(video.source.path, None)
+                tell()
         _forget_missing(store, paths, prune, report)
         store.sweep()
         if report.indexed + report.pruned + report.moved + report.copied:

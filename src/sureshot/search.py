@@ -3,20 +3,21 @@
 import os
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from sureshot.answer import Answer, Description, Descriptions, FrameScore, Hit, printable
 from sureshot.data.discover import Source, discover, frame_files
-from sureshot.encoders import Encoder, TextFeatures, load
+from sureshot.encoders import Encoder, TextFeatures
 from sureshot.errors import QueryError
 from sureshot.moments import Moment, fold_copies, join_adjacent
 from sureshot.places import default_index
 from sureshot.pooling import mean_pool
+from sureshot.retriever import load, scoring
 from sureshot.rows import StoredWindows
 from sureshot.scoring.pooled import cosine
 from sureshot.store import Store
@@ -25,6 +26,11 @@ PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not
 _CANDIDATES = 200  # windows scored exactly, at least
 _QUERY_WINDOWS = 24  # windows of a long query video that are searched for
 _LONGEST = 100_000  # characters of a query that are looked at
+# Scores of padded windows, the best of all queries each.
+_Score = Callable[
+    [Float[np.ndarray, "windows frames dim"], Bool[np.ndarray, "windows frames"]],
+    Float[np.ndarray, " windows"],
+]
 
 
 def open_index(
@@ -34,8 +40,8 @@ def open_index(
 
     Args:
         path: folder or object-storage URI; None is the default index of this user.
-        model: the encoder, needed only where the recorded one has moved (a local folder); it must
-            be the one that wrote the index.
+        model: the encoder or the checkpoint, needed only where the recorded one has moved (a local
+            folder); it must be the one that wrote the index.
         device: torch device; None takes a GPU where there is one.
 
     Raises:
@@ -69,12 +75,13 @@ class Searcher:
 
     Args:
         store: the index.
-        encoder: of the same fingerprint.
+        encoder: of the same fingerprint; a trained model scores by its own similarity.
     """
 
     def __init__(self, store: Store, encoder: Encoder) -> None:
         self.store = store
         self.encoder = encoder
+        self._scoring = scoring(encoder)
 
     def search(
         self,
@@ -102,7 +109,8 @@ class Searcher:
         text = clean(query)
         features = self.encoder.encode_texts([text])
         asked = _Asked(k, per_video, fold, under=_below(under))
-        hits = self._hits(features.sentence, asked)
+        vectors = self._scoring.text_vectors(features)
+        hits = self._hits(vectors, self._scorer(features), asked)
         return self._answer(text, hits, asked, began, self._warnings([text], features))
 
     def like(
@@ -132,7 +140,10 @@ class Searcher:
         began = time.perf_counter()
         path = absolute(video)
         asked = _Asked(k, per_video, fold, under=_below(under), exclude=path)
-        hits = self._hits(self._video_vectors(path, at), asked)
+        vectors = mean_pool(*self._video_windows(path, at))
+        hits = self._hits(
+            vectors, lambda frames, mask: cosine(vectors, mean_pool(frames, mask)).max(0), asked
+        )
         name = printable(path) + (f"@{at:g}" if at is not None else "")
         return self._answer(name, hits, asked, began, ())
 
@@ -155,7 +166,7 @@ class Searcher:
         path = absolute(video)
         cleaned = [clean(text) for text in texts]
         features = self.encoder.encode_texts(cleaned)
-        scores = cosine(features.sentence, self._video_vectors(path, at)).max(1)
+        scores = self._scoring.score(features, *self._video_windows(path, at)).max(1)
         order = np.argsort(-scores, kind="stable")
         ranked = tuple(
             Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
@@ -163,13 +174,18 @@ class Searcher:
         warnings = self._warnings(cleaned, features)
         return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
 
-    def _hits(self, queries: Float[np.ndarray, "queries dim"], asked: _Asked) -> tuple[Hit, ...]:
-        """Hits for vectors any of which may match; more candidates where folding eats them up."""
+    def _scorer(self, texts: TextFeatures) -> _Score:
+        return lambda frames, mask: self._scoring.score(texts, frames, mask).max(0)
+
+    def _hits(
+        self, vectors: Float[np.ndarray, "queries dim"], score: _Score, asked: _Asked
+    ) -> tuple[Hit, ...]:
+        """Hits for queries any of which may match; more candidates where folding eats them up."""
         wanted = max(_CANDIDATES, 10 * asked.k)
         while True:
-            found = [self.store.nearest(q, wanted, asked.under, asked.exclude) for q in queries]
+            found = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
             windows = _union(found)
-            scores = cosine(queries, mean_pool(windows.frames, windows.mask)).max(0)
+            scores = score(windows.frames, windows.mask)
             moments = join_adjacent(
                 windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
             )
@@ -178,12 +194,14 @@ class Searcher:
                 kept = fold_copies(moments, windows.signatures, asked.k)
             if len(kept) >= asked.k or all(len(f.keys) < wanted for f in found):
                 return tuple(
-                    _hit(rank, moment, windows, queries) for rank, moment in enumerate(kept, 1)
+                    _hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1)
                 )
             wanted *= 4
 
-    def _video_vectors(self, path: Path, at: float | None) -> Float[np.ndarray, "queries dim"]:
-        """One vector a window, from the index where it has the video, else decoded now."""
+    def _video_windows(
+        self, path: Path, at: float | None
+    ) -> tuple[Float[np.ndarray, "windows frames dim"], Bool[np.ndarray, "windows frames"]]:
+        """Frames and mask of the windows to look at, from the index or else decoded now."""
         from sureshot.encode import encode_video
         from sureshot.encoders.features import stack
 
@@ -192,20 +210,22 @@ class Searcher:
         if record and record.windows and record.mtime_ns == source.mtime_ns:
             stored = self.store.windows_of(path)
             start, end = stored.start, stored.end
-            vectors = mean_pool(stored.frames, stored.mask)
+            frames, mask = stored.frames, stored.mask
         else:
             encoded = encode_video(source, self.store.settings, self.encoder).windows
             features = stack([w.features for w in encoded])
             start = np.array([w.start for w in encoded])
             end = np.array([w.end for w in encoded])
-            vectors = mean_pool(features.frames, features.mask)
+            frames, mask = features.frames, features.mask
         if at is None:
-            chosen = np.linspace(0, len(vectors) - 1, min(len(vectors), _QUERY_WINDOWS))
-            return vectors[chosen.round().astype(int)]
+            spread = np.linspace(0, len(frames) - 1, min(len(frames), _QUERY_WINDOWS))
+            chosen = spread.round().astype(int)
+            return frames[chosen], mask[chosen]
         if not 0 <= at <= end[-1]:
             last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
             raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
-        return vectors[[max(int(np.searchsorted(start, at, side="right")) - 1, 0)]]
+        here = [max(int(np.searchsorted(start, at, side="right")) - 1, 0)]
+        return frames[here], mask[here]
 
     def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
         warnings = []
@@ -230,9 +250,9 @@ class Searcher:
         began: float,
         warnings: tuple[str, ...],
     ) -> Answer:
-        searched = self.store.count()
+        searched = self.store.count(asked.under)
         if not hits:
-            warnings = (*warnings, _why_nothing(asked, searched))
+            warnings = (*warnings, _why_nothing(asked, searched or self.store.count()))
         seconds = time.perf_counter() - began
         return Answer(query, hits, "not calibrated", self.encoder.name, searched, seconds, warnings)
 
@@ -321,23 +341,16 @@ def _union(found: Sequence[StoredWindows]) -> StoredWindows:
     )
 
 
-def _hit(
-    rank: int, moment: Moment, windows: StoredWindows, queries: Float[np.ndarray, "queries dim"]
-) -> Hit:
-    frames = []
-    for row in moment.rows:
-        real = windows.mask[row]
-        vectors = windows.frames[row][real]
-        single = mean_pool(vectors[:, None], np.ones((len(vectors), 1), bool))
-        scores = cosine(queries, single).max(0)
-        times = windows.times[row][real]
-        frames += [FrameScore(float(t), float(s)) for t, s in zip(times, scores, strict=True)]
+def _hit(rank: int, moment: Moment, windows: StoredWindows, score: _Score) -> Hit:
+    """A moment with a score of its own for each frame, as if that were the whole video."""
+    rows = moment.rows
+    real = windows.mask[rows]
+    single = windows.frames[rows][real][:, None]
+    scores = score(single, np.ones((len(single), 1), bool))
+    frames = tuple(
+        FrameScore(float(time), float(score))
+        for time, score in zip(windows.times[rows][real], scores, strict=True)
+    )
     return Hit(
-        rank,
-        moment.path,
-        moment.start,
-        moment.end,
-        moment.score,
-        tuple(frames),
-        tuple(moment.copies),
+        rank, moment.path, moment.start, moment.end, moment.score, frames, tuple(moment.copies)
     )

@@ -77,6 +77,8 @@ class Store:
             tables.create(Header(settings, fingerprint, dim, channels))
         store = cls(tables, tables.header())
         store.check_model(settings.model, fingerprint)
+        # The same model may have moved to another folder; all else must agree.
+        settings = replace(settings, model=store.settings.model)
         if store.settings != settings:
             theirs, ours = store.settings.to_dict(), settings.to_dict()
             differ = ", ".join(f"{k} = {v!r}" for k, v in theirs.items() if v != ours[k])
@@ -129,15 +131,13 @@ class Store:
         if fingerprint == self.fingerprint:
             return
         theirs = self.settings.model
-        what = (
-            f"another version of the model {theirs!r}"
-            if model == theirs
-            else f"the model {theirs!r}, not by {model!r}"
-        )
+        if model == theirs:
+            what, fix = f"another version of the model {theirs!r} than the one here", "Index"
+        else:
+            what, fix = f"the model {theirs!r}, not by {model!r}", f"Use --model {theirs}, or index"
         raise StoreError(
             f"The index at {self.location} was written by {what}, and vectors of different models "
-            f"do not compare. Use --model {theirs}, or index again into another place (--db), or "
-            f"run `sureshot reset` first."
+            f"do not compare. {fix} again, into another place (--db) or after `sureshot reset`."
         )
 
     def videos(self) -> list[VideoRecord]:
@@ -204,10 +204,11 @@ class Store:
                 self._tables.drop("windows", f"video IN ({ids})")
                 self._committed()
 
-    def count(self) -> int:
-        """Number of windows."""
+    def count(self, under: Path | None = None) -> int:
+        """Number of windows, or of those of videos at or below a path."""
+        condition = None if under is None else path_below(under)
         with guard(self.location, "read"):
-            return int(self._tables.use("windows", lambda table: table.count_rows()))
+            return int(self._tables.use("windows", lambda table: table.count_rows(condition)))
 
     def nearest(
         self,

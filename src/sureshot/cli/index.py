@@ -39,7 +39,11 @@ Paths = Annotated[
 ]
 Frames = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Frames sampled from each window.", show_default="12"),
+    typer.Option(
+        metavar="N",
+        help="Frames sampled from each window.",
+        show_default="12, or as many as a trained model saw",
+    ),
 ]
 Window = Annotated[
     float | None,
@@ -134,8 +138,8 @@ def _run(
     """Index with a progress bar; also gives where the index is."""
     from sureshot.answer import plain
     from sureshot.cli import show
-    from sureshot.encoders import load
     from sureshot.ingest import ingest
+    from sureshot.retriever import Retriever, load
     from sureshot.store import Store
 
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
@@ -146,6 +150,8 @@ def _run(
     err = show.console(err=True)
     settings = _settings(where, given, err)
     encoder = load(settings.model, device)
+    if isinstance(encoder, Retriever) and "frames" not in given and not Store.exists(where):
+        settings = replace(settings, frames=encoder.frames)
     store = Store.create(where, settings, encoder.fingerprint, encoder.dim, encoder.channels)
     with _Progress(err) as progress:
         report = ingest(store, encoder, paths, observe=progress.update, **options)
@@ -180,7 +186,8 @@ def _plain(report: "Report", location: str) -> dict[str, Any]:
     from sureshot.cli import show
 
     values = asdict(report)
-    del values["current"], values["bytes_done"], values["bytes_found"]
+    for name in ("current", "bytes_begun", "bytes_done", "bytes_found"):
+        del values[name]
     for name in ("failed", "notes"):
         values[name] = show.reasons(values[name])
     for name in ("seconds", "elapsed"):
@@ -218,7 +225,7 @@ class _Progress(AbstractContextManager["_Progress"]):
                 self._task,
                 description=self._text(report),
                 total=max(report.bytes_found, 1),
-                completed=report.bytes_done,
+                completed=report.bytes_done + report.bytes_begun,
             )
         elif time.monotonic() - self._printed >= _EVERY:
             self._printed = time.monotonic()
@@ -238,11 +245,12 @@ class _Progress(AbstractContextManager["_Progress"]):
     def _left(self, report: "Report") -> str:
         from sureshot.cli.show import duration
 
-        done = report.bytes_done - self._free
+        worked = report.bytes_done + report.bytes_begun
+        done = worked - self._free
         if done <= 0:
             return ""
         elapsed = time.monotonic() - self._began
-        left = elapsed * (report.bytes_found - report.bytes_done) / done
+        left = elapsed * (report.bytes_found - worked) / done
         # An estimate to the second would claim too much.
         return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
 

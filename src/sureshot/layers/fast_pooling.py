@@ -19,8 +19,8 @@ mean over the dimensions":
     r_3^{-2} = \tfrac{1}{D} \big\lVert r_2 \textstyle\sum_n a_n z'_n + d' \big\rVert^2 + \epsilon
 
 The last norm, the length of the outcome and its inner product with the text are all of the form
-"quadratic plus linear plus constant" in :math:`r_2 a`. All of it can be differentiated, so a pooling
-without dropout trains at this price too.
+"quadratic plus linear plus constant" in :math:`r_2 a`. All of it can be differentiated, so a
+pooling without dropout trains at this price too.
 
 References:
     The pooling is X-Pool's (Gorti et al. 2022, section 4.2), which DUQ uses. This way of computing

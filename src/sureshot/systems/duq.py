@@ -19,11 +19,17 @@ Differs:
     :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
     its candidates; `Duq.similarity` leaves them out, `Duq.printed` has them.
 
+    In both modes a video's Gaussian is made of its own frames, and scores are given as they are.
+    The first released code pooled a video by the text at the same place of the block, so that the
+    matched pair alone was seen by its query; the last one, in its default evaluation, divides the
+    scores of a video by their softmax over all queries of the test set. It also draws new noise for
+    every block of a test; here nothing is drawn but in training.
+
     ``well_posed`` scores by the sum :math:`s + w\,(1 - d)` instead of the product, in which two
     rejections make an acceptance; trains on one rule of distance for all pairs, on a logarithm with
     its minus, on labels whose sum fits the evidence, on evidence of scaled similarities, on noise
     no longer than the mean, and keeps the prior at that size. The released code holds none of the
-    paper's distance losses, and attends across the items of a batch.
+    paper's distance losses, attends across the items of a batch, and has no mask for padding.
 """
 
 import math
@@ -32,13 +38,12 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
 from sureshot.gaussian import Gaussian, draw_noise, kl_to_prior, sample
-from sureshot.layers.aggregation import LocalAggregation, PieAggregation
-from sureshot.layers.distribution import GaussianHead
+from sureshot.layers.pooling import masked_mean
 from sureshot.losses.contrastive import info_nce, mil_nce
 from sureshot.losses.distance import (
     distance_loss,
@@ -55,6 +60,7 @@ from sureshot.scoring.embeddings import (
     wasserstein_distance,
 )
 from sureshot.scoring.rerank import rerank_as_printed
+from sureshot.systems.branch import Aggregation, Branch
 from sureshot.systems.pooled import PooledSimilarity, Pooling
 from sureshot.systems.system import Codes, System, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
@@ -71,6 +77,7 @@ Distance = Literal[
     "wasserstein",
     "uda",
 ]
+_CLOSED = ("means", "kl", "wasserstein")  # distances that need no samples
 _UNIFORMITY = 10.0  # weight of the uniformity loss beside the distance's own, as in PCME
 _PRINTED_SCALE = 100.0  # lambda of the printed distance loss, which must not be learned
 _START = 5.0  # first steepness and shift of the soft contrastive loss, as in UATVR's code
@@ -85,8 +92,10 @@ class DuqConfig:
         pooling: how the feature branch pools frames (supplement, table 3).
         dropout: of the cross-attention pooling.
         similarity_evidence: whether the evidential loss of similarities is on.
-        distance: how samples are compared in training, or None for no distribution branch's loss.
-            None is the mode's own: ``mean`` in well-posed mode, ``boundary`` as printed.
+        distance: how Gaussians are compared in training (supplement, table 6); None is the
+            mode's own, ``mean`` over all pairs of samples in well-posed mode and ``boundary`` as
+            printed. ``means`` compares means only and leaves spreads alone, in training and in the
+            score: with ``distance_evidence`` off, a control with as many parameters.
         distance_loss: whether the loss of distances is on.
         distance_evidence: whether the evidential loss of distances is on.
         samples: K, embeddings drawn of each item in training.
@@ -110,7 +119,7 @@ class DuqConfig:
     samples: int = 7
     evidence: EvidenceKind = "relu"
     kappa: float | None = None
-    aggregation: Literal["attention", "pie"] = "attention"
+    aggregation: Aggregation = "attention"
     alpha: float = 0.1
     beta: float = 1e-4
     closeness: float = 0.5
@@ -164,15 +173,19 @@ class Duq(System):
             "divergence": config.beta,
         }
         self.pooled = PooledSimilarity(config.pooling, width, dropout=config.dropout)
-        self.offset = nn.Parameter(torch.zeros(2), requires_grad=not self.printed_mode)
+        self.offset = nn.Parameter(torch.zeros(2))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
         self.prior = 0.0 if self.printed_mode else -math.log(width)
-        self.text_branch = Branch(config, width)
-        self.video_branch = Branch(config, width)
+        kind, literal = config.aggregation, self.printed_mode
+        self.text_branch = Branch(width, kind, literal=literal)
+        self.video_branch = Branch(width, kind, literal=literal)
         unused = [] if config.branch else [self.text_branch, self.video_branch]
         for module in unused:
             module.requires_grad_(False)
-        self.match.requires_grad_(self.distance == "monte_carlo")
+        if self.distance == "means":
+            self.text_branch.head.spread.requires_grad_(False)
+            self.video_branch.head.spread.requires_grad_(False)
+        self.match.requires_grad_(self.distance == "monte_carlo" and config.distance_loss)
         self.offset.requires_grad_(
             not self.printed_mode and (config.similarity_evidence or config.distance_evidence)
         )
@@ -186,8 +199,7 @@ class Duq(System):
         """The frames, and the Gaussian of the frames and their mean."""
         codes = self.pooled.videos(tokens)
         # The pooled frame enters the branch as long as frames are, not at unit length.
-        whole = tokens.frames.masked_fill(~tokens.mask[..., None], 0).sum(1)
-        whole = whole / tokens.mask.sum(1, keepdim=True).clamp(min=1)
+        whole = masked_mean(tokens.frames, tokens.mask)
         gaussian = self.video_branch(whole, tokens.frames, tokens.mask)
         return {**codes, "mean": gaussian.mean, "log_var": gaussian.log_var}
 
@@ -213,16 +225,25 @@ class Duq(System):
              \sqrt{\lVert\mu_v\rVert^2 + \mathrm{tr}\,\Sigma_v}}
 
         The samples' inner product has just this mean, and in hundreds of dimensions their lengths
-        hardly vary; so an uncertain item lies at distance 1 from everything.
+        hardly vary; so an uncertain item lies at distance 1 from everything. With ``means`` spreads
+        are not trained, and count as none.
         """
+        if self.distance == "means":
+            return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
         return 1 - _shrunk(_gaussian(texts)) @ _shrunk(_gaussian(videos)).T
 
     def printed(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
-        """The re-ranked score as printed, its uncertainties taken over all ``videos``."""
-        feature, distance = self.feature(texts, videos), self.expected(texts, videos)
-        seen = opinion(evidence(feature, self.config.evidence, kappa=self.kappa)).vacuity
-        apart = opinion(evidence(distance, self.config.evidence, kappa=self.kappa)).vacuity
-        gamma = self.config.gamma
+        """The re-ranked score as printed, its uncertainties taken over all ``videos``.
+
+        The uncertainties are those of the evidence that was trained. Without a branch, the factors
+        of the distribution are left out.
+        """
+        feature, gamma = self.feature(texts, videos), self.config.gamma
+        seen = opinion(self._clues(feature)).vacuity
+        distance, apart = torch.zeros_like(feature), torch.zeros_like(seen)
+        if self.config.branch:
+            distance = self.expected(texts, videos)
+            apart = opinion(self._far_clues(distance)).vacuity
         return rerank_as_printed(
             feature, distance, seen, apart, gamma_distance=gamma, gamma_similarity=gamma
         )
@@ -236,8 +257,7 @@ class Duq(System):
         found = {"similarity": info_nce(feature, self.scale)}
         total: Literal["sum", "mean"] = "sum" if self.printed_mode else "mean"
         if config.similarity_evidence:
-            clues = evidence(feature, config.evidence, kappa=self.kappa, offset=self.offset[0])
-            found["similarity_evidence"] = evidential(clues, total=total)
+            found["similarity_evidence"] = evidential(self._clues(feature), total=total)
         if not config.branch:
             return found
         one, other = _gaussian(texts), _gaussian(videos)
@@ -268,23 +288,36 @@ class Duq(System):
         return videos["video"]
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
-        """Vacuities of texts and of videos over each other, and the log of each mean variance."""
-        feature, distance = self.feature(texts, videos), self.expected(texts, videos)
-        kind = self.config.evidence
-        clues = evidence(feature, kind, kappa=self.kappa, offset=self.offset[0])
-        apart = evidence(distance, kind, kappa=self.kappa, offset=self.offset[1])
-        return {
+        """Vacuities of texts and of videos over each other, and the log of each total variance."""
+        clues = self._clues(self.feature(texts, videos))
+        found = {
             "text vacuity": opinion(clues).vacuity,
             "video vacuity": opinion(clues.T).vacuity,
-            "text distance vacuity": opinion(apart).vacuity,
-            "video distance vacuity": opinion(apart.T).vacuity,
-            "text spread": texts["log_var"].logsumexp(-1),
-            "video spread": videos["log_var"].logsumexp(-1),
         }
+        if self.config.branch:
+            apart = self._far_clues(self.expected(texts, videos))
+            found["text distance vacuity"] = opinion(apart).vacuity
+            found["video distance vacuity"] = opinion(apart.T).vacuity
+        if self.config.branch and self.distance != "means":
+            found["text spread"] = texts["log_var"].logsumexp(-1)
+            found["video spread"] = videos["log_var"].logsumexp(-1)
+        return found
+
+    def _clues(self, feature: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
+        """Evidence of a match, from the similarities."""
+        return evidence(feature, self.config.evidence, kappa=self.kappa, offset=self.offset[0])
+
+    def _far_clues(self, distance: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
+        """Evidence from the distances: that a pair does not match as printed, else that it does."""
+        found = distance if self.printed_mode else 1 - distance
+        return evidence(found, self.config.evidence, kappa=self.kappa, offset=self.offset[1])
 
     def _drawn(
         self, gaussian: Gaussian, generator: torch.Generator | None
     ) -> Float[Tensor, "items k width"]:
+        """K samples of each item; of a distance in closed form, the mean alone."""
+        if self.distance in _CLOSED:
+            return gaussian.mean[:, None]
         items, width = gaussian.mean.shape
         shape = (items, self.config.samples, width)
         # Drawn on the processor, so that a seed gives the same noise on any device.
@@ -309,8 +342,8 @@ class Duq(System):
                 return sample_distance(texts, videos, "min")
             case "means":
                 return 1 - unit(one.mean) @ unit(other.mean).T
-            # Divided by the width and the prior's variance, so that lambda means what it does for
-            # cosines: two Gaussians as wide as the prior and a unit apart are about 1 apart.
+            # Scaled so that lambda means what it does for cosines: two Gaussians as wide as the
+            # prior, whose means are orthogonal unit vectors, are 1 apart.
             case "kl":
                 return kl_distance(one, other) / one.mean.shape[1]
             case "wasserstein":
@@ -332,41 +365,16 @@ class Duq(System):
                 return mil_margin(apart)
             case "uda":
                 return mil_nce(sample_cosines(texts, videos), self.scale.detach())
-            case _ if self.printed_mode:
-                return distance_loss_as_printed(apart, _PRINTED_SCALE)
             case "uniformity":
                 every = unit(torch.cat([texts.flatten(0, 1), videos.flatten(0, 1)]))
-                return distance_loss(apart, self.scale) + _UNIFORMITY * uniformity(every)
+                return self._picking(apart) + _UNIFORMITY * uniformity(every)
             case _:
-                return distance_loss(apart, self.scale)
+                return self._picking(apart)
 
-
-class Branch(nn.Module):
-    """From a global feature and local tokens to a Gaussian.
-
-    Args:
-        config: of the system.
-        width: size of a token.
-    """
-
-    def __init__(self, config: DuqConfig, width: int) -> None:
-        super().__init__()
-        self.aggregate = (
-            LocalAggregation(width, residual="double" if config.mode == "paper" else "single")
-            if config.aggregation == "attention"
-            else PieAggregation(width, 2 * width)
-        )
-        self.head = GaussianHead(width, literal=config.mode == "paper")
-
-    def forward(
-        self,
-        whole: Float[Tensor, "items width"],
-        tokens: Float[Tensor, "items tokens width"],
-        mask: Bool[Tensor, "items tokens"],
-    ) -> Gaussian:
-        """One Gaussian an item."""
-        gaussian: Gaussian = self.head(self.aggregate(whole, tokens, mask))
-        return gaussian
+    def _picking(self, apart: Float[Tensor, "items items"]) -> Float[Tensor, ""]:
+        if self.printed_mode:
+            return distance_loss_as_printed(apart, _PRINTED_SCALE)
+        return distance_loss(apart, self.scale)
 
 
 def _gaussian(codes: Codes) -> Gaussian:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sureshot.settings import build
 from sureshot.errors import SureshotError
+from sureshot.settings import build
 from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.systems.duq import Duq, DuqConfig
 from sureshot.systems.system import System

@@ -16,7 +16,7 @@ from sureshot.systems.model import Model
 from sureshot.systems.system import Codes
 from sureshot.training import plot
 from sureshot.training.batches import count, plan
-from sureshot.training.gather import rank, same_start, told_by_first
+from sureshot.training.gather import rank, same_start, told_by_first, world
 from sureshot.training.log import Log, read
 from sureshot.training.pairs import Pairs
 from sureshot.training.recipe import TrainingConfig
@@ -213,6 +213,8 @@ def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
     total = run.steps * config.epochs
     for step, rows in enumerate(batches, epoch * run.steps):
         began = time.perf_counter()
+        coming = batches[step % run.steps : step % run.steps + 2]
+        run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
         share = multiplier(step, total, config.warmup)
         where = f"Training stopped in epoch {epoch + 1}, step {step + 1}"
         losses, length = _step(run, rows.tolist(), method, step, share, where)

@@ -28,6 +28,10 @@ class Pairs(Protocol):
         """What an error calls a pair."""
         ...
 
+    def hold(self, rows: Sequence[int]) -> None:
+        """Hear which pairs this step and the next will ask for; others may be let go."""
+        ...
+
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs."""
         ...
@@ -72,6 +76,9 @@ class FeaturePairs:
     def name(self, row: int) -> str:
         """Id of the video and the caption."""
         return self._names[row]
+
+    def hold(self, rows: Sequence[int]) -> None:
+        """Nothing: all features are at hand."""
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs, padded to the longest."""

@@ -53,7 +53,8 @@ def train(
     def features(split: Split) -> SplitFeatures:
         return extract(split, encoder, frames=recipe.encoder.frames, cache=cache, told=extracting)
 
-    sets, val = [features(split) for split in splits], held and features(held)
+    sets = [features(split) for split in splits]
+    val = None if held is None else features(held)
     return train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
 
 

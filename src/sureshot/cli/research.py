@@ -1,0 +1,271 @@
+"""`sureshot train` and `sureshot evaluate`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sureshot.cli.options import Device, Json, MistypedError, absolute_model, examples
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sureshot.datasets import Split
+    from sureshot.features import SplitFeatures
+    from sureshot.metrics.report import Report
+    from sureshot.scorer import Scorer
+    from sureshot.training.loop import Progress
+
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Where encoded features are kept.", show_default="your cache folder"
+    ),
+]
+
+# The name that the tables of the papers give to what a reader reads.
+_PUBLISHED = {
+    ("msrvtt", "1k-A", "test"): "1kA",
+    ("msrvtt", "full", "test"): "full",
+    ("activitynet", "paragraph", "test"): "val1",
+}
+
+TRAIN_EXAMPLES = examples(
+    "sureshot train recipe.toml",
+    "sureshot train recipe.toml --to runs/duq --set system.samples=4 --set training.seed=1",
+    "torchrun --nproc-per-node 4 -m sureshot train recipe.toml",
+)
+EVALUATE_EXAMPLES = examples(
+    "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT",
+    "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT --against DUQ --post dsl",
+    "sureshot evaluate bundled --data pairs --root my-videos.csv",
+)
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file.")],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was stopped.")
+    ] = False,
+    cache: Cache = None,
+    as_json: Json = False,
+) -> int:
+    """Train a system by a recipe. The run's folder gets the model, a log and a plot."""
+    from sureshot.cli import show
+    from sureshot.cli.bar import Bar
+    from sureshot.training.gather import rank
+    from sureshot.training.launch import from_torchrun
+    from sureshot.training.recipe import Recipe
+    from sureshot.training.run import train as run
+
+    read = Recipe.load(recipe, settings or [])
+    folder = to or Path("runs") / recipe.stem
+    err = show.console(err=True)
+    with from_torchrun(), Bar(err) as bar:
+        if rank() == 0:
+            for line in _found(read.splits()):
+                err.print(line)
+
+        def told(progress: "Progress") -> None:
+            more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
+            bar.update("steps", progress.step, progress.steps, more)
+
+        done = run(
+            read,
+            folder,
+            resume=resume,
+            cache=cache,
+            told=told,
+            extracting=lambda what, done, total: bar.update(f"{what} encoded", done, total),
+        )
+        if rank() != 0:
+            return 0
+    for line in done.notes:
+        err.print(line)
+    if as_json:
+        values = {"folder": str(done.folder), "epoch": done.epoch, "score": done.score}
+        show.print_json(values)
+        return 0
+    out = show.console()
+    kept = f"the weights after epoch {done.epoch}"
+    if done.score is not None:
+        kept += f", {read.training.metric} {done.score:.1f} on the validation set"
+    out.print(f"Trained: {done.folder} holds {kept}.", soft_wrap=True)
+    out.print(f"sureshot evaluate {done.folder} --data … says how good it is.", soft_wrap=True)
+    return 0
+
+
+def _found(splits: "tuple[list[Split], Split | None]") -> list[str]:
+    """What was read, and what was not there."""
+    lines = []
+    for split in [*splits[0], *([splits[1]] if splits[1] else [])]:
+        line = split.title()
+        if split.missing:
+            line += f"; {len(split.missing)} not on disk, such as {split.missing[0]}"
+        if split.dropped:
+            line += f"; {split.dropped} empty captions left out"
+        lines.append(line)
+    return lines
+
+
+def evaluate(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
+    ],
+    data: Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")],
+    root: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the annotation files.")],
+    split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
+    protocol: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Reading of the data set.")
+    ] = None,
+    videos: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")
+    ] = None,
+    ids: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")
+    ] = None,
+    frames: Annotated[
+        int | None, typer.Option(metavar="N", help="Frames a video.", show_default="as trained")
+    ] = None,
+    post: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also show dsl, inverted_softmax, qb_norm or nnn."),
+    ] = None,
+    bank: Annotated[
+        int, typer.Option(metavar="N", help="Training captions that qb_norm and nnn look at.")
+    ] = 2000,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Printed rows of this method; published: all."),
+    ] = None,
+    trec: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write run.txt and qrels.txt here.")
+    ] = None,
+    device: Device = None,
+    cache: Cache = None,
+    as_json: Json = False,
+) -> int:
+    """Measure a model on a split: raw scores first, whatever else was asked for beside them."""
+    from sureshot.cli import show
+    from sureshot.cli.bar import Bar
+    from sureshot.datasets import load_split
+    from sureshot.features import extract
+    from sureshot.scorer import Scorer
+
+    if bank < 1:
+        raise MistypedError(f"--bank is {bank}; it must be at least 1.")
+    err = show.console(err=True)
+    scorer = Scorer.load(absolute_model(model) or model, device)
+    loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
+    for line in _found(([loaded], None)):
+        err.print(line)
+    with Bar(err) as bar:
+        features = extract(
+            loaded,
+            scorer.encoder,
+            frames=frames or scorer.frames,
+            cache=cache,
+            told=lambda what, done, total: bar.update(f"{what} encoded", done, total),
+        )
+        for name, reason in features.unreadable:
+            err.print(f"left out: {name} {reason}")
+        scores = scorer.similarity(features)
+        bank_scores = None
+        if {"qb_norm", "nnn"} & set(post or ()):
+            bank_scores = scorer.similarity(features, _bank(scorer, loaded, bank, cache))
+    methods = against or []
+    report = _report(scorer, features, scores, post or [], methods, bank_scores)
+    if trec is not None:
+        _write_trec(trec, features, scores, scorer.name)
+    if as_json:
+        show.print_json(report.to_dict())
+    else:
+        typer.echo(report.text(), nl=False)
+    return 0
+
+
+def _bank(scorer: "Scorer", tested: "Split", count: int, cache: Path | None) -> "SplitFeatures":
+    """Captions of the training sets, none of them of a video that is tested."""
+    import numpy as np
+
+    from sureshot.datasets import Split
+    from sureshot.features import caption_features
+    from sureshot.training.recipe import Recipe
+
+    if not scorer.recipe:
+        raise MistypedError(
+            f"qb_norm and nnn look at training captions, and {scorer.name} does not know its own."
+        )
+    names = {item.id for item in tested.items}
+    splits, _ = Recipe.from_dict(scorer.recipe, Path.cwd()).splits()
+    captions = [
+        (split.items[caption.video].id, caption)
+        for split in splits
+        for caption in split.captions
+        if split.items[caption.video].id not in names
+    ]
+    drawn = np.random.default_rng(0).permutation(len(captions))[:count]
+    chosen = tuple(replace(captions[row][1], video=0) for row in sorted(drawn))
+    part = Split(splits[0].dataset, "train", splits[0].protocol, (), chosen)
+    return caption_features(part, scorer.encoder, cache=cache)
+
+
+def _report(
+    scorer: "Scorer",
+    features: "SplitFeatures",
+    scores: "np.ndarray[Any, Any]",
+    post: list[str],
+    against: list[str],
+    bank: "np.ndarray[Any, Any] | None",
+) -> "Report":
+    from sureshot.metrics.published import published
+    from sureshot.metrics.report import report
+
+    split = features.split
+    if "published" in against:
+        rows = published(split.dataset)
+        against = list(dict.fromkeys(row.method for row in rows if not row.variant))
+    whole = split.label is None and len(split.items) == split.expected
+    return report(
+        scores,
+        split.owner(),
+        title=split.title(),
+        system=scorer.system,
+        dataset=split.dataset,
+        split=_PUBLISHED.get((split.dataset, split.protocol, split.name), "") if whole else "",
+        encoder=scorer.encoder.name,
+        frames=features.frames,
+        trained_on=scorer.trained_on,
+        against=against,
+        bank=bank,
+        bank_name="training captions",
+        post=post,
+        ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),
+    )
+
+
+def _write_trec(
+    folder: Path, features: "SplitFeatures", scores: "np.ndarray[Any, Any]", tag: str
+) -> None:
+    """A run and its judgements; a caption is named after its video and its number."""
+    from sureshot.metrics.trec import write_qrels, write_run
+
+    split = features.split
+    videos = [item.id.replace(" ", "_") for item in split.items]
+    queries = [f"{videos[caption.video]}#{row}" for row, caption in enumerate(split.captions)]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_run(folder / "run.txt", scores, queries, videos, depth=1000, tag=Path(tag).name)
+    owners = (videos[caption.video] for caption in split.captions)
+    write_qrels(folder / "qrels.txt", zip(queries, owners, strict=True))

@@ -1,0 +1,281 @@
+"""What an index is written and searched with: an encoder alone, or a trained model on top of it.
+
+Both are encoders to whoever indexes. They differ in how a query is scored, which `scoring` gives.
+Nothing here imports torch before a checkpoint is loaded.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped, UInt8
+
+from sureshot import encoders
+from sureshot.digest import file_digest
+from sureshot.encoders.features import Encoder, FrameFeatures, TextFeatures
+from sureshot.errors import ModelError
+from sureshot.pooling import mean_pool
+from sureshot.scoring.pooled import cosine
+
+if TYPE_CHECKING:
+    import torch
+
+    from sureshot.checkpoint import Checkpoint
+    from sureshot.systems.system import Codes
+
+_BUILT_IN = ("bundled", "tiny")  # names that mean the same whatever folders lie around
+_VERSION = "retriever-1"  # part of every fingerprint; change it when vectors of a checkpoint change
+_WINDOWS = 512  # scored at once
+
+
+@runtime_checkable
+class Scoring(Protocol):
+    """How texts are compared with stored windows."""
+
+    def text_vectors(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
+        """Unit vectors whose inner products with pooled frames choose the candidates."""
+        ...
+
+    def score(
+        self,
+        texts: TextFeatures,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Float[np.ndarray, "texts windows"]:
+        """The exact score of every text with every window, higher is better."""
+        ...
+
+
+class MeanFrames:
+    """Scores of an encoder alone: the cosine of a sentence and the mean of a window's frames."""
+
+    def text_vectors(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
+        """The sentences."""
+        return texts.sentence
+
+    def score(
+        self,
+        texts: TextFeatures,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Float[np.ndarray, "texts windows"]:
+        """Cosines, in [-1, 1]."""
+        return cosine(texts.sentence, mean_pool(frames, mask))
+
+
+class Retriever:
+    """A trained model as an encoder: its vectors lie in the space that its system works in.
+
+    Args:
+        checkpoint: the model, on the processor; it is moved.
+        encoder: that it was trained on.
+        folder: where the checkpoint lies.
+        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Attributes:
+        name: the folder.
+        dim: width of the system's vectors.
+        channels: size of the encoder's backbone features, which are stored as they are.
+        frame_side: of the encoder.
+        latin_only: of the encoder.
+        frames: frames a video it was trained with.
+        summary: what it is, in a few words.
+    """
+
+    def __init__(
+        self, checkpoint: "Checkpoint", encoder: Encoder, folder: Path, device: str | None = None
+    ) -> None:
+        import torch
+
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            self._model = checkpoint.model.to(self.device).eval()
+        except (AssertionError, RuntimeError):
+            raise ModelError(
+                f"Cannot compute on device '{self.device}'. Use cpu, or name no device to have one "
+                f"chosen."
+            ) from None
+        self._checkpoint = checkpoint
+        self._encoder = encoder
+        self._folder = folder
+        self.name = str(folder)
+        self.dim = checkpoint.model.stem.width
+        self.channels = encoder.channels
+        self.frame_side = encoder.frame_side
+        self.latin_only = encoder.latin_only
+        self.frames = checkpoint.encoder.frames
+        self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder.name}"
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> "Retriever":
+        """The model in a folder that `Checkpoint.save_pretrained` wrote.
+
+        Raises:
+            ModelError: it cannot be read, or its encoder is not there or has changed.
+        """
+        from sureshot.checkpoint import Checkpoint
+
+        folder = Path(folder).expanduser()
+        checkpoint = Checkpoint.from_pretrained(folder)
+        noted = checkpoint.encoder
+        try:
+            encoder = encoders.load(noted.name, device)
+        except ModelError as error:
+            raise ModelError(
+                f"{folder} needs the encoder {noted.name!r} it was trained on: {error}"
+            ) from None
+        if encoder.fingerprint != noted.fingerprint:
+            raise ModelError(
+                f"{folder} was trained on another version of the encoder {noted.name!r}, whose "
+                f"features it cannot read. Train it again, or bring back the version of that "
+                f"encoder, or of Sureshot, that it was trained with."
+            )
+        return cls(checkpoint, encoder, folder, device)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of weights, settings and encoder; neither the folder's place nor its card count.
+
+        Raises:
+            ModelError: the weights have gone since they were loaded.
+        """
+        from sureshot.checkpoint import WEIGHTS
+        from sureshot.settings import plain
+
+        settings = {
+            "stem": plain(self._model.stem.config),
+            "system": plain(self._checkpoint.system),
+        }
+        try:
+            weights = file_digest(self._folder / WEIGHTS)
+        except OSError as error:
+            raise ModelError(f"{self._folder / WEIGHTS} cannot be read: {error}.") from None
+        lines = [_VERSION, self._encoder.fingerprint, json.dumps(settings, sort_keys=True), weights]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Texts as the stem gives them; with a linear one, ``sentence`` is not of unit length."""
+        from sureshot.systems.tokens import text_tokens
+
+        features = self._encoder.encode_texts(texts)
+        with _no_grad():
+            tokens = self._model.stem.texts(text_tokens(features, self.device))
+        words = np.zeros((*features.mask.shape, self.dim), np.float32)
+        if tokens.words.shape[-1]:  # a stem may leave out what its system does not read
+            words[:] = tokens.words.cpu().numpy()
+        return TextFeatures(tokens.sentence.cpu().numpy(), words, features.mask, features.truncated)
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> Shaped[np.ndarray, "frames 3 side side"]:
+        """What the encoder does."""
+        return self._encoder.prepare(frames)
+
+    def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
+        """Frames as the stem gives them, their patches only where they lie in the same space."""
+        import torch
+
+        from sureshot.systems.tokens import VideoTokens
+
+        features = self._encoder.encode_frames(prepared)
+        count = len(features.frames)
+        with _no_grad():
+            tokens = self._model.stem.videos(
+                VideoTokens(
+                    torch.from_numpy(features.frames[None]).float().to(self.device),
+                    torch.zeros(1, count, 0, features.frames.shape[1], device=self.device),
+                    torch.from_numpy(features.backbone[None]).float().to(self.device),
+                    torch.ones(1, count, dtype=torch.bool, device=self.device),
+                )
+            )
+        linear = self._model.stem.config.kind == "linear"
+        patches = np.zeros((count, 0, self.dim), np.float32) if linear else features.patches
+        return FrameFeatures(tokens.frames[0].cpu().numpy(), patches, features.backbone)
+
+    def text_vectors(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
+        """What the system compares with pooled frames, at unit length."""
+        with _no_grad():
+            vectors: Float[np.ndarray, "texts dim"] = (
+                self._model.system.text_vectors(self._texts(texts)).cpu().numpy()
+            )
+        return vectors
+
+    def score(
+        self,
+        texts: TextFeatures,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Float[np.ndarray, "texts windows"]:
+        """The similarity that was trained; its range is the system's own."""
+        system = self._model.system
+        with _no_grad():
+            asked = self._texts(texts)
+            scores = [
+                system.similarity(asked, videos).cpu().numpy()
+                for videos in self._videos(frames, mask)
+            ]
+        empty = np.zeros((len(texts.sentence), 0), np.float32)
+        return np.concatenate([empty, *scores], axis=1)
+
+    def _texts(self, texts: TextFeatures) -> "Codes":
+        from sureshot.systems.tokens import text_tokens
+
+        return self._model.system.texts(text_tokens(texts, self.device))
+
+    def _videos(
+        self,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> "Iterator[Codes]":
+        """Codes of the windows, some at a time."""
+        import torch
+
+        from sureshot.systems.tokens import VideoTokens
+
+        for first in range(0, len(frames), _WINDOWS):
+            part = torch.from_numpy(frames[first : first + _WINDOWS]).float().to(self.device)
+            real = torch.from_numpy(mask[first : first + _WINDOWS]).to(self.device)
+            # Already through the stem; neither patches nor backbone are read back.
+            nothing = (
+                part.new_zeros(*part.shape[:2], 0, self.dim),
+                part.new_zeros(*part.shape[:2], 0),
+            )
+            yield self._model.system.videos(VideoTokens(part, *nothing, real))
+
+
+def load(name: str, device: str | None = None) -> Encoder:
+    """The trained model in a folder, or the encoder of this name.
+
+    Args:
+        name: folder of a checkpoint, or what `sureshot.encoders.load` takes.
+        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Raises:
+        ModelError: no such model, or it cannot be reached or trusted.
+    """
+    folder = Path(name).expanduser()
+    if name not in _BUILT_IN and folder.is_dir():
+        from sureshot.checkpoint import is_checkpoint
+
+        if is_checkpoint(folder):
+            return Retriever.load(folder, device)
+    if folder.is_absolute() and not folder.exists():
+        raise ModelError(
+            f"There is no model in {folder}. If it has moved, name its folder with --model."
+        )
+    return encoders.load(name, device)
+
+
+def scoring(encoder: Encoder) -> Scoring:
+    """How queries are scored with what `load` gave."""
+    return encoder if isinstance(encoder, Scoring) else MeanFrames()
+
+
+def _no_grad() -> "torch.no_grad":
+    import torch
+
+    return torch.no_grad()

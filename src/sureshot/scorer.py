@@ -1,0 +1,75 @@
+"""A checkpoint, or an encoder alone, that can be evaluated on a split."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.checkpoint import Checkpoint, is_checkpoint
+from sureshot.encoders import Encoder, load
+from sureshot.errors import ModelError
+from sureshot.evaluation import encoder_similarity, similarity
+from sureshot.features import SplitFeatures
+from sureshot.systems.model import Model
+
+_FRAMES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """What gives scores to a split.
+
+    Attributes:
+        name: what was asked for.
+        encoder: what turns videos and captions into features.
+        model: what scores them; None is the encoder's own cosine of means.
+        system: name of the system, or ``encoder``.
+        frames: frames a video it was trained with.
+        recipe: that it was trained by; empty without one.
+        device: of the model.
+    """
+
+    name: str
+    encoder: Encoder
+    model: Model | None = None
+    system: str = "encoder"
+    frames: int = _FRAMES
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+
+    @classmethod
+    def load(cls, name: str, device: str | None = None) -> "Scorer":
+        """The scorer of a checkpoint's folder or an encoder's name.
+
+        Raises:
+            ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
+        """
+        if not is_checkpoint(name):
+            return cls(name, load(name, device))
+        found = Checkpoint.from_pretrained(name, device or "cpu")
+        encoder = load(found.encoder.name, device)
+        if encoder.fingerprint != found.encoder.fingerprint:
+            raise ModelError(
+                f"{name} was trained on another version of the encoder {found.encoder.name!r}; "
+                f"its weights mean nothing to this one. Train it again, or install the Sureshot "
+                f"it was trained with."
+            )
+        system = str(found.system["name"])
+        return cls(
+            name, encoder, found.model, system, found.encoder.frames, found.recipe, device or "cpu"
+        )
+
+    @property
+    def trained_on(self) -> str:
+        """Data sets it was trained on, joined by " + "; empty if that is not known."""
+        return " + ".join(dict.fromkeys(part["dataset"] for part in self.recipe.get("train", ())))
+
+    def similarity(
+        self, features: SplitFeatures, bank: SplitFeatures | None = None
+    ) -> Float[np.ndarray, "texts videos"]:
+        """Raw scores of all captions, or of those of a bank, with all videos of a split."""
+        if self.model is None:
+            return encoder_similarity(features, bank=bank)
+        return similarity(self.model, features, bank=bank, device=self.device)

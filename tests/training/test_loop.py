@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -142,6 +143,22 @@ def test_a_run_that_goes_on_ends_bit_by_bit_as_one_never_stopped(tmp_path, capti
     assert timeless(tmp_path / "whole") == timeless(tmp_path / "stopped")
     assert (found.epoch, found.score) == (expected.epoch, expected.score) == (2, 3.0)
     assert whole.kept() == rest.kept() == [2, 3.0]
+
+
+def test_pairs_hear_what_this_step_and_the_next_will_ask_for(tmp_path):
+    pairs, heard = Pairs(captions=3), []
+    whole = pairs.videos
+
+    def videos(rows):
+        heard.append((list(pairs.held), list(rows)))
+        return whole(rows)
+
+    pairs.videos = videos
+    Run(tmp_path, dataclasses.replace(CONFIG, micro_batch=None), pairs=pairs)()
+    assert all(set(rows) <= set(held) for held, rows in heard)
+    for (held, _), (_, following) in pairwise(heard[:3]):
+        assert set(following) <= set(held) and len(held) == 8
+    assert len(heard[2][0]) == 4  # the last of an epoch
 
 
 def test_a_finished_run_is_not_done_again(tmp_path):

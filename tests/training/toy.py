@@ -61,6 +61,7 @@ class Pairs:
 
     def __init__(self, videos: int = 12, captions: int = 2, seed: int = 0) -> None:
         random = np.random.default_rng(seed)
+        self.held: list[int] = []
         self.video_of = [video for video in range(videos) for _ in range(captions)]
         topics = random.normal(size=(videos, DIM))
         self.frames = [
@@ -72,6 +73,9 @@ class Pairs:
 
     def name(self, row: int) -> str:
         return f"video{self.video_of[row]} 'caption {row}'"
+
+    def hold(self, rows: Sequence[int]) -> None:
+        self.held = list(rows)
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         words, mask = padded([self.words[row] for row in rows])

@@ -252,6 +252,28 @@ def test_a_run_with_other_settings_or_data_is_not_taken_up(tmp_path):
     Run(tmp_path, dataclasses.replace(CONFIG, workers=9))(resume=True)
 
 
+def test_other_settings_are_compared_by_their_dotted_path(tmp_path):
+    described = {"system": {"name": "toy", "deep": {"x": [1, 2]}}, "encoder": "abc"}
+    with pytest.raises(KeyboardInterrupt):
+        Run(tmp_path, stop=5)(described=described)
+    for other, message in (
+        ({"system": {"name": "toy", "deep": {"x": [1, 3]}}, "encoder": "abc"}, "system.deep.x was"),
+        ({"system": {"name": "toy", "deep": {"x": [1, 2]}}}, "encoder was abc and is None now"),
+        (described | {"stem": 1}, "stem was None and is 1 now"),
+    ):
+        with pytest.raises(SureshotError, match=message.replace(".", r"\.")):
+            Run(tmp_path)(resume=True, described=other)
+    Run(tmp_path)(resume=True, described=described)
+
+
+def test_a_plot_that_cannot_be_written_is_a_note_and_no_failure(tmp_path):
+    (tmp_path / PLOT).mkdir()
+    run = Run(tmp_path)
+    (note,) = run().notes
+    assert "cannot be written" in note
+    assert run.kept() == [4, None]
+
+
 def test_to_resume_where_nothing_is_starts_a_run(tmp_path):
     run = Run(tmp_path)
     run(resume=True)

@@ -32,14 +32,15 @@ class Toy(System):
 
     def videos(self, tokens: VideoTokens) -> Codes:
         frames = self.dropout(tokens.frames)
-        return {"frames": unit(frames), "mask": tokens.mask}
+        length = frames.square().sum((1, 2)).add(1).log()  # a code without a second axis
+        return {"frames": unit(frames), "mask": tokens.mask, "length": length}
 
     def similarity(self, texts: Codes, videos: Codes) -> torch.Tensor:
         pairs = torch.einsum("twd,vfd->tvwf", texts["words"], videos["frames"])
         real = texts["mask"][:, None, :, None] & videos["mask"][None, :, None, :]
         best = torch.where(real, pairs, -9.0).amax((2, 3))
         mean = videos["frames"].sum(1) / videos["mask"].sum(1, keepdim=True)
-        return best + texts["sentence"] @ mean.T
+        return best + texts["sentence"] @ mean.T + 0.1 * videos["length"]
 
     def losses(
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None

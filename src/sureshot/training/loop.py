@@ -95,6 +95,7 @@ class _Run(NamedTuple):
     optimiser: torch.optim.Optimizer
     pairs: Pairs
     config: TrainingConfig
+    described: Mapping[str, Any]
     steps: int  # in an epoch
 
     def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
@@ -112,6 +113,7 @@ def fit(
     validate: Callable[[], float] | None = None,
     encoder: nn.Module | None = None,
     resume: bool = False,
+    described: Mapping[str, Any] | None = None,
     told: Callable[[Progress], None] | None = None,
 ) -> Fitted:
     """Train a model, in one process or in each of several; it ends with the last weights.
@@ -131,6 +133,8 @@ def fit(
             gradients after each epoch. Never give it a set that is tested on.
         encoder: is trained too, if ``pairs`` compute tokens with it.
         resume: go on with the run in the folder, if there is one.
+        described: more settings, as JSON holds them, that must not change within a run, such as
+            those of the system.
         told: called after each step.
 
     Raises:
@@ -139,7 +143,7 @@ def fit(
     """
     if config.keep == "best" and validate is None:
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
-    run = _prepare(model, pairs, config, encoder)
+    run = _prepare(model, pairs, config, encoder, described or {})
     done = _begin(run, folder, resume)
     told = told or (lambda progress: None)
     with _log(folder, done.epoch * run.steps) as log:
@@ -154,7 +158,13 @@ def fit(
     return Fitted(folder / MODEL, done.kept, done.score, notes)
 
 
-def _prepare(model: Model, pairs: Pairs, config: TrainingConfig, encoder: nn.Module | None) -> _Run:
+def _prepare(
+    model: Model,
+    pairs: Pairs,
+    config: TrainingConfig,
+    encoder: nn.Module | None,
+    described: Mapping[str, Any],
+) -> _Run:
     parts: dict[str, nn.Module] = {"model": model}
     rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
     if encoder is not None:
@@ -164,7 +174,7 @@ def _prepare(model: Model, pairs: Pairs, config: TrainingConfig, encoder: nn.Mod
     same_start(modules)
     optimiser = torch.optim.AdamW(groups(rates, config.weight_decay), betas=_BETAS, eps=_EPS)
     steps = count(pairs.video_of, batch=config.batch, captions=config.captions)
-    return _Run(model, modules, optimiser, pairs, config, steps)
+    return _Run(model, modules, optimiser, pairs, config, described, steps)
 
 
 def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
@@ -178,23 +188,33 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
         )
     mend_folder(folder / MODEL)
     values = read_values(state)
-    for name, value in _described(run).items():
-        if values["run"].get(name) != value:
+    was, now = values["run"], _described(run)
+    for name in was | now:
+        if was.get(name) != now.get(name):
             raise SureshotError(
-                f"The run in {folder} cannot go on: {name} was {values['run'].get(name)} and is "
-                f"{value} now. Set it back, or name another folder."
+                f"The run in {folder} cannot go on: {name} was {was.get(name)} and is "
+                f"{now.get(name)} now. Set it back, or name another folder."
             )
     load_state(state, run.modules, run.optimiser)
     return _Counters(values["epoch"], values["kept"], values["score"])
 
 
 def _described(run: _Run) -> dict[str, Any]:
-    """What must not change within a run."""
+    """What must not change within a run, by dotted path."""
     settings = plain(run.config)
-    del settings["workers"]
-    named = {f"training.{name}": value for name, value in settings.items()}
+    for name in ("workers", "metric"):  # do not reach the weights
+        del settings[name]
     videos = len(set(run.pairs.video_of))
-    return {"captions": len(run.pairs.video_of), "videos": videos} | named
+    counts = {"captions": len(run.pairs.video_of), "videos": videos}
+    return _flat(counts | {"training": settings} | plain(run.described))
+
+
+def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        inside = isinstance(value, Mapping)
+        flat |= _flat(value, f"{at}{name}.") if inside else {f"{at}{name}": value}
+    return flat
 
 
 def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
@@ -296,5 +316,8 @@ def _draw(folder: Path) -> tuple[str, ...]:
     entries = read(folder / LOG)
     losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
     scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
-    note = plot.draw(folder / PLOT, losses, scores, title=folder.name)
+    try:
+        note = plot.draw(folder / PLOT, losses, scores, title=folder.name)
+    except SureshotError as error:  # the model is there; a picture is not worth a failure
+        note = str(error)
     return () if note is None else (note,)

@@ -194,7 +194,8 @@ def _refuse_odd(
     broken = torch.zeros(len(rows), dtype=torch.bool)
     for codes in sides:
         for tensor in codes.values():
-            broken |= ~tensor.isfinite().flatten(1).all(1).cpu()
+            sound = tensor.isfinite()
+            broken |= ~(sound.flatten(1).all(1) if sound.ndim > 1 else sound).cpu()
     where = "the codes of" if broken.any() else "finite codes of"
     guilty = [row for row, bad in zip(rows, broken.tolist(), strict=True) if bad] or list(rows)
     named = "; ".join(name(row) for row in guilty[:_NAMED])

@@ -1,4 +1,4 @@
-"""DUQ's distribution branch: from a sentence and its words, or a video and its frames, a Gaussian."""
+"""The part of DUQ that makes a Gaussian of a sentence and its words, or a video and its frames."""
 
 from typing import Literal
 

@@ -1,0 +1,112 @@
+"""Every system in every form that a recipe may ask for, and tokens to try them on.
+
+A new system is one line of `FORMS`; all tests that are about systems as such then hold for it.
+"""
+
+import math
+from typing import Any, get_args
+
+import torch
+
+from sureshot.systems.duq import Distance
+from sureshot.systems.load import load_system
+from sureshot.systems.pooled import Pooling
+from sureshot.systems.system import Codes, System
+from sureshot.systems.tokens import TextTokens, VideoTokens
+
+WIDTH, WORDS, FRAMES = 16, 5, 4
+_MODES = ("well_posed", "paper")
+_PARTS = ("similarity_evidence", "distance_loss", "distance_evidence")
+
+
+def _duq(mode: str, **settings: Any) -> tuple[str, dict[str, Any]]:
+    name = " ".join(f"{key}={value}" for key, value in settings.items())
+    return f"duq {mode} {name}", {"name": "duq", "mode": mode, **settings}
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "clip4clip mean": {"name": "clip4clip"},
+    "clip4clip transformer": {"name": "clip4clip", "temporal": "transformer", "layers": 1},
+    "xpool": {"name": "xpool"},
+    **dict(_duq(mode, distance=how) for mode in _MODES for how in get_args(Distance)),
+    **dict(_duq(mode, evidence=how) for mode in _MODES for how in ("softplus", "exp")),
+    **dict(_duq(mode, aggregation="pie") for mode in _MODES),
+    **dict(
+        _duq("well_posed", pooling=how) for how in get_args(Pooling) if how != "cross_attention"
+    ),
+    "duq paper without text": {"name": "duq", "mode": "paper", "pooling": "mean"},
+    **dict(
+        _duq("well_posed", **dict.fromkeys(off, False))
+        for off in (_PARTS[:1], _PARTS[1:2], _PARTS[2:], _PARTS[1:], _PARTS)
+    ),
+    "duq control": {"name": "duq", "distance": "means", "distance_evidence": False},
+}
+
+
+def system(form: str, seed: int = 0, **settings: Any) -> System:
+    """The system of a form, its weights fresh, as for training but without dropout."""
+    chosen = {**FORMS[form], **settings}
+    if chosen["name"] in ("duq", "xpool"):
+        chosen.setdefault("dropout", 0.0)
+    torch.manual_seed(seed)
+    return load_system(chosen, WIDTH)
+
+
+def shaken(form: str, **settings: Any) -> System:
+    """The same, ready for evaluation, its weights moved away from where they start."""
+    made = system(form, **settings)
+    draw = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, weight in made.named_parameters():
+            if weight.requires_grad and name != "log_scale":
+                weight += 0.1 * torch.randn(weight.shape, generator=draw)
+    return made.eval()
+
+
+def texts(count: int, seed: int = 0) -> TextTokens:
+    """Random texts of one to five words; noise stands at padding, and none of it may count."""
+    draw = torch.Generator().manual_seed(seed)
+    return TextTokens(
+        torch.randn(count, WIDTH, generator=draw),
+        torch.randn(count, WORDS, WIDTH, generator=draw),
+        _mask(count, WORDS, draw),
+    )
+
+
+def videos(count: int, seed: int = 1) -> VideoTokens:
+    """Random videos of one to four frames, independent of any text."""
+    draw = torch.Generator().manual_seed(seed)
+    return VideoTokens(
+        torch.randn(count, FRAMES, WIDTH, generator=draw),
+        torch.randn(count, FRAMES, 2, WIDTH, generator=draw),
+        torch.randn(count, FRAMES, 3, generator=draw),
+        _mask(count, FRAMES, draw),
+    )
+
+
+def told(count: int, seed: int = 0) -> tuple[TextTokens, VideoTokens]:
+    """Pairs that belong together, but whose videos are turned away: only training can match them.
+
+    Every text and video holds its topic; the frames see it turned into other directions.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    topics = torch.randn(count, WIDTH, generator=draw)
+    turned = topics @ torch.linalg.qr(torch.randn(WIDTH, WIDTH, generator=draw)).Q
+    words, film = texts(count, seed + 1), videos(count, seed + 2)
+    return (
+        TextTokens(topics, topics[:, None] + 0.1 * words.words, words.mask),
+        film._replace(frames=turned[:, None] + 0.1 * film.frames),
+    )
+
+
+def gaussians(count: int, seed: int = 0, log_var: float | None = None) -> Codes:
+    """Random codes of one Gaussian an item: unit means, spreads about as wide as the prior."""
+    draw = torch.Generator().manual_seed(seed)
+    mean = torch.nn.functional.normalize(torch.randn(count, WIDTH, generator=draw), dim=-1)
+    spread = -math.log(WIDTH) + 0.3 * torch.randn(count, WIDTH, generator=draw)
+    return {"mean": mean, "log_var": spread if log_var is None else spread * 0 + log_var}
+
+
+def _mask(count: int, longest: int, draw: torch.Generator) -> torch.Tensor:
+    lengths = torch.randint(1, longest + 1, (count, 1), generator=draw)
+    return torch.arange(longest) < lengths

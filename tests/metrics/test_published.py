@@ -23,8 +23,8 @@ def rows():
 
 def test_all_rows_are_there_and_none_twice():
     every = rows()
-    assert len(every) == 383
-    assert len(set(every)) == 383
+    assert len(every) == 413
+    assert len(set(every)) == 413
     assert {row.encoder for row in every} == {"B32", "B16", "none", ""}
     assert {row.direction for row in every} == {"t2v", "v2t"}
 

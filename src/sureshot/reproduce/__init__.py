@@ -1,0 +1,1 @@
+"""Tables of the papers, run again on the data at hand."""

@@ -330,7 +330,7 @@ def reproduce(
                 home.val.split.title(),
                 [home.test.split.title(), *(other.test.split.title() for other in others)],
                 encoder.name,
-                f"stem of width {read.stem.width}, {training.epochs} epochs with one random caption "
+                f"stem width {read.stem.width}, {training.epochs} epochs with one random caption "
                 f"of each video, batch {training.batch}, rate {training.rate:g}",
             )
             for path in write_page(to, one, runs, facts):

@@ -77,6 +77,12 @@ def test_a_batch_may_mix_videos_and_photos():
     assert not tokens.frames[1, 1:].any() and not tokens.patches[1, 1:].any()
 
 
+def test_patches_can_stay_behind():
+    found, whole = (FeaturePairs([VIDEOS], patches=some).videos([0, 3]) for some in (False, True))
+    assert found.patches.shape == (2, 5, 0, DIM)
+    assert torch.equal(found.frames, whole.frames) and torch.equal(found.backbone, whole.backbone)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("field", ["frames", "patches", "backbone"])
 def test_a_feature_that_is_not_finite_is_refused_by_the_id_of_its_video(value, field):

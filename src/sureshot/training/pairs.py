@@ -47,13 +47,21 @@ class FeaturePairs:
     Args:
         sets: features of one encoder; a photo is a video of one frame.
         device: where tokens go.
+        patches: whether the cells of frames go along. They are the larger part of a batch, and a
+            stem that maps frames drops them.
 
     Raises:
         SureshotError: there is no set, the sets come from different encoders, or a feature is not
             finite.
     """
 
-    def __init__(self, sets: Sequence[SplitFeatures], device: str | torch.device = "cpu") -> None:
+    def __init__(
+        self,
+        sets: Sequence[SplitFeatures],
+        device: str | torch.device = "cpu",
+        *,
+        patches: bool = True,
+    ) -> None:
         if len({part.fingerprint for part in sets}) != 1:
             names = ", ".join(part.encoder for part in sets) or "none"
             raise SureshotError(f"Training sets must share one encoder; they have {names}.")
@@ -66,7 +74,7 @@ class FeaturePairs:
             first = len(self._videos)
             video_of += [first + caption.video for caption in part.split.captions]
             self._names += [caption_name(part, row) for row in range(len(part.split.captions))]
-            self._videos += part.videos
+            self._videos += part.videos if patches else map(_without_patches, part.videos)
             self._texts += part.texts
             _check_finite(part)
         self.video_of: Sequence[int] = video_of
@@ -101,6 +109,10 @@ def caption_name(part: SplitFeatures, row: int) -> str:
     """Id of the video and the text of a caption of a set."""
     caption = part.split.captions[row]
     return f"{part.split.items[caption.video].id} {caption.text!r}"
+
+
+def _without_patches(video: FrameFeatures) -> FrameFeatures:
+    return FrameFeatures(video.frames, video.patches[:, :0], video.backbone)
 
 
 def _check_finite(part: SplitFeatures) -> None:

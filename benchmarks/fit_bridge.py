@@ -27,7 +27,7 @@ from safetensors.numpy import save_file
 from benchmarks import data
 from sureshot.data.discover import Source, discover
 from sureshot.data.video import open_video
-from sureshot.encoders.bundled import BundledEncoder
+from sureshot.encoders.bridge import BridgeEncoder
 
 SEED = 0
 FRAMES = 3
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--strength", type=float, help="write with this lam, without choosing")
     options = parser.parse_args()
-    encoder, draw = BundledEncoder(corrected=False), random.Random(SEED)
+    encoder, draw = BridgeEncoder(corrected=False), random.Random(SEED)
     captions, photos = data.captions(), data.flickr("train")
 
     ids = draw.sample(sorted(data.split("train")), options.videos)
@@ -93,7 +93,7 @@ class Validation:
     """A gallery of bridge vectors and all its captions as queries."""
 
     def __init__(
-        self, encoder: BundledEncoder, gallery: np.ndarray, captions: list[list[str]]
+        self, encoder: BridgeEncoder, gallery: np.ndarray, captions: list[list[str]]
     ) -> None:
         self.gallery = gallery
         self.texts = encoder.encode_texts([text for c in captions for text in c]).sentence
@@ -135,7 +135,7 @@ def kept(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def text_vectors(
-    encoder: BundledEncoder, captions: list[list[str]], draw: random.Random
+    encoder: BridgeEncoder, captions: list[list[str]], draw: random.Random
 ) -> np.ndarray:
     """Mean sentence vector of a few captions of each video."""
     chosen = [draw.sample(c, min(CAPTIONS, len(c))) for c in captions]
@@ -144,12 +144,12 @@ def text_vectors(
     return np.stack([part.mean(0) for part in np.split(flat, ends[:-1])])
 
 
-def video_vectors(encoder: BundledEncoder, videos: list[str]) -> np.ndarray:
+def video_vectors(encoder: BridgeEncoder, videos: list[str]) -> np.ndarray:
     """Mean bridge vector of a few frames of each video."""
     return np.stack([_video(encoder, video) for video in videos])
 
 
-def _video(encoder: BundledEncoder, video: str) -> np.ndarray:
+def _video(encoder: BridgeEncoder, video: str) -> np.ndarray:
     (source,) = discover([data.folder("msrvtt") / "videos" / f"{video}.mp4"])
     assert isinstance(source, Source)
     with open_video(source) as opened:
@@ -159,7 +159,7 @@ def _video(encoder: BundledEncoder, video: str) -> np.ndarray:
     return encoder.encode_frames(prepared).frames.mean(0)
 
 
-def photo_vectors(encoder: BundledEncoder, names: list[str]) -> np.ndarray:
+def photo_vectors(encoder: BridgeEncoder, names: list[str]) -> np.ndarray:
     """Bridge vectors of Flickr8k photos."""
     vectors = []
     for name in names:

@@ -15,7 +15,7 @@ def load(name: str, device: str | None = None) -> Encoder:
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:
-        name: ``bundled``, ``tiny``, a local folder, or the hub id of a CLIP, SigLIP or SigLIP2.
+        name: ``bundled``, ``bridge``, ``tiny``, a local folder, or the hub id of a CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
 
     Raises:
@@ -26,6 +26,10 @@ def load(name: str, device: str | None = None) -> Encoder:
             from sureshot.encoders.bundled import BundledEncoder
 
             return BundledEncoder(device)
+        case "bridge":
+            from sureshot.encoders.bridge import BridgeEncoder
+
+            return BridgeEncoder(device)
         case "tiny":
             from sureshot.encoders.tiny import TinyEncoder
 

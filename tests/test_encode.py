@@ -284,6 +284,31 @@ def decoding_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("decode-")]
 
 
+def test_the_share_of_each_video_grows_to_the_whole(clips: Path) -> None:
+    told: dict[str, list[float]] = {}
+
+    def advance(source: Source, share: float) -> None:
+        told.setdefault(source.path.name, []).append(share)
+
+    videos = list(encode_videos(sources(clips), SETTINGS, TINY, workers=2, advance=advance))
+    for video in videos:
+        count = len(video.windows)
+        expected = [(number + 1) / count for number in range(count)]
+        assert told[video.source.path.name] == pytest.approx(expected, abs=0.1)
+
+
+def test_a_video_of_unknown_length_claims_no_progress(
+    clips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sureshot.data.video._claimed_duration", lambda container, stream: 0.0)
+    told = []
+    for _ in encode_videos(
+        sources(clips / "1.mp4"), SETTINGS, TINY, advance=lambda _, share: told.append(share)
+    ):
+        pass
+    assert told == [0.0, 0.0]
+
+
 def test_no_thread_outlives_a_run(clips: Path) -> None:
     encode(sources(clips))
     assert not decoding_threads()

@@ -355,11 +355,27 @@ def test_a_missing_path_is_reported_and_costs_only_itself(store: Store, library:
     assert report.indexed == 3
 
 
-def test_progress_is_told_after_every_video(store: Store, library: Path) -> None:
-    told: list[tuple[int, int]] = []
-    run(store, library, observe=lambda r: told.append((r.indexed, r.bytes_done)))
-    assert [indexed for indexed, _ in told] == [1, 2, 3]
-    assert [done for _, done in told] == sorted(done for _, done in told)
+def test_progress_is_told_after_every_window_and_every_video(store: Store, library: Path) -> None:
+    told: list[tuple[int, int, int]] = []
+
+    def observe(report: Report) -> None:
+        told.append((report.indexed, report.bytes_done, report.bytes_begun))
+
+    report, windows = run(store, library, observe=observe, workers=1)
+    assert len(told) == windows + 3
+    assert told == sorted(told, key=lambda t: t[:2])
+    assert {indexed for indexed, _, _ in told} == {0, 1, 2, 3}
+    # What is begun is part of what is not done yet, and nothing is begun any more at the end.
+    assert all(0 <= begun <= report.bytes_found - done for _, done, begun in told)
+    assert told[-1] == (3, report.bytes_found, 0)
+
+
+def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> None:
+    path = coloured(tmp_path / "long.mp4", list(COLOURS) * 2, rate=5)
+    size, told = path.stat().st_size, []
+    run(store, path, observe=lambda r: told.append(r.bytes_done + r.bytes_begun))
+    expected = [size * (number + 1) / 16 for number in range(16)]
+    assert told == pytest.approx([*expected, size], abs=size / 30)
 
 
 def test_an_interrupt_ends_the_run_and_keeps_what_is_done(store: Store, library: Path) -> None:

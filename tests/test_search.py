@@ -121,6 +121,7 @@ def test_folding_asks_for_more_candidates_until_there_are_enough(tmp_path):
 def test_hits_lie_in_the_folder_that_was_named(searcher, library):
     answer = searcher.search("red", under=library.videos / "long")
     assert {hit.path.stem for hit in answer} == {"yellow"}
+    assert answer.searched == len(searcher.store.windows_of(answer[0].path).keys) < 17
     answer = searcher.search("red", under=library.videos / "red.mp4")
     assert {hit.path.stem for hit in answer} == {"red"}
 
@@ -141,7 +142,7 @@ def test_a_folder_may_be_named_from_here(searcher, library, monkeypatch, way):
 
 def test_a_folder_with_nothing_indexed_is_said(searcher, tmp_path):
     answer = searcher.search("red", under=tmp_path)
-    assert len(answer) == 0
+    assert (len(answer), answer.searched) == (0, 0)
     assert answer.warnings == (f"Nothing is indexed at or below {tmp_path}.",)
 
 
@@ -149,6 +150,7 @@ def test_an_empty_index_gives_an_empty_answer(empty):
     answer = empty.search("red")
     assert (len(answer), answer.searched) == (0, 0)
     assert "sureshot index FOLDER" in answer.warnings[0]
+    assert "sureshot index FOLDER" in empty.search("red", under="/").warnings[0]
 
 
 def test_the_answer_does_not_depend_on_the_order_of_indexing(tmp_path):

@@ -65,14 +65,35 @@ def test_other_settings_are_refused_with_those_of_the_index(store: Store) -> Non
 def test_another_model_is_refused_with_the_one_to_use(store: Store) -> None:
     with pytest.raises(StoreError, match=r"model 'tiny', not by 'clip'.*--model tiny"):
         store.check_model("clip", "another")
-    with pytest.raises(StoreError, match=r"another version of the model 'tiny'"):
+
+
+def test_another_version_of_the_model_is_refused_without_naming_the_model_as_a_way_out(
+    store: Store,
+) -> None:
+    with pytest.raises(StoreError, match=r"another version of the model 'tiny'") as refused:
         store.check_model("tiny", "another")
+    assert "--model" not in str(refused.value)
+    assert "Index again, into another place (--db) or after `sureshot reset`." in str(refused.value)
     with pytest.raises(StoreError, match=r"another version of the model 'tiny'"):
         Store.create(store.location, SETTINGS, "another", 24, 3)
 
 
 def test_the_same_model_under_another_name_is_welcome(store: Store) -> None:
     store.check_model("/models/tiny", store.fingerprint)
+    again = make_store(store.location, replace(SETTINGS, model="/models/tiny"))
+    assert again.settings == SETTINGS
+    with pytest.raises(StoreError, match=r"other settings \(frames = 12\)"):
+        make_store(store.location, replace(SETTINGS, model="/models/tiny", frames=5))
+
+
+def test_windows_can_be_counted_below_a_path(store: Store) -> None:
+    for name, windows in (("/a/v.mp4", 2), ("/a/b/w.mp4", 3), ("/a-2/v.mp4", 1)):
+        store.write(record(name), random_windows(windows))
+    assert store.count() == 6
+    assert store.count(Path("/a")) == 5
+    assert store.count(Path("/a/v.mp4")) == 2
+    assert store.count(Path("/a/b/")) == 3
+    assert store.count(Path("/b")) == 0
 
 
 def test_videos_come_back_in_the_order_of_their_paths(store: Store) -> None:

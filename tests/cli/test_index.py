@@ -227,6 +227,8 @@ def test_time_left_is_estimated_from_the_bytes_that_cost_time(monkeypatch):
     progress.update(report(unchanged=5, bytes_done=500))
     monkeypatch.setattr(module.time, "monotonic", lambda: progress._began + 10)
     done = report(unchanged=5, indexed=1, bytes_done=600)
+    begun = report(unchanged=5, bytes_done=500, bytes_begun=100)
+    assert progress._left(begun) == ", about 40 s left"
     assert progress._left(done) == ", about 40 s left"
     monkeypatch.setattr(module.time, "monotonic", lambda: progress._began + 100)
     assert progress._left(done) == ", about 7 min left"

@@ -1,28 +1,27 @@
-"""A stem and a system behind it."""
+"""A model is its stem and then its system."""
 
 import torch
 
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.tokens import Sizes
-from tests.training.toy import CHANNELS, DIM, WIDTH, Pairs, Toy
+from tests.systems.every import WIDTH, system, texts, videos
 
 
-def test_codes_are_those_of_the_system_in_the_space_of_the_stem():
-    pairs = Pairs()
-    stem, system = Stem(StemConfig("linear", WIDTH, 0.0), Sizes(DIM, CHANNELS)), Toy(WIDTH)
-    model = Model(stem, system)
-    texts, videos = pairs.texts([0, 3, 4]), pairs.videos([0, 3, 4])
+def test_tokens_pass_the_stem_first() -> None:
+    torch.manual_seed(0)
+    stem = Stem(StemConfig("linear", WIDTH, dropout=0.0), Sizes(WIDTH, 3))
+    model = Model(stem, system("duq well_posed distance=mean"))
+    words, films = texts(3), videos(3)
     for found, expected in (
-        (model.texts(texts), system.texts(stem.texts(texts))),
-        (model.videos(videos), system.videos(stem.videos(videos))),
+        (model.texts(words), model.system.texts(stem.texts(words))),
+        (model.videos(films), model.system.videos(stem.videos(films))),
     ):
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[name], expected[name]) for name in found)
 
 
-def test_weights_of_both_are_its_own():
-    model = Model(Stem(StemConfig(), Sizes(DIM, CHANNELS)), Toy(DIM))
-    assert {name.split(".")[0] for name in model.state_dict()} == {"system"}
-    linear = Model(Stem(StemConfig("linear", WIDTH), Sizes(DIM, CHANNELS)), Toy(WIDTH))
-    assert {name.split(".")[0] for name in linear.state_dict()} == {"stem", "system"}
+def test_it_holds_the_weights_of_both() -> None:
+    model = Model(Stem(StemConfig("linear", WIDTH), Sizes(WIDTH, 3)), system("xpool"))
+    parts = {name.split(".")[0] for name, _ in model.named_parameters()}
+    assert parts == {"stem", "system"}

@@ -1,0 +1,37 @@
+"""An encoder's features become tensors, number for number."""
+
+import numpy as np
+import torch
+
+from sureshot.encoders.features import FrameFeatures, stack
+from sureshot.encoders.tiny import TinyEncoder
+from sureshot.systems.tokens import text_tokens, video_tokens
+
+
+def test_texts() -> None:
+    features = TinyEncoder().encode_texts(["a red wall", "blue"])
+    tokens = text_tokens(features)
+    np.testing.assert_array_equal(tokens.sentence.numpy(), features.sentence)
+    np.testing.assert_array_equal(tokens.words.numpy(), features.words)
+    np.testing.assert_array_equal(tokens.mask.numpy(), features.mask)
+    assert tokens.mask.dtype == torch.bool
+    assert tokens.mask.sum(1).tolist() == [3, 1]
+
+
+def test_videos_in_half_precision_become_single() -> None:
+    draw = np.random.default_rng(0)
+
+    def some(frames: int) -> FrameFeatures:
+        shapes = (frames, 4), (frames, 2, 4), (frames, 3)
+        return FrameFeatures(*(draw.normal(size=shape).astype(np.float16) for shape in shapes))
+
+    parts = [some(3), some(1)]
+    tokens = video_tokens(stack(parts))
+    assert {t.dtype for t in tokens} == {torch.float32, torch.bool}
+    for row, part in enumerate(parts):
+        count = len(part.frames)
+        for name in ("frames", "patches", "backbone"):
+            found = getattr(tokens, name)[row].numpy()
+            np.testing.assert_array_equal(found[:count], getattr(part, name).astype(np.float32))
+            assert not found[count:].any()
+    assert tokens.mask.tolist() == [[True] * 3, [True, False, False]]

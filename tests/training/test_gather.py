@@ -39,19 +39,18 @@ def three_steps(micro=None, dropout=0.0, batches=BATCHES):
     pairs, net = Pairs(), model(dropout, seed=rank()).train()
     same_start(net)
     optimiser = torch.optim.AdamW(groups([(net, 0.01)], 0.1))
-    told = []
+    told, drawn = [], []
+
+    def embed(rows):
+        drawn.append(torch.rand(1).item())
+        return net.texts(pairs.texts(rows)), net.videos(pairs.videos(rows))
+
     for step, rows in enumerate(batches):
         method = Method(micro_batch=micro)
-        losses = gradients(
-            net.system,
-            lambda rows: (net.texts(pairs.texts(rows)), net.videos(pairs.videos(rows))),
-            rows,
-            method,
-            step=step,
-        )
+        losses = gradients(net.system, embed, rows, method, step=step)
         length = update(optimiser, net, net.system, share=1.0, clip=1.0)
         told.append([losses["loss"], losses["noise"], length])
-    return {"told": told, "weights": net.state_dict()}
+    return {"told": told, "drawn": drawn, "weights": net.state_dict()}
 
 
 def close(found, expected):
@@ -119,6 +118,8 @@ def test_so_they_do_where_one_of_them_has_no_pair(both, way):
 def test_with_dropout_both_processes_end_with_the_same_weights(both):
     one, other = (process["dropout"]["weights"] for process in both)
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
+    noise = [drawn for process in both for drawn in process["dropout"]["drawn"]]
+    assert len(set(noise)) == len(noise) == 2 * len(BATCHES)  # each process has its own
 
 
 def test_alone_nothing_happens():

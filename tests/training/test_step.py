@@ -76,6 +76,7 @@ def test_with_dropout_too_each_micro_batch_meets_the_same_noise_twice(micro):
     told = gradients(net.system, spied, ROWS, Method(micro_batch=micro, seed=1), step=2)
     count = math.ceil(len(ROWS) / micro)
     assert len(states) == 2 * count
+    assert len({state.numpy().tobytes() for _, state in states}) == count  # unlike for each part
     parts = []
     for rows, state in states[:count]:
         torch.set_rng_state(state)

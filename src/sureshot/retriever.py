@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sureshot.checkpoint import Checkpoint
     from sureshot.systems.system import Codes
 
-_BUILT_IN = ("bundled", "tiny")  # names that mean the same whatever folders lie around
+_BUILT_IN = ("bundled", "bridge", "tiny")  # names that mean the same whatever folders lie around
 _VERSION = "retriever-1"  # part of every fingerprint; change it when vectors of a checkpoint change
 _WINDOWS = 512  # scored at once
 

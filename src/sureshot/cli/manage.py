@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sureshot.cli.options import Db, Json, place
+from sureshot.cli.options import Db, Json, absolute_model, place
 from sureshot.errors import QueryError, SureshotError
 
 if TYPE_CHECKING:
@@ -102,7 +102,14 @@ def reset(
     return 0
 
 
-def doctor(db: Db = None, as_json: Json = False) -> int:
+def doctor(
+    db: Db = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="Also load this model or checkpoint."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
     """Show what this installation can do, and how to mend what it cannot. Exit code 1 if broken."""
     from dataclasses import asdict
 
@@ -113,7 +120,7 @@ def doctor(db: Db = None, as_json: Json = False) -> int:
     from sureshot.cli import show
     from sureshot.doctor import examine
 
-    checks = examine(place(db))
+    checks = examine(place(db), absolute_model(model))
     if as_json:
         show.print_json({"schema": JSON_SCHEMA, "checks": [asdict(check) for check in checks]})
     else:

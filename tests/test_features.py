@@ -206,7 +206,7 @@ def test_what_cannot_be_read_is_left_out_with_its_captions(split: Split, tmp_pat
     broken = [Item(n, tmp_path / n) for n in ("empty.mp4", "gone.mp4", "text.mp4", "album")]
     past = Item("past", split.items[1].path, 50.0, 60.0)
     mixed = (broken[0], split.items[1], *broken[1:], past, split.items[0])
-    for _ in range(2):  # the second time partly from the cache
+    for _ in range(2):  # the second time with captions from the cache
         found = extract(split_of(*mixed), TinyEncoder(), frames=FRAMES, cache=tmp_path)
         assert [item.id for item in found.split.items] == ["green", "red"]
         assert [c.text for c in found.split.captions] == [

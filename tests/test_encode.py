@@ -67,12 +67,14 @@ class Watched(TinyEncoder):
     def __init__(self) -> None:
         super().__init__()
         self.batches: list[int] = []
+        self.windows = 0
         self.prepared = 0
         self.most = 0
 
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+        self.windows += 1
         self.prepared += 1
         self.most = max(self.most, self.prepared)
         return super().prepare(frames)
@@ -328,8 +330,11 @@ def test_no_thread_outlives_a_stop_while_the_queue_is_full(tmp_path: Path) -> No
         sources(path, coloured(tmp_path / "v.mp4", ["red"])), SETTINGS, watched, workers=2
     )
     next(videos)
-    while watched.most < 12:
-        time.sleep(0.01)
+    before = -1
+    while before != watched.windows:  # until the decoder waits for room
+        before = watched.windows
+        time.sleep(0.3)
+    assert before < 49
     videos.close()
     assert not decoding_threads()
 

@@ -374,3 +374,29 @@ def test_a_cache_that_is_a_file_is_told(split: Split, tmp_path: Path) -> None:
     (tmp_path / "cache").touch()
     with pytest.raises(SureshotError, match="cannot be kept"):
         extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path / "cache")
+
+
+def test_parts_of_a_file_are_kept_apart_from_one_run_to_the_next(
+    clips: Path, tmp_path: Path
+) -> None:
+    for start, end, colour in ((0.0, 0.4, "red"), (0.5, 1.0, "yellow"), (0.5, None, "yellow")):
+        some = split_of(Item("part", clips / "red.mp4", start, end))
+        (video,) = extract(some, TinyEncoder(), frames=1, cache=tmp_path).videos
+        assert seen(video) == [colour]
+
+
+def test_what_may_go_away_by_itself_is_not_kept(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = split.items[2].path
+
+    def failing(source: Source, **options):
+        if source.path == refused:
+            raise PermissionError(13, "Permission denied")
+        return open_video(source, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(features, "open_video", failing)
+        found = extract(split, TinyEncoder(), frames=1, cache=tmp_path)
+        assert found.unreadable == (("blue", "permission denied"),)
+    assert not extract(split, TinyEncoder(), frames=1, cache=tmp_path).unreadable

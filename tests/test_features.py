@@ -400,3 +400,33 @@ def test_what_may_go_away_by_itself_is_not_kept(
         found = extract(split, TinyEncoder(), frames=1, cache=tmp_path)
         assert found.unreadable == (("blue", "permission denied"),)
     assert not extract(split, TinyEncoder(), frames=1, cache=tmp_path).unreadable
+
+
+class Fine(TinyEncoder):
+    """Sees sixteen cells of a frame."""
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+        found = super().encode_frames(prepared)
+        cells = found.patches.repeat(4, axis=1) * np.arange(16, dtype=np.float32)[:, None]
+        return FrameFeatures(found.frames, cells, found.backbone)
+
+
+def test_cells_are_pooled_to_a_grid_of_three_by_three(clips: Path, tmp_path: Path) -> None:
+    path = clips / "blue.mp4"
+    (video,) = extract(split_of(Item("a", path)), Fine(), frames=FRAMES, cache=tmp_path).videos
+    coarse = by_hand(path).patches
+    cells = coarse.repeat(4, axis=1) * np.arange(16, dtype=np.float32)[:, None]
+    np.testing.assert_allclose(video.patches, pool_grid(cells, 3), atol=1e-2)
+    assert video.patches.shape == (4, 9, TinyEncoder.dim)
+
+
+def test_a_disk_that_fails_at_the_last_step_leaves_nothing(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(SureshotError, match=r"No space left on device.*Free some space"):
+        extract(split, TinyEncoder(), frames=1, cache=tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -97,6 +97,11 @@ def test_a_score_is_the_same_in_any_block_and_order_and_alone(form: str) -> None
             for j in range(0, 9, size)
         ]
         torch.testing.assert_close(torch.cat(parts, 1), whole, **close)
+    # A square block, whose diagonal no code may take for the matched pairs, and a pair alone.
+    for count in (7, 1):
+        block = VideoTokens(*(t[:count] for t in films))
+        found = scores(made, TextTokens(*(t[:count] for t in words)), block)
+        torch.testing.assert_close(found, whole[:count, :count], **close)
     order = torch.randperm(7), torch.randperm(9)
     mixed = TextTokens(*(t[order[0]] for t in words)), VideoTokens(*(t[order[1]] for t in films))
     expected = whole[order[0]][:, order[1]]

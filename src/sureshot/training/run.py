@@ -12,6 +12,7 @@ from sureshot.errors import SureshotError
 from sureshot.evaluation import recalls, similarity
 from sureshot.features import SplitFeatures, Told, extract
 from sureshot.metrics.recall import rsum
+from sureshot.settings import plain
 from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem
@@ -84,7 +85,8 @@ def train_on(
     if recipe.encoder.tuned:
         raise SureshotError("encoder.tuned needs pixels, not features; see `train`.")
     device = recipe.encoder.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    pairs = FeaturePairs(sets, device)
+    # A linear stem reads no patches, and padding them is most of a batch's work.
+    pairs = FeaturePairs(sets, device, patches=recipe.stem.kind == "none")
     model = new_model(recipe, pairs.sizes).to(device)
     noted = EncoderNote(encoder.name, encoder.fingerprint, recipe.encoder.frames, *pairs.sizes)
     names = ", ".join(part.split.title() for part in sets)
@@ -108,6 +110,11 @@ def train_on(
         save=save,
         validate=None if val is None else validation(model, val, recipe.training.metric, device),
         resume=resume,
+        described={
+            "system": dict(recipe.system),
+            "stem": plain(recipe.stem),
+            "encoder": encoder.fingerprint,
+        },
         told=told,
     )
 

@@ -1,14 +1,16 @@
 """A trained model in a folder: weights, settings and a card that says what it is.
 
 ``config.json`` holds everything needed to build the model again, ``model.safetensors`` the weights,
-``README.md`` is for people. Nothing in the folder can run.
+``README.md`` is for people; an encoder that was trained with the model lies in ``encoder``. Nothing
+in the folder can run.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from sureshot import encoders
+from sureshot.encoders.features import Encoder
 from sureshot.errors import ModelError
 from sureshot.settings import build, plain
 from sureshot.systems.load import load_system
@@ -25,6 +29,7 @@ from sureshot.systems.tokens import Sizes
 
 FORMAT = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class EncoderNote:
     """The encoder a model was trained on.
 
     Attributes:
-        name: what `sureshot.encoders.load` takes.
+        name: what `sureshot.encoders.load` takes; ``encoder`` is the folder of that name in that of
+            the checkpoint.
         fingerprint: of its weights and settings.
         frames: most frames a video was sampled at.
         dim: size of its shared space.
@@ -57,6 +63,8 @@ class Checkpoint:
         recipe: the whole recipe it was trained by; empty if it was not trained by one.
         scores: what was measured, by name; never on test data while choosing.
         note: sentences for the card: data, licences, limits.
+        tuned: writes the encoder that was trained with the model into a new folder; None where the
+            encoder was left as it is. Saving notes its fingerprint.
     """
 
     model: Model
@@ -65,6 +73,41 @@ class Checkpoint:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    tuned: Callable[[Path], None] | None = None
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder as people know it; for a tuned one, that it began as."""
+        if self.encoder.name != ENCODER:
+            return self.encoder.name
+        return str(self.recipe.get("encoder", {}).get("name", ENCODER))
+
+    def load_encoder(self, folder: str | Path, device: str | None = None) -> Encoder:
+        """The encoder that the model was trained on.
+
+        Args:
+            folder: that the checkpoint was read from.
+            device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+        Raises:
+            ModelError: it is not there or has changed.
+        """
+        named = self.encoder.name
+        try:
+            found = encoders.load(
+                str(Path(folder) / ENCODER) if named == ENCODER else named, device
+            )
+        except ModelError as error:
+            raise ModelError(
+                f"{folder} needs the encoder {named!r} it was trained on: {error}"
+            ) from None
+        if found.fingerprint != self.encoder.fingerprint:
+            raise ModelError(
+                f"{folder} was trained on another version of the encoder {named!r}, whose features "
+                f"it cannot read. Train it again, or bring back the version of that encoder, or of "
+                f"Sureshot, that it was trained with."
+            )
+        return found
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the folder, whole or not at all; what lay there before is replaced.
@@ -74,23 +117,19 @@ class Checkpoint:
         """
         folder = Path(folder)
         _check_free(folder)
-        partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+        fresh = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
         retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         try:
-            partial.mkdir(parents=True, exist_ok=True)
-            weights = {k: v.detach().cpu().contiguous() for k, v in self.model.state_dict().items()}
-            save_file(weights, partial / WEIGHTS)
-            (partial / CONFIG).write_text(json.dumps(self._config(), indent=2) + "\n", "utf-8")
-            (partial / CARD).write_text(self._card(), "utf-8")
+            self._write(fresh)
             if folder.exists():
                 folder.replace(retired)
-            partial.replace(folder)
+            fresh.replace(folder)
         except (OSError, SafetensorError) as error:
             raise ModelError(f"The checkpoint {folder} cannot be written: {error}") from None
         finally:
             if retired.exists() and not folder.exists():
                 retired.rename(folder)  # stopped between the two: the old one goes back
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(fresh, ignore_errors=True)
             shutil.rmtree(retired, ignore_errors=True)
 
     @classmethod
@@ -125,7 +164,21 @@ class Checkpoint:
             config.get("recipe", {}),
             config.get("scores", {}),
             config.get("note", ""),
+            partial(shutil.copytree, folder / ENCODER) if encoder.name == ENCODER else None,
         )
+
+    def _write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        noted = self.encoder
+        if self.tuned is not None:
+            self.tuned(folder / ENCODER)
+            kept = encoders.load(str(folder / ENCODER), "cpu")
+            noted = replace(noted, name=ENCODER, fingerprint=kept.fingerprint)
+        written = replace(self, encoder=noted)
+        weights = {k: v.detach().cpu().contiguous() for k, v in self.model.state_dict().items()}
+        save_file(weights, folder / WEIGHTS)
+        (folder / CONFIG).write_text(json.dumps(written._config(), indent=2) + "\n", "utf-8")
+        (folder / CARD).write_text(written._card(), "utf-8")
 
     def _config(self) -> dict[str, Any]:
         return {
@@ -141,6 +194,9 @@ class Checkpoint:
     def _card(self) -> str:
         """The card, with the metadata the Hugging Face hub reads at its top."""
         count = sum(p.numel() for p in self.model.parameters())
+        own = (
+            ", which was trained with it and lies beside it" if self.encoder.name == ENCODER else ""
+        )
         measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
         return f"""---
 library_name: sureshot
@@ -148,9 +204,9 @@ pipeline_tag: text-to-video
 tags: [video-text-retrieval, {self.system["name"]}]
 ---
 
-# {self.system["name"]} on {self.encoder.name}
+# {self.system["name"]} on {self.encoder_name}
 
-A text-to-video retrieval model of {count:,} parameters on the encoder `{self.encoder.name}`
+A text-to-video retrieval model of {count:,} parameters on the encoder `{self.encoder_name}`{own}
 (fingerprint {self.encoder.fingerprint[:16]}), trained with at most {self.encoder.frames} frames a
 video. Use it with `sureshot index --model FOLDER` and `sureshot evaluate FOLDER`.
 
@@ -213,5 +269,5 @@ def _check_free(folder: Path) -> None:
     if not folder.exists():
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-    if names and not (is_checkpoint(folder) and names <= {CONFIG, WEIGHTS, CARD}):
+    if names and not (is_checkpoint(folder) and names <= {CONFIG, WEIGHTS, CARD, ENCODER}):
         raise ModelError(f"{folder} holds something else; name a new folder.")

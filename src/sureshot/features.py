@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Shaped, UInt8
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -227,7 +227,7 @@ def _decoded(
 
     def work(item: Item) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
         try:
-            return encoder.prepare(_sampled(item, frames, encoder.frame_side))
+            return encoder.prepare(sampled_frames(item, frames, encoder.frame_side))
         except VideoError as error:
             return error
         except OSError as error:
@@ -246,8 +246,20 @@ def _decoded(
                 future.cancel()
 
 
-def _sampled(item: Item, frames: int, side: int) -> Shaped[np.ndarray, "frames height width 3"]:
-    """RGB frames sampled uniformly from an item."""
+def sampled_frames(
+    item: Item, frames: int, side: int
+) -> UInt8[np.ndarray, "frames height width 3"]:
+    """RGB frames sampled uniformly from an item.
+
+    Args:
+        item: the video, or the part of one.
+        frames: at most so many; a shorter video gives all it has, a photo one.
+        side: length of the shorter side.
+
+    Raises:
+        VideoError: it has no frame that can be decoded.
+        OSError: it cannot be read.
+    """
     if item.path.suffix.lower() in IMAGE_SUFFIXES:
         return ImageFrame(0.0, read_image(item.path)).image(side)[None]
     kind: Literal["file", "frames"] = "frames" if item.path.is_dir() else "file"

@@ -89,16 +89,10 @@ class Retriever:
     def __init__(
         self, checkpoint: "Checkpoint", encoder: Encoder, folder: Path, device: str | None = None
     ) -> None:
-        import torch
+        from sureshot.systems.device import device_for
 
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            self._model = checkpoint.model.to(self.device).eval()
-        except (AssertionError, RuntimeError):
-            raise ModelError(
-                f"Cannot compute on device '{self.device}'. Use cpu, or name no device to have one "
-                f"chosen."
-            ) from None
+        self.device = device_for(device)
+        self._model = checkpoint.model.to(self.device).eval()
         self._checkpoint = checkpoint
         self._encoder = encoder
         self._folder = folder
@@ -108,7 +102,7 @@ class Retriever:
         self.frame_side = encoder.frame_side
         self.latin_only = encoder.latin_only
         self.frames = checkpoint.encoder.frames
-        self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder.name}"
+        self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> "Retriever":
@@ -121,20 +115,7 @@ class Retriever:
 
         folder = Path(folder).expanduser()
         checkpoint = Checkpoint.from_pretrained(folder)
-        noted = checkpoint.encoder
-        try:
-            encoder = encoders.load(noted.name, device)
-        except ModelError as error:
-            raise ModelError(
-                f"{folder} needs the encoder {noted.name!r} it was trained on: {error}"
-            ) from None
-        if encoder.fingerprint != noted.fingerprint:
-            raise ModelError(
-                f"{folder} was trained on another version of the encoder {noted.name!r}, whose "
-                f"features it cannot read. Train it again, or bring back the version of that "
-                f"encoder, or of Sureshot, that it was trained with."
-            )
-        return cls(checkpoint, encoder, folder, device)
+        return cls(checkpoint, checkpoint.load_encoder(folder, device), folder, device)
 
     @cached_property
     def fingerprint(self) -> str:

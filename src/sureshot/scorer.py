@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from sureshot.checkpoint import Checkpoint, is_checkpoint
 from sureshot.encoders import Encoder, load
-from sureshot.errors import ModelError
 from sureshot.evaluation import encoder_similarity, similarity
 from sureshot.features import SplitFeatures
+from sureshot.systems.device import device_for
 from sureshot.systems.model import Model
 
 _FRAMES = 12
@@ -24,6 +24,7 @@ class Scorer:
     Attributes:
         name: what was asked for.
         encoder: what turns videos and captions into features.
+        encoder_name: of it; that it began as where it was trained too.
         model: what scores them; None is the encoder's own cosine of means.
         system: name of the system, or ``encoder``.
         frames: frames a video it was trained with.
@@ -33,6 +34,7 @@ class Scorer:
 
     name: str
     encoder: Encoder
+    encoder_name: str
     model: Model | None = None
     system: str = "encoder"
     frames: int = _FRAMES
@@ -47,18 +49,20 @@ class Scorer:
             ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
         """
         if not is_checkpoint(name):
-            return cls(name, load(name, device))
-        found = Checkpoint.from_pretrained(name, device or "cpu")
-        encoder = load(found.encoder.name, device)
-        if encoder.fingerprint != found.encoder.fingerprint:
-            raise ModelError(
-                f"{name} was trained on another version of the encoder {found.encoder.name!r}; "
-                f"its weights mean nothing to this one. Train it again, or install the Sureshot "
-                f"it was trained with."
-            )
+            return cls(name, encoder := load(name, device), encoder.name)
+        place = device_for(device)
+        found = Checkpoint.from_pretrained(name, place)
+        encoder = found.load_encoder(name, device)
         system = str(found.system["name"])
         return cls(
-            name, encoder, found.model, system, found.encoder.frames, found.recipe, device or "cpu"
+            name,
+            encoder,
+            found.encoder_name,
+            found.model,
+            system,
+            found.encoder.frames,
+            found.recipe,
+            place,
         )
 
     @property

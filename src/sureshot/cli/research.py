@@ -251,7 +251,7 @@ def _report(
         system=scorer.system,
         dataset=split.dataset,
         split=_PUBLISHED.get((split.dataset, split.protocol, split.name), "") if whole else "",
-        encoder=scorer.encoder.name,
+        encoder=scorer.encoder_name,
         frames=features.frames,
         trained_on=scorer.trained_on,
         against=against,

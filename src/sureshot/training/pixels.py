@@ -35,14 +35,15 @@ class PixelPairs:
         read: Callable[[Item], Frames],
         workers: int = 4,
     ) -> None:
-        self.video_of: list[int] = []
+        video_of: list[int] = []
         self._items: list[Item] = []
         self._texts: list[str] = []
         for split in splits:
             first = len(self._items)
-            self.video_of += [first + caption.video for caption in split.captions]
+            video_of += [first + caption.video for caption in split.captions]
             self._texts += split.texts()
             self._items += split.items
+        self.video_of: Sequence[int] = video_of
         self._encoder = encoder
         self._read = read
         self._held: dict[int, Future[Shaped[np.ndarray, "frames 3 side side"]]] = {}

@@ -1,25 +1,33 @@
 """From a recipe to a trained checkpoint: read, encode, build, fit, save."""
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import UInt8
 
 from sureshot.checkpoint import Checkpoint, EncoderNote
-from sureshot.datasets import Split
+from sureshot.datasets import Item, Split
 from sureshot.encoders import Encoder, load
+from sureshot.encoders.clip import ClipEncoder
 from sureshot.errors import SureshotError
 from sureshot.evaluation import recalls, similarity
-from sureshot.features import SplitFeatures, Told, extract
+from sureshot.features import SplitFeatures, Told, extract, sampled_frames
 from sureshot.metrics.recall import rsum
 from sureshot.settings import plain
+from sureshot.systems.device import device_for
 from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem
 from sureshot.systems.tokens import Sizes
-from sureshot.training.loop import Fitted, Progress, fit
+from sureshot.training.loop import Fitted, Progress, Save, fit
 from sureshot.training.pairs import FeaturePairs
+from sureshot.training.pixels import PixelPairs
 from sureshot.training.recipe import Recipe
+from sureshot.training.tuning import TunedClip
 
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
 
@@ -50,6 +58,8 @@ def train(
     """
     encoder = load(recipe.encoder.name, recipe.encoder.device)
     splits, held = recipe.splits()
+    if recipe.encoder.tuned:
+        return _tune(recipe, encoder, splits, held, folder, resume=resume, told=told, note=note)
 
     def features(split: Split) -> SplitFeatures:
         return extract(split, encoder, frames=recipe.encoder.frames, cache=cache, told=extracting)
@@ -84,12 +94,81 @@ def train_on(
     """
     if recipe.encoder.tuned:
         raise SureshotError("encoder.tuned needs pixels, not features; see `train`.")
-    device = recipe.encoder.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = device_for(recipe.encoder.device)
     # A linear stem reads no patches, and padding them is most of a batch's work.
     pairs = FeaturePairs(sets, device, patches=recipe.stem.kind == "none")
     model = new_model(recipe, pairs.sizes).to(device)
-    noted = EncoderNote(encoder.name, encoder.fingerprint, recipe.encoder.frames, *pairs.sizes)
-    names = ", ".join(part.split.title() for part in sets)
+    return fit(
+        model,
+        pairs,
+        recipe.training,
+        folder,
+        save=_saving(recipe, model, encoder, [part.split for part in sets], note),
+        validate=None if val is None else validation(model, val, recipe.training.metric, device),
+        resume=resume,
+        described=_described(recipe, encoder),
+        told=told,
+    )
+
+
+def _tune(
+    recipe: Recipe,
+    encoder: Encoder,
+    splits: Sequence[Split],
+    held: Split | None,
+    folder: Path,
+    *,
+    resume: bool,
+    told: Callable[[Progress], None] | None,
+    note: str,
+) -> Fitted:
+    """Train the encoder too, on frames that are decoded in every epoch."""
+    if not isinstance(encoder, ClipEncoder):
+        raise SureshotError(
+            f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
+            "only CLIP and SigLIP can. Name one, or set it to false."
+        )
+    frames, training = recipe.encoder.frames, recipe.training
+    model = new_model(recipe, Sizes(encoder.dim, encoder.channels)).to(encoder.device)
+    tuned = TunedClip(encoder)
+
+    def read(item: Item) -> UInt8[np.ndarray, "frames height width 3"]:
+        return sampled_frames(item, frames, encoder.frame_side)
+
+    def validate(held: Split) -> float:
+        # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
+        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+            val = extract(held, encoder, frames=frames, cache=Path(cache))
+        return validation(model, val, training.metric, encoder.device)()
+
+    with PixelPairs(splits, tuned, read, training.workers) as pairs:
+        return fit(
+            model,
+            pairs,
+            training,
+            folder,
+            save=_saving(recipe, model, encoder, splits, note, tuned.save),
+            validate=None if held is None else lambda: validate(held),
+            encoder=tuned,
+            resume=resume,
+            described=_described(recipe, encoder),
+            told=told,
+        )
+
+
+def _saving(
+    recipe: Recipe,
+    model: Model,
+    encoder: Encoder,
+    splits: Sequence[Split],
+    note: str,
+    tuned: Callable[[Path], None] | None = None,
+) -> Save:
+    """What writes a checkpoint after an epoch."""
+    noted = EncoderNote(
+        encoder.name, encoder.fingerprint, recipe.encoder.frames, encoder.dim, encoder.channels
+    )
+    names = ", ".join(split.title() for split in splits)
 
     def save(place: Path, epoch: int, score: float | None) -> None:
         scores: Mapping[str, float] = {} if score is None else {recipe.training.metric: score}
@@ -100,23 +179,19 @@ def train_on(
             recipe.to_dict(),
             {"epoch": epoch, **scores},
             f"Trained on {names}. {note}".strip(),
+            tuned,
         ).save_pretrained(place)
 
-    return fit(
-        model,
-        pairs,
-        recipe.training,
-        folder,
-        save=save,
-        validate=None if val is None else validation(model, val, recipe.training.metric, device),
-        resume=resume,
-        described={
-            "system": dict(recipe.system),
-            "stem": plain(recipe.stem),
-            "encoder": encoder.fingerprint,
-        },
-        told=told,
-    )
+    return save
+
+
+def _described(recipe: Recipe, encoder: Encoder) -> Mapping[str, Any]:
+    """What must not change within a run, besides its training settings."""
+    return {
+        "system": dict(recipe.system),
+        "stem": plain(recipe.stem),
+        "encoder": encoder.fingerprint,
+    }
 
 
 def new_model(recipe: Recipe, sizes: Sizes) -> Model:

@@ -15,8 +15,8 @@ def load(name: str, device: str | None = None) -> Encoder:
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:
-        name: ``bundled``, ``bridge`` (the bundled model without its trained head), ``tiny``, a local
-            folder, or the hub id of a CLIP, SigLIP or SigLIP2.
+        name: ``bundled``, ``bridge`` (that without its trained head), ``tiny``, a local folder, or
+            the hub id of a CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
 
     Raises:

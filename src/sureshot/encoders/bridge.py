@@ -115,6 +115,18 @@ class BridgeEncoder:
 
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
         """Run the classifier and the bridge over frames and over the 3 x 3 cells of each."""
+        pooled, cells = self.maps(prepared)
+        patches = self.place(cells.reshape(-1, self.channels))
+        return FrameFeatures(
+            frames=self.place(pooled),
+            patches=patches.reshape(len(prepared), GRID * GRID, DIM),
+            backbone=pooled,
+        )
+
+    def maps(
+        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+    ) -> tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]:
+        """Backbone features of each frame and of its 3 x 3 cells."""
         import torch
 
         if self.device == "cpu":
@@ -125,12 +137,7 @@ class BridgeEncoder:
             batches = [prepared[i : i + _GPU_BATCH] for i in range(0, len(prepared), _GPU_BATCH)]
             parts = [self._maps(batch) for batch in batches]
         pooled = torch.cat([whole for whole, _ in parts]).numpy()
-        cells = torch.cat([grid for _, grid in parts]).flatten(0, 1).numpy()
-        return FrameFeatures(
-            frames=self._bridge(pooled),
-            patches=self._bridge(cells).reshape(len(prepared), GRID * GRID, DIM),
-            backbone=pooled,
-        )
+        return pooled, torch.cat([grid for _, grid in parts]).numpy()
 
     def _maps(
         self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
@@ -164,8 +171,8 @@ class BridgeEncoder:
 
         return self._device or ("cuda" if torch.cuda.is_available() else "cpu")
 
-    def _bridge(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
-        """Backbone features to the space of sentences, as in the equation of this module."""
+    def place(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
+        """From backbone features to the space of sentences, by the equation of this module."""
         import torch
 
         classes = torch.from_numpy(self._class_vectors)

@@ -15,10 +15,11 @@
     [training]
     epochs = 10
 
-Relative paths start at the file. A finished run keeps its recipe with all defaults and paths filled
+Relative paths start at the file, and ``$NAME`` is a variable of the environment. A finished run keeps its recipe with all defaults and paths filled
 in, and that file trains the same model again.
 """
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -277,7 +278,7 @@ def _placed(part: _S, folder: Path) -> _S:
     """The split with its relative paths starting at this folder."""
 
     def at(path: Path) -> Path:
-        return folder / path.expanduser()
+        return folder / Path(os.path.expandvars(path)).expanduser()
 
     return replace(
         part,

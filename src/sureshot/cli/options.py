@@ -22,7 +22,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="bundled, a local folder, or a hub id such as openai/clip-vit-base-patch16.",
+        help="bundled, a folder (a CLIP, or a model that sureshot train made), or a hub id such as "
+        "openai/clip-vit-base-patch16.",
         show_default="that of the index, else bundled",
     ),
 ]

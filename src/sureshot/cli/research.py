@@ -31,6 +31,8 @@ _PUBLISHED = {
     ("activitynet", "paragraph", "test"): "val1",
 }
 
+_POST = ("dsl", "inverted_softmax", "qb_norm", "nnn")
+
 TRAIN_EXAMPLES = examples(
     "sureshot train recipe.toml",
     "sureshot train recipe.toml --to runs/duq --set system.samples=4 --set training.seed=1",
@@ -66,6 +68,7 @@ def train(
     as_json: Json = False,
 ) -> int:
     """Train a system by a recipe. The run's folder gets the model, a log and a plot."""
+    from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.training.gather import rank
@@ -98,7 +101,13 @@ def train(
     for line in done.notes:
         err.print(line)
     if as_json:
-        values = {"folder": str(done.folder), "epoch": done.epoch, "score": done.score}
+        values = {
+            "schema": JSON_SCHEMA,
+            "folder": str(done.folder.absolute()),
+            "epoch": done.epoch,
+            "metric": read.training.metric,
+            "score": done.score,
+        }
         show.print_json(values)
         return 0
     out = show.console()
@@ -143,14 +152,16 @@ def evaluate(
         str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")
     ] = None,
     frames: Annotated[
-        int | None, typer.Option(metavar="N", help="Frames a video.", show_default="as trained")
+        int | None,
+        typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
     ] = None,
     post: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Also show dsl, inverted_softmax, qb_norm or nnn."),
     ] = None,
     bank: Annotated[
-        int, typer.Option(metavar="N", help="Training captions that qb_norm and nnn look at.")
+        int,
+        typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at."),
     ] = 2000,
     against: Annotated[
         list[str] | None,
@@ -164,14 +175,14 @@ def evaluate(
     as_json: Json = False,
 ) -> int:
     """Measure a model on a split: raw scores first, whatever else was asked for beside them."""
+    from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.datasets import load_split
     from sureshot.features import extract
     from sureshot.scorer import Scorer
 
-    if bank < 1:
-        raise MistypedError(f"--bank is {bank}; it must be at least 1.")
+    _check_wanted(data, post or [], against or [])
     err = show.console(err=True)
     scorer = Scorer.load(absolute_model(model) or model, device)
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
@@ -196,10 +207,21 @@ def evaluate(
     if trec is not None:
         _write_trec(trec, features, scores, scorer.name)
     if as_json:
-        show.print_json(report.to_dict())
+        show.print_json({"schema": JSON_SCHEMA, **report.to_dict()})
     else:
         typer.echo(report.text(), nl=False)
     return 0
+
+
+def _check_wanted(data: str, post: list[str], against: list[str]) -> None:
+    """Refuse what no report can show before videos are decoded for it."""
+    from sureshot.metrics.published import published
+
+    for name in post:
+        if name not in _POST:
+            raise MistypedError(f"--post is {name!r}; known: {', '.join(_POST)}.")
+    for method in against:
+        published(data, method=None if method == "published" else method)
 
 
 def _bank(scorer: "Scorer", tested: "Split", count: int, cache: Path | None) -> "SplitFeatures":

@@ -23,12 +23,14 @@ from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem
 from sureshot.systems.tokens import Sizes
+from sureshot.training.gather import rank
 from sureshot.training.loop import Fitted, Progress, Save, fit
 from sureshot.training.pairs import FeaturePairs
 from sureshot.training.pixels import PixelPairs
 from sureshot.training.recipe import Recipe
 from sureshot.training.tuning import TunedClip
 
+RECIPE = "recipe.toml"  # in the folder of a run
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
 
 
@@ -46,7 +48,7 @@ def train(
 
     Args:
         recipe: what and how.
-        folder: of the run; see `sureshot.training.loop.fit`.
+        folder: of the run; see `sureshot.training.loop.fit`. The recipe is kept in it too.
         resume: go on with the run in the folder, if there is one.
         cache: folder of the features; None is one in the user's cache folder.
         told: called after each step.
@@ -58,15 +60,19 @@ def train(
     """
     encoder = load(recipe.encoder.name, recipe.encoder.device)
     splits, held = recipe.splits()
-    if recipe.encoder.tuned:
-        return _tune(recipe, encoder, splits, held, folder, resume=resume, told=told, note=note)
 
     def features(split: Split) -> SplitFeatures:
         return extract(split, encoder, frames=recipe.encoder.frames, cache=cache, told=extracting)
 
-    sets = [features(split) for split in splits]
-    val = None if held is None else features(held)
-    return train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
+    if recipe.encoder.tuned:
+        done = _tune(recipe, encoder, splits, held, folder, resume=resume, told=told, note=note)
+    else:
+        sets = [features(split) for split in splits]
+        val = None if held is None else features(held)
+        done = train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
+    if rank() == 0:
+        _keep(recipe, folder / RECIPE)
+    return done
 
 
 def train_on(
@@ -183,6 +189,13 @@ def _saving(
         ).save_pretrained(place)
 
     return save
+
+
+def _keep(recipe: Recipe, path: Path) -> None:
+    try:
+        path.write_text(recipe.to_toml(), "utf-8")
+    except OSError as error:
+        raise SureshotError(f"The recipe cannot be kept in {path}: {error}.") from None
 
 
 def _described(recipe: Recipe, encoder: Encoder) -> Mapping[str, Any]:

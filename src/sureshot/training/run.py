@@ -183,7 +183,7 @@ def _saving(
             noted,
             recipe.system,
             recipe.to_dict(),
-            {"epoch": epoch, **scores},
+            {"epoch": float(epoch), **scores},
             f"Trained on {names}. {note}".strip(),
             tuned,
         ).save_pretrained(place)

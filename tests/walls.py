@@ -60,3 +60,59 @@ def write(path: Path, rows: list[list[str]]) -> None:
     """A list of pairs."""
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["video", "caption", "split"], *rows])
+
+
+PLAN = """
+[home.train]
+dataset = "pairs"
+root = "$WALLS/pairs.csv"
+split = "train"
+
+[home.val]
+dataset = "pairs"
+root = "pairs.csv"
+split = "val"
+
+[home.test]
+dataset = "pairs"
+root = "pairs.csv"
+split = "test"
+
+[away.train]
+dataset = "pairs"
+root = "away/pairs.csv"
+split = "train"
+
+[away.val]
+dataset = "pairs"
+root = "away/pairs.csv"
+split = "val"
+
+[away.test]
+dataset = "pairs"
+root = "away/pairs.csv"
+split = "test"
+label = "walls away"
+
+[encoder]
+name = "tiny"
+frames = 3
+device = "cpu"
+
+[stem]
+kind = "linear"
+width = 16
+
+[training]
+epochs = 1
+batch = 4
+rate = 1e-2
+"""
+
+
+def plan(folder: Path) -> Path:
+    """Two worlds and a plan for them; ``$WALLS`` is the folder."""
+    walls(folder)
+    walls(folder / "away")
+    (folder / "plan.toml").write_text(PLAN)
+    return folder / "plan.toml"

@@ -103,7 +103,7 @@ def load_head(path: Path) -> Head:
     return {name: v.astype(np.float32) for name, v in load_file(path).items()}
 
 
-def join_texts(head: Head, vectors: Float[np.ndarray, "*n 384"]) -> Float[np.ndarray, "*n dim"]:
+def join_texts(head: Head, vectors: Float[np.ndarray, "*n bridge"]) -> Float[np.ndarray, "*n dim"]:
     """Vectors of sentences or words in the joint space, at unit length; zero gives zero.
 
     Args:
@@ -117,7 +117,7 @@ def join_texts(head: Head, vectors: Float[np.ndarray, "*n 384"]) -> Float[np.nda
 
 
 def join_frames(
-    head: Head, placed: Float[np.ndarray, "n 384"], backbone: Float[np.ndarray, "n 1280"]
+    head: Head, placed: Float[np.ndarray, "n bridge"], backbone: Float[np.ndarray, "n channels"]
 ) -> Float[np.ndarray, "n dim"]:
     """Frames in the joint space, at unit length.
 
@@ -132,7 +132,7 @@ def join_frames(
 
 
 def _joined(
-    head: Head, learned: Float[np.ndarray, "*n head"], given: Float[np.ndarray, "*n 384"]
+    head: Head, learned: Float[np.ndarray, "*n head"], given: Float[np.ndarray, "*n bridge"]
 ) -> Float[np.ndarray, "*n dim"]:
     joined = np.concatenate([learned, head["keep"] * given], axis=-1)
     return joined / np.sqrt(1 + head["keep"] ** 2)

@@ -13,7 +13,8 @@ from sureshot.cli import app as module
 from sureshot.cli.app import app
 from tests.cli.terminal import COMMAND, check_snapshot, colours, in_terminal, spawn
 
-VERBS = ["index", "search", "describe", "export", "status", "remove", "reset", "doctor"]
+VERBS = ["index", "search", "describe", "export", "train", "evaluate", "reproduce"]
+VERBS += ["status", "remove", "reset", "doctor"]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
@@ -64,7 +65,7 @@ def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
         assert words(line) in shown
 
 
-@pytest.mark.parametrize("verb", ["index", "search"])
+@pytest.mark.parametrize("verb", ["index", "search", "evaluate"])
 def test_the_help_ends_with_examples_that_can_be_typed(verb):
     lines = [line for line in (COMMANDS[verb].epilog or "").splitlines() if line]
     assert lines[0] == "Examples:"
@@ -106,6 +107,12 @@ def test_the_version_is_printed(sureshot):
         ["index", "x", "--workers", "0"],
         ["export", "red", "--pad", "-1"],
         ["describe", "clip.mp4"],
+        ["train"],
+        ["evaluate", "tiny", "--data", "pairs"],
+        ["evaluate", "tiny", "--data", "pairs", "--root", "x", "--bank", "0"],
+        ["evaluate", "tiny", "--data", "pairs", "--root", "x", "--frames", "65"],
+        ["reproduce", "duq-3"],
+        ["reproduce", "duq-3", "--plan", "x", "--seeds", "0"],
         ["remove"],
     ],
     ids=" ".join,

@@ -10,6 +10,7 @@ import pytest
 
 from sureshot.cli.app import run
 from tests.clips import coloured
+from tests.walls import walls
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 SECTIONS = dict(
@@ -56,7 +57,12 @@ def printed(tmp_path_factory):
     (tmp_path / "sentences.txt").write_text("red\nblue\n")
     (tmp_path / "clips").mkdir()
     (tmp_path / "clips" / "01 a 00.00.00-00.00.01.mp4").touch()
+    place = walls(tmp_path / "walls")
+    data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", tmp_path / "cache")
+    model, run_in = place / "run" / "model", ("--to", place / "run", "--cache", tmp_path / "cache")
     return {
+        "train": output("train", place / "recipe.toml", *run_in),
+        "evaluate": output("evaluate", model, *data, "--post", "dsl"),
         "index": output("index", videos, "--model", "tiny", *db),
         "search": output("search", "red", *db),
         "describe": output("describe", f"{videos}/a.mp4@0.5", tmp_path / "sentences.txt", *db),
@@ -91,7 +97,7 @@ def test_outputs_have_exactly_the_documented_fields(printed):
 
 
 def test_every_field_is_explained():
-    explained = set(re.findall(r"`([a-z_]+)`", DOCUMENT.read_text("utf-8")))
+    explained = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text("utf-8")))
     for name, example in EXAMPLES.items():
         assert fields(example) <= explained, name
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sureshot.cli.options import Device, Json, MistypedError, absolute_model, examples
+from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +48,7 @@ EVALUATE_EXAMPLES = examples(
 REPRODUCE_EXAMPLES = examples(
     "sureshot reproduce duq-3 --plan results/frame-subset.toml --to results",
     "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
-    "--part 2/2; sureshot reproduce all --plan plan.toml",
+    "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
 )
 
 
@@ -179,7 +180,7 @@ def evaluate(
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.datasets import load_split
-    from sureshot.features import extract
+    from sureshot.features import caption_features, extract
     from sureshot.scorer import Scorer
 
     _check_wanted(data, post or [], against or [])
@@ -188,6 +189,7 @@ def evaluate(
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
     for line in _found(([loaded], None)):
         err.print(line)
+    looked_at = _bank(scorer, loaded, bank) if {"qb_norm", "nnn"} & set(post or ()) else None
     with Bar(err) as bar:
         features = extract(
             loaded,
@@ -200,10 +202,10 @@ def evaluate(
             err.print(f"left out: {name} {reason}")
         scores = scorer.similarity(features)
         bank_scores = None
-        if {"qb_norm", "nnn"} & set(post or ()):
-            bank_scores = scorer.similarity(features, _bank(scorer, loaded, bank, cache))
-    methods = against or []
-    report = _report(scorer, features, scores, post or [], methods, bank_scores)
+        if looked_at is not None:
+            captions = caption_features(looked_at, scorer.encoder, cache=cache)
+            bank_scores = scorer.similarity(features, captions)
+    report = _report(scorer, features, scores, post or [], against or [], bank_scores)
     if trec is not None:
         _write_trec(trec, features, scores, scorer.name)
     if as_json:
@@ -224,12 +226,11 @@ def _check_wanted(data: str, post: list[str], against: list[str]) -> None:
         published(data, method=None if method == "published" else method)
 
 
-def _bank(scorer: "Scorer", tested: "Split", count: int, cache: Path | None) -> "SplitFeatures":
+def _bank(scorer: "Scorer", tested: "Split", count: int) -> "Split":
     """Captions of the training sets, none of them of a video that is tested."""
     import numpy as np
 
     from sureshot.datasets import Split
-    from sureshot.features import caption_features
     from sureshot.training.recipe import Recipe
 
     if not scorer.recipe:
@@ -244,10 +245,14 @@ def _bank(scorer: "Scorer", tested: "Split", count: int, cache: Path | None) -> 
         for caption in split.captions
         if split.items[caption.video].id not in names
     ]
+    if not captions:
+        raise SureshotError(
+            f"qb_norm and nnn look at training captions, and all those of {scorer.name} are of "
+            f"videos in {tested.title()}. Leave them out."
+        )
     drawn = np.random.default_rng(0).permutation(len(captions))[:count]
     chosen = tuple(replace(captions[row][1], video=0) for row in sorted(drawn))
-    part = Split(splits[0].dataset, "train", splits[0].protocol, (), chosen)
-    return caption_features(part, scorer.encoder, cache=cache)
+    return Split(splits[0].dataset, "train", splits[0].protocol, (), chosen)
 
 
 def _report(
@@ -291,10 +296,17 @@ def _write_trec(
     from sureshot.metrics.trec import write_qrels, write_run
 
     split = features.split
-    videos = [item.id.replace(" ", "_") for item in split.items]
+    videos = ["_".join(item.id.split()) for item in split.items]
     queries = [f"{videos[caption.video]}#{row}" for row, caption in enumerate(split.captions)]
     folder.mkdir(parents=True, exist_ok=True)
-    write_run(folder / "run.txt", scores, queries, videos, depth=1000, tag=Path(tag).name)
+    write_run(
+        folder / "run.txt",
+        scores,
+        queries,
+        videos,
+        depth=1000,
+        tag="_".join(Path(tag).name.split()),
+    )
     owners = (videos[caption.video] for caption in split.captions)
     write_qrels(folder / "qrels.txt", zip(queries, owners, strict=True))
 

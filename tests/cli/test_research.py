@@ -1,4 +1,4 @@
-"""Train, evaluate and reproduce, as a person types them, on real small videos."""
+"""Train and evaluate, as a person types them, on real small videos."""
 
 import json
 import re
@@ -16,10 +16,9 @@ from sureshot.datasets import Caption, Item, load_split
 from sureshot.encoders.tiny import TinyEncoder
 from sureshot.features import SplitFeatures, extract
 from sureshot.metrics.trec import read_qrels, read_run
-from sureshot.reproduce import runs
 from sureshot.scorer import Scorer
 from sureshot.training.log import read
-from tests.walls import plan, walls, write
+from tests.walls import walls, write
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +211,9 @@ def first(scores, owner):
 
 
 def test_numbers_are_those_of_the_scores(evaluate, scores):
-    told = json.loads(evaluate("--json").out)
+    ran = evaluate("--json")
+    assert ran.err == "pairs pairs.csv test, 3 videos, 6 captions\n"
+    told = json.loads(ran.out)
     text, video = told["raw"]
     assert text["recall"]["r1"] == pytest.approx(first(*scores))
     best = np.array([scores[0][scores[1] == own].max(0) for own in range(3)])
@@ -254,6 +255,24 @@ def test_captions_of_videos_that_are_tested_are_in_no_bank(evaluate, place):
     ran = evaluate("--post", "nnn", "--split", "train")
     assert ran.code == 1
     assert "all those of" in ran.err and "are of videos in pairs pairs.csv train" in ran.err
+
+
+def test_videos_that_were_trained_on_are_told_of(evaluate, place):
+    write(place / "seen.csv", [[f"videos/{n}.mp4", "one", "test"] for n in (0, 9)])
+    ran = evaluate(root="seen.csv")
+    assert ran.code == 0
+    assert "! pairs pairs.csv train, 6 videos, 12 captions and pairs seen.csv test" in ran.err
+    assert "share 1 videos: videos/0.mp4" in ran.err
+
+
+def test_a_model_whose_training_data_have_gone_is_evaluated_all_the_same(evaluate, place, tmp_path):
+    shutil.copytree(place / "run" / "model", tmp_path / "model")
+    config = json.loads((tmp_path / "model" / CONFIG).read_text())
+    config["recipe"]["train"][0]["root"] = "/gone.csv"
+    (tmp_path / "model" / CONFIG).write_text(json.dumps(config))
+    assert evaluate(model=tmp_path / "model").code == 0
+    ran = evaluate("--post", "nnn", model=tmp_path / "model")
+    assert ran.code == 1 and "/gone.csv cannot be read" in ran.err
 
 
 @pytest.mark.parametrize("method", ["published", "DUQ"])
@@ -366,72 +385,3 @@ def test_a_model_that_is_damaged_is_not_evaluated(evaluate, place, tmp_path):
     (tmp_path / "model" / CONFIG).write_text(json.dumps(config | {"format": 2}))
     ran = evaluate(model=tmp_path / "model")
     assert ran.code == 1 and "has the checkpoint format 2" in ran.err
-
-
-# --- reproduce ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plan")
-    plan(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WALLS", str(folder))
-        yield folder
-
-
-def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, monkeypatch):
-    made = []
-    whole = runs.train_on
-    monkeypatch.setattr(runs, "train_on", lambda *a, **k: made.append(a) or whole(*a, **k))
-
-    def reproduce(*more):
-        made.clear()
-        where = ("--plan", bench / "plan.toml", "--to", tmp_path, "--cache", bench / "cache")
-        ran = sureshot("reproduce", "duq-4", *where, "--seeds", "2", *more)
-        assert ran.code == 0
-        return ran.out.splitlines(), len(made), len(list((tmp_path / "runs").iterdir()))
-
-    assert reproduce("--part", "1/2") == ([], 4, 4)
-    assert reproduce("--part", "1/2") == ([], 0, 4)  # finished already
-    assert reproduce("--part", "2/2") == ([], 4, 8)
-    printed, trained, kept = reproduce()
-    assert (trained, kept) == (0, 8)
-    assert printed == [str(tmp_path / f"duq-4.{kind}") for kind in ("md", "csv", "png", "svg")]
-    text = (tmp_path / "duq-4.md").read_text("utf-8")
-    assert "seeds 0, 1" in text and "other protocol" in text
-    assert "## pairs pairs.csv test, 3 videos, 6 captions" in text and "## pairs walls away" in text
-    for row in ("CLIP4Clip", "X-Pool", "DUQ"):
-        lines = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
-        assert len(lines) == 2
-        assert all(re.search(r"\| \d+\.\d ± \d+\.\d \|", line) for line in lines)
-        assert all(re.search(r"\| [+-]\d+\.\d ± \d+\.\d \|", line) for line in lines)
-    rows = (tmp_path / "duq-4.csv").read_text().splitlines()
-    assert len(rows) == 1 + 8
-    records = [json.loads(path.read_text()) for path in (tmp_path / "runs").iterdir()]
-    duq = [run["scores"]["R@1"] for run in records if run["variant"] == "DUQ"]
-    assert f"| DUQ | {np.mean(duq):.1f} ± {np.std(duq, ddof=1):.1f} |" in text
-
-
-@pytest.mark.parametrize("part", ["0/2", "3/2", "1", "1/", "/2", "a/b", "1-2", "-1/2", "1/2/3"])
-def test_a_part_that_is_none_is_refused(sureshot, bench, tmp_path, part):
-    where = ("--plan", bench / "plan.toml", "--to", tmp_path / "out")
-    ran = sureshot("reproduce", "duq-4", *where, f"--part={part}")
-    assert ran.code == 2
-    assert f"--part is {part!r}; write it as 1/2" in ran.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_parts_share_all_runs_between_them():
-    every = list(range(11))
-    for count in (1, 2, 3, 11, 12):
-        shares = [research._share(f"{number}/{count}") for number in range(1, count + 1)]
-        assert sorted(run for at, step in shares for run in every[at::step]) == every
-    assert research._share(None) == (0, 1)
-
-
-def test_an_unknown_table_or_plan_is_named(sureshot, bench, tmp_path):
-    ran = sureshot("reproduce", "duq-9", "--plan", bench / "plan.toml")
-    assert ran.code == 1 and "Unknown table 'duq-9'; known: duq-3" in ran.err
-    ran = sureshot("reproduce", "duq-3", "--plan", tmp_path / "gone.toml")
-    assert ran.code == 1 and "Cannot read" in ran.err

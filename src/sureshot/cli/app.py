@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from sureshot.cli import find, index, manage, research
+from sureshot.cli import find, index, manage, reproduce, research
 from sureshot.cli.options import MistypedError
 from sureshot.errors import SureshotError
 
@@ -43,7 +43,7 @@ app.command(epilog=find.DESCRIBE_EXAMPLES)(find.describe)
 app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
 app.command(epilog=research.TRAIN_EXAMPLES)(research.train)
 app.command(epilog=research.EVALUATE_EXAMPLES)(research.evaluate)
-app.command(epilog=research.REPRODUCE_EXAMPLES)(research.reproduce)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command()(manage.status)
 app.command()(manage.remove)
 app.command()(manage.reset)

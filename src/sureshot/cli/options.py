@@ -33,6 +33,12 @@ Device = Annotated[
         "--device", metavar="NAME", help="cpu, cuda, …", show_default="a GPU if there is one"
     ),
 ]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Where encoded features are kept.", show_default="your cache folder"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
 Limit = Annotated[
     int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")

@@ -1,4 +1,4 @@
-"""`sureshot train`, `sureshot evaluate` and `sureshot reproduce`."""
+"""`sureshot train` and `sureshot evaluate`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sureshot.cli.options import Device, Json, MistypedError, absolute_model, examples
+from sureshot.cli.options import Cache, Device, Json, MistypedError, absolute_model, examples
 from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from sureshot.metrics.report import Report
     from sureshot.scorer import Scorer
     from sureshot.training.loop import Progress
-
-Cache = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Where encoded features are kept.", show_default="your cache folder"
-    ),
-]
 
 # The name that the tables of the papers give to what a reader reads.
 _PUBLISHED = {
@@ -43,12 +36,6 @@ EVALUATE_EXAMPLES = examples(
     "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT",
     "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT --against DUQ --post dsl",
     "sureshot evaluate bundled --data pairs --root my-videos.csv",
-)
-
-REPRODUCE_EXAMPLES = examples(
-    "sureshot reproduce duq-3 --plan results/frame-subset.toml --to results",
-    "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
-    "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
 )
 
 
@@ -189,6 +176,8 @@ def evaluate(
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
     for line in _found(([loaded], None)):
         err.print(line)
+    for line in _shared(scorer, loaded):
+        err.print(line)
     looked_at = _bank(scorer, loaded, bank) if {"qb_norm", "nnn"} & set(post or ()) else None
     with Bar(err) as bar:
         features = extract(
@@ -226,19 +215,42 @@ def _check_wanted(data: str, post: list[str], against: list[str]) -> None:
         published(data, method=None if method == "published" else method)
 
 
+def _shared(scorer: "Scorer", tested: "Split") -> list[str]:
+    """A warning where videos are tested that were trained on, if the training data are at hand."""
+    from sureshot.datasets import check_disjoint
+
+    try:
+        splits = _trained_on(scorer)
+    except SureshotError:
+        return []
+    lines = []
+    for split in splits:
+        try:
+            check_disjoint(split, tested)
+        except SureshotError as error:
+            lines.append(f"! {error}")
+    return lines
+
+
+def _trained_on(scorer: "Scorer") -> "list[Split]":
+    """The training sets, read again; none where they are not known."""
+    from sureshot.training.recipe import Recipe
+
+    return Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[0] if scorer.recipe else []
+
+
 def _bank(scorer: "Scorer", tested: "Split", count: int) -> "Split":
     """Captions of the training sets, none of them of a video that is tested."""
     import numpy as np
 
     from sureshot.datasets import Split
-    from sureshot.training.recipe import Recipe
 
-    if not scorer.recipe:
+    splits = _trained_on(scorer)
+    if not splits:
         raise MistypedError(
             f"qb_norm and nnn look at training captions, and {scorer.name} does not know its own."
         )
     names = {item.id for item in tested.items}
-    splits, _ = Recipe.from_dict(scorer.recipe, Path.cwd()).splits()
     captions = [
         (split.items[caption.video].id, caption)
         for split in splits
@@ -309,76 +321,3 @@ def _write_trec(
     )
     owners = (videos[caption.video] for caption in split.captions)
     write_qrels(folder / "qrels.txt", zip(queries, owners, strict=True))
-
-
-def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as duq-3; all: every one.")],
-    plan: Annotated[
-        Path, typer.Option("--plan", metavar="FILE", help="TOML file: data, encoder, training.")
-    ],
-    to: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="Folder of the pages and of finished runs.")
-    ] = Path("results"),
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Runs of each row.")] = 3,
-    part: Annotated[
-        str | None,
-        typer.Option(metavar="I/N", help="Make every N-th run only, from the I-th; no pages."),
-    ] = None,
-    cache: Cache = None,
-) -> int:
-    """Run a table of a paper again. Finished runs are kept, so a stopped one goes on."""
-    from sureshot.cli import show
-    from sureshot.cli.bar import Bar
-    from sureshot.reproduce.bench import read_plan, worlds
-    from sureshot.reproduce.page import Facts, write_page
-    from sureshot.reproduce.runs import cells, perform
-    from sureshot.reproduce.tables import TABLES
-    from sureshot.reproduce.tables import table as named
-
-    chosen = list(TABLES.values()) if table == "all" else [named(table)]
-    read = read_plan(plan)
-    first, step = _share(part)
-    with Bar(show.console(err=True)) as bar:
-        encoder, (home, *away) = worlds(
-            read,
-            plan.absolute().parent,
-            away=any(one.elsewhere for one in chosen),
-            cache=cache,
-            told=lambda what, done, total: bar.update(f"{what} encoded", done, total),
-        )
-        for one in chosen:
-            others = away if one.elsewhere else []
-            wanted = cells(one, seeds)[first::step]
-            runs = []
-            for number, cell in enumerate(wanted):
-                more = f", {one.name}: {cell.variant.name}, seed {cell.seed}"
-                bar.update("runs", number, len(wanted), more)
-                (to / "runs").mkdir(parents=True, exist_ok=True)
-                runs.append(perform(cell, read, encoder, home, others, to / "runs"))
-            if part is not None:
-                continue
-            training = read.training
-            facts = Facts(
-                f"sureshot reproduce {one.name} --plan {plan} --seeds {seeds}",
-                home.train.split.title(),
-                home.val.split.title(),
-                [home.test.split.title(), *(other.test.split.title() for other in others)],
-                encoder.name,
-                f"stem width {read.stem.width}, {training.epochs} epochs with one random caption "
-                f"of each video, batch {training.batch}, rate {training.rate:g}",
-            )
-            for path in write_page(to, one, runs, facts):
-                typer.echo(str(path))
-    return 0
-
-
-def _share(part: str | None) -> tuple[int, int]:
-    """First run and step of a share such as 1/2, counted from 1."""
-    if part is None:
-        return 0, 1
-    number, slash, count = part.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal()) or not 1 <= int(number) <= int(
-        count
-    ):
-        raise MistypedError(f"--part is {part!r}; write it as 1/2, the first of two parts.")
-    return int(number) - 1, int(count)

@@ -1,0 +1,77 @@
+"""Tables made again, in one go or in parts, as a person types it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from sureshot.cli.reproduce import _share
+from sureshot.reproduce import runs
+from tests.walls import plan
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plan")
+    plan(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WALLS", str(folder))
+        yield folder
+
+
+def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, monkeypatch):
+    made = []
+    whole = runs.train_on
+    monkeypatch.setattr(runs, "train_on", lambda *a, **k: made.append(a) or whole(*a, **k))
+
+    def reproduce(*more):
+        made.clear()
+        where = ("--plan", bench / "plan.toml", "--to", tmp_path, "--cache", bench / "cache")
+        ran = sureshot("reproduce", "duq-4", *where, "--seeds", "2", *more)
+        assert ran.code == 0
+        return ran.out.splitlines(), len(made), len(list((tmp_path / "runs").iterdir()))
+
+    assert reproduce("--part", "1/2") == ([], 4, 4)
+    assert reproduce("--part", "1/2") == ([], 0, 4)  # finished already
+    assert reproduce("--part", "2/2") == ([], 4, 8)
+    printed, trained, kept = reproduce()
+    assert (trained, kept) == (0, 8)
+    assert printed == [str(tmp_path / f"duq-4.{kind}") for kind in ("md", "csv", "png", "svg")]
+    text = (tmp_path / "duq-4.md").read_text("utf-8")
+    assert "seeds 0, 1" in text and "other protocol" in text
+    assert "## pairs pairs.csv test, 3 videos, 6 captions" in text and "## pairs walls away" in text
+    for row in ("CLIP4Clip", "X-Pool", "DUQ"):
+        lines = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
+        assert len(lines) == 2
+        assert all(re.search(r"\| \d+\.\d ± \d+\.\d \|", line) for line in lines)
+        assert all(re.search(r"\| [+-]\d+\.\d ± \d+\.\d \|", line) for line in lines)
+    rows = (tmp_path / "duq-4.csv").read_text().splitlines()
+    assert len(rows) == 1 + 8
+    records = [json.loads(path.read_text()) for path in (tmp_path / "runs").iterdir()]
+    duq = [run["scores"]["R@1"] for run in records if run["variant"] == "DUQ"]
+    assert f"| DUQ | {np.mean(duq):.1f} ± {np.std(duq, ddof=1):.1f} |" in text
+
+
+@pytest.mark.parametrize("part", ["0/2", "3/2", "1", "1/", "/2", "a/b", "1-2", "-1/2", "1/2/3"])
+def test_a_part_that_is_none_is_refused(sureshot, bench, tmp_path, part):
+    where = ("--plan", bench / "plan.toml", "--to", tmp_path / "out")
+    ran = sureshot("reproduce", "duq-4", *where, f"--part={part}")
+    assert ran.code == 2
+    assert f"--part is {part!r}; write it as 1/2" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_parts_share_all_runs_between_them():
+    every = list(range(11))
+    for count in (1, 2, 3, 11, 12):
+        shares = [_share(f"{number}/{count}") for number in range(1, count + 1)]
+        assert sorted(run for at, step in shares for run in every[at::step]) == every
+    assert _share(None) == (0, 1)
+
+
+def test_an_unknown_table_or_plan_is_named(sureshot, bench, tmp_path):
+    ran = sureshot("reproduce", "duq-9", "--plan", bench / "plan.toml")
+    assert ran.code == 1 and "Unknown table 'duq-9'; known: duq-3" in ran.err
+    ran = sureshot("reproduce", "duq-3", "--plan", tmp_path / "gone.toml")
+    assert ran.code == 1 and "Cannot read" in ran.err

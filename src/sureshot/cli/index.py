@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sureshot.ingest import Report
 
 _EVERY = 10.0  # seconds between lines where there is no terminal
+_TOLD = 0.05  # share of the work after which the rest can be guessed from it
 _BAR, _WIDE = 20, 80  # columns of the bar, and of a terminal that has room for it
 
 
@@ -247,7 +248,7 @@ class _Progress(AbstractContextManager["_Progress"]):
 
         worked = report.bytes_done + report.bytes_begun
         done = worked - self._free
-        if done <= 0:
+        if done <= _TOLD * (report.bytes_found - self._free):
             return ""
         elapsed = time.monotonic() - self._began
         left = elapsed * (report.bytes_found - worked) / done

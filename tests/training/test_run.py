@@ -268,6 +268,28 @@ def test_the_score_of_a_tuned_encoder_is_that_of_the_saved_one(place, tuned):
     assert tuned.score == pytest.approx(rsum_of(scores, held.owner()))
 
 
+def test_each_epoch_is_judged_by_what_its_encoder_sees(place, tmp_path, monkeypatch):
+    seen = []
+    whole = module.validation
+
+    def watched(model, val, *rest):
+        seen.append(val)
+        return whole(model, val, *rest)
+
+    monkeypatch.setattr(module, "validation", watched)
+    fitted = trained(place, tmp_path / "run", *TUNED, "training.keep=last")
+    first, last = seen
+    saved = ClipEncoder.load(str(fitted.folder / ENCODER), "cpu")
+    expected = extract(last.split, saved, frames=2, cache=tmp_path / "cache")
+    for before, after, kept in zip(first.videos, last.videos, expected.videos, strict=True):
+        assert len(after.frames) == 2
+        assert np.abs(after.frames - before.frames).max() > 1e-2
+        np.testing.assert_allclose(after.frames, kept.frames, atol=2e-3)
+    for before, after, kept in zip(first.texts, last.texts, expected.texts, strict=True):
+        assert np.abs(after[0] - before[0]).max() > 1e-2
+        np.testing.assert_allclose(after[0], kept[0], atol=2e-3)
+
+
 def test_both_networks_learn(place, tuned):
     losses = [entry["losses"]["loss"] for entry in read(place / "tuned" / LOG) if "losses" in entry]
     assert len(losses) == 4

@@ -1,16 +1,27 @@
 """A model that was saved is the model that is read, and nothing else is taken for one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from sureshot.checkpoint import CARD, CONFIG, WEIGHTS, Checkpoint, EncoderNote, is_checkpoint
+from sureshot.checkpoint import (
+    CARD,
+    CONFIG,
+    ENCODER,
+    WEIGHTS,
+    Checkpoint,
+    EncoderNote,
+    is_checkpoint,
+)
+from sureshot.encoders.clip import ClipEncoder
 from sureshot.encoders.features import FrameFeatures, stack
 from sureshot.encoders.tiny import TinyEncoder
 from sureshot.errors import ModelError, SureshotError
 from sureshot.systems.tokens import text_tokens, video_tokens
+from tests.encoders.test_clip import clip
 from tests.trained import SYSTEMS, checkpoint
 
 TINY = TinyEncoder()
@@ -218,6 +229,73 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="cannot be written"):
         checkpoint("xpool", "none").save_pretrained(tmp_path / "file" / "model")
+
+
+# --- an encoder that was trained too --------------------------------------------------------------
+
+
+def written(folder: Path) -> None:
+    """A CLIP of random weights, as one that was trained would be written."""
+    folder.mkdir()
+    clip(folder)
+
+
+def tuned(**more):
+    return replace(checkpoint("xpool", "none", **more), tuned=written)
+
+
+def test_a_tuned_encoder_is_part_of_the_folder_and_noted_as_it_lies_there(tmp_path):
+    tuned(recipe={"encoder": {"name": "openai/clip"}}).save_pretrained(tmp_path / "model")
+    assert names(tmp_path / "model") == sorted([CONFIG, WEIGHTS, CARD, ENCODER])
+    read = Checkpoint.from_pretrained(tmp_path / "model")
+    there = ClipEncoder.load(str(tmp_path / "model" / ENCODER), "cpu")
+    assert (read.encoder.name, read.encoder.fingerprint) == (ENCODER, there.fingerprint)
+    assert read.encoder_name == "openai/clip"
+    assert read.load_encoder(tmp_path / "model", "cpu").fingerprint == there.fingerprint
+    card = (tmp_path / "model" / CARD).read_text("utf-8")
+    assert "# xpool on openai/clip" in card
+    assert "`openai/clip`, which was trained with it and lies beside it" in card
+    assert there.fingerprint[:16] in card
+
+
+def test_what_is_read_takes_its_encoder_along_also_onto_itself(tmp_path):
+    tuned().save_pretrained(tmp_path / "model")
+    before = Checkpoint.from_pretrained(tmp_path / "model")
+    for target in ("other", "model"):
+        before.save_pretrained(tmp_path / target)
+        after = Checkpoint.from_pretrained(tmp_path / target)
+        assert after.encoder == before.encoder
+        found = after.load_encoder(tmp_path / target, "cpu")
+        assert found.name == str(tmp_path / target / ENCODER)
+    assert names(tmp_path) == ["model", "other"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_an_encoder_that_cannot_be_written_leaves_the_old_checkpoint(folder, error):
+    before = scores(Checkpoint.from_pretrained(folder).model)
+
+    def interrupted(place: Path) -> None:
+        place.mkdir()
+        (place / "half").write_text("")
+        raise error
+
+    with pytest.raises(ModelError if isinstance(error, OSError) else KeyboardInterrupt):
+        replace(checkpoint("duq", "linear", seed=1), tuned=interrupted).save_pretrained(folder)
+    assert torch.equal(scores(Checkpoint.from_pretrained(folder).model), before)
+    assert names(folder.parent) == ["model"]
+    assert names(folder) == sorted([CONFIG, WEIGHTS, CARD])
+
+
+def test_an_encoder_that_lies_elsewhere_is_loaded_by_its_name(folder, tmp_path, monkeypatch):
+    """A folder that happens to be called so is not taken for it."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / ENCODER)
+    read = Checkpoint.from_pretrained(folder)
+    assert (read.tuned, read.encoder_name) == (None, "tiny")
+    assert read.load_encoder(folder).fingerprint == TINY.fingerprint
+    rewrite(folder, lambda config: config["encoder"].update(name=ENCODER))
+    with pytest.raises(ModelError, match=rf"needs the encoder 'encoder'.*'{folder / ENCODER}'"):
+        Checkpoint.from_pretrained(folder).load_encoder(folder)
 
 
 def test_the_note_of_an_encoder_is_kept():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
+from sureshot.systems.load import load_system
 from sureshot.training.recipe import Recipe, TrainingConfig
 
 TEXT = """
@@ -86,6 +87,25 @@ def test_absolute_paths_and_the_home_folder_stay(place, monkeypatch):
     recipe = load(place, "train.0.root=/data/x.csv", "train.0.videos=~/clips")
     assert recipe.train[0].root == Path("/data/x.csv")
     assert recipe.train[0].videos == Path("/home/someone/clips")
+
+
+def test_a_path_may_name_a_variable_of_the_environment(place, monkeypatch):
+    monkeypatch.setenv("SOMEWHERE", "/data")
+    monkeypatch.delenv("NOWHERE", raising=False)
+    recipe = load(place, "train.0.root=$SOMEWHERE/x.csv", "val.videos=a/$SOMEWHERE")
+    assert recipe.train[0].root == Path("/data/x.csv")
+    assert recipe.val is not None and recipe.val.videos == place / "a/data"
+    assert load(place, "val.root=$NOWHERE/x.csv").val.root == place / "$NOWHERE/x.csv"
+
+
+def test_every_recipe_of_the_repository_can_be_read(monkeypatch):
+    monkeypatch.setenv("SURESHOT_DATA", "/data")
+    found = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+    assert found
+    for path in found:
+        recipe = Recipe.load(path)
+        assert recipe.train[0].root.is_relative_to("/data")
+        load_system(recipe.system, recipe.stem.width)
 
 
 def test_an_encoder_may_be_a_folder_beside_the_recipe_or_a_name(place):

@@ -146,6 +146,12 @@ def test_a_saved_encoder_is_loaded_like_any_other_and_is_another_one(tuned, tmp_
     )
 
 
+def test_nothing_is_printed_while_it_is_saved(tuned, tmp_path, capfd):
+    capfd.readouterr()
+    tuned.save(tmp_path / "new")
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_place_that_cannot_be_written_is_named(tuned, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match=r"cannot be written to .*file"):

@@ -15,8 +15,9 @@
     [training]
     epochs = 10
 
-Relative paths start at the file, and ``$NAME`` is a variable of the environment. A finished run keeps its recipe with all defaults and paths filled
-in, and that file trains the same model again.
+Relative paths start at the file, and ``$NAME`` in one is a variable of the environment. A finished
+run keeps its recipe with all defaults and paths filled in, and that file trains the same model
+again.
 """
 
 import os

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
 
-from sureshot.encoders.clip import ClipEncoder
+from sureshot.encoders.clip import ClipEncoder, _silence
 from sureshot.encoders.snapshot import IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS
 from sureshot.errors import ModelError
 from sureshot.systems.tokens import TextTokens, VideoTokens
@@ -81,7 +81,8 @@ class TunedClip(nn.Module):
         origin = self.encoder._snapshot.folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self.network.save_pretrained(folder)  # type: ignore[operator]
+            with _silence():  # it would draw a bar of its own
+                self.network.save_pretrained(folder)  # type: ignore[operator]
             for name in (IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS):
                 if (origin / name).is_file():
                     shutil.copyfile(origin / name, folder / name)

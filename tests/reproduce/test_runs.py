@@ -127,14 +127,21 @@ def test_what_a_killed_run_left_is_in_nobodys_way(made, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [record.name]
 
 
-def test_fewer_frames_reach_training_and_tests(made, monkeypatch):
+def test_fewer_frames_reach_training_and_all_tests(made, monkeypatch):
     lengths = []
-    whole = module.train_on
+    fit, score = module.train_on, module.similarity
 
-    def watched(recipe, encoder, sets, val, place):
-        lengths.extend({len(video.frames) for video in [*sets[0].videos, *val.videos]})
-        return whole(recipe, encoder, sets, val, place)
+    def trained(recipe, encoder, sets, val, place):
+        lengths.append({len(video.frames) for video in [*sets[0].videos, *val.videos]})
+        return fit(recipe, encoder, sets, val, place)
 
-    monkeypatch.setattr(module, "train_on", watched)
-    made(replace(XPOOL, frames=1))
-    assert lengths == [1]
+    def tested(model, features):
+        lengths.append({len(video.frames) for video in features.videos})
+        return score(model, features)
+
+    monkeypatch.setattr(module, "train_on", trained)
+    monkeypatch.setattr(module, "similarity", tested)
+    made(replace(XPOOL, frames=1), elsewhere=True)
+    assert lengths == [{1}, {1}, {1}]
+    made(XPOOL, elsewhere=True)
+    assert lengths[3:] == [{3}, {3}, {3}]

@@ -6,10 +6,14 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
+from sureshot.systems.model import Model
+from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.system import joined, objective
+from sureshot.systems.tokens import Sizes
+from sureshot.systems.xpool import XPool, XPoolConfig
 from sureshot.training.schedule import groups
 from sureshot.training.step import Method, gradients, update
-from tests.training.toy import Pairs, model
+from tests.training.toy import CHANNELS, DIM, WIDTH, Pairs, model
 
 ROWS = [0, 3, 4, 7, 9, 10, 13, 21]
 
@@ -101,6 +105,23 @@ def test_noise_differs_between_steps_and_between_seeds_and_is_the_same_again():
     found = {loss(seed, step) for seed in (0, 1) for step in (0, 1)}
     assert len(found) == 4
     assert loss(0, 1) in found
+
+
+def test_dropout_within_a_loss_follows_from_seed_and_step_too():
+    """Else a run that goes on meets other noise than one that was never stopped."""
+    stem = Stem(StemConfig("linear", WIDTH, 0.0), Sizes(DIM, CHANNELS))
+    pairs, net = Pairs(), Model(stem, XPool(XPoolConfig(dropout=0.5), WIDTH)).train()
+
+    def loss(seed, step):
+        method = Method(seed=seed)
+        return gradients(net.system, embedder(net, pairs), ROWS, method, step=step)["loss"]
+
+    torch.manual_seed(1)
+    state, expected = torch.get_rng_state(), [loss(0, 0), loss(0, 1), loss(1, 0)]
+    assert torch.equal(torch.get_rng_state(), state)
+    assert len(set(expected)) == 3
+    torch.manual_seed(2)
+    assert [loss(0, 0), loss(0, 1), loss(1, 0)] == expected
 
 
 def test_the_callers_random_numbers_go_on_as_if_nothing_had_happened():

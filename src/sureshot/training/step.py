@@ -24,6 +24,7 @@ Precision = Literal["float32", "bfloat16"]
 Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs
 
 _NAMED = 8  # pairs named in an error
+_LOSSES = 2**31  # in place of a process's number: the noise of losses, such as dropout in a pooling
 _FIX = "Lower training.rate, or leave out what is wrong with the data."
 
 
@@ -89,8 +90,10 @@ def gradients(
     if cached:
         sides = [_leaves(side) for side in sides]
     texts, videos = (gathered(side) for side in sides)
-    generator = torch.Generator(method.device).manual_seed(_seed(method.seed, step))
-    losses = system.losses(texts, videos, generator)
+    # On the processor, so that a seed gives the same noise on any device.
+    generator = torch.Generator().manual_seed(_seed(method.seed, step))
+    with _noise(method, step, _LOSSES):  # the same in all processes
+        losses = system.losses(texts, videos, generator)
     total = objective(losses, system.weights)
     _refuse_odd({**losses, "loss": total}, (texts, videos), rows, name)
     torch.autograd.backward([total])

@@ -84,6 +84,13 @@ def test_the_other_world_is_read_only_where_it_is_asked_for(place, tmp_path):
         worlds(gone, place, away=True, cache=place / "cache", told=None)
 
 
+def test_a_path_may_start_in_the_home_folder(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(place))
+    monkeypatch.chdir("/")
+    home = changed(place, tmp_path, ('"$WALLS/pairs.csv"', '"~/pairs.csv"'))
+    assert len(home.home.train.load(tmp_path).items) == 6
+
+
 def test_a_table_of_two_data_sets_needs_two(place, tmp_path):
     text = (place / "plan.toml").read_text()
     (tmp_path / "one.toml").write_text(

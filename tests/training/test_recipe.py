@@ -87,6 +87,8 @@ def test_absolute_paths_and_the_home_folder_stay(place, monkeypatch):
     recipe = load(place, "train.0.root=/data/x.csv", "train.0.videos=~/clips")
     assert recipe.train[0].root == Path("/data/x.csv")
     assert recipe.train[0].videos == Path("/home/someone/clips")
+    nobody = load(place, "train.0.root=~no-such-user/x.csv").train[0].root
+    assert nobody == place / "~no-such-user/x.csv"
 
 
 def test_a_path_may_name_a_variable_of_the_environment(place, monkeypatch):
@@ -108,9 +110,11 @@ def test_every_recipe_of_the_repository_can_be_read(monkeypatch):
         load_system(recipe.system, recipe.stem.width)
 
 
-def test_an_encoder_may_be_a_folder_beside_the_recipe_or_a_name(place):
+def test_an_encoder_may_be_a_folder_beside_the_recipe_or_a_name(place, monkeypatch):
     (place / "my-clip").mkdir()
     assert load(place, "encoder.name=my-clip").encoder.name == str(place / "my-clip")
+    monkeypatch.setenv("HOME", str(place))
+    assert load(place, "encoder.name=~/my-clip").encoder.name == str(place / "my-clip")
     assert load(place, "encoder.name=openai/clip").encoder.name == "openai/clip"
 
 

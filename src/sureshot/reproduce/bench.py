@@ -38,7 +38,7 @@ class Place:
         """Read it, relative paths starting at ``folder``."""
 
         def at(path: str) -> Path:
-            return folder / os.path.expandvars(path)
+            return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111
 
         return load_split(
             self.dataset,

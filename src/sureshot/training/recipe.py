@@ -229,7 +229,7 @@ class Recipe:
         """
         recipe = build(cls, values)
         name = recipe.encoder.name
-        local = (folder / name).expanduser()
+        local = folder / os.path.expanduser(name)  # noqa: PTH111
         return replace(
             recipe,
             train=tuple(_placed(part, folder) for part in recipe.train),
@@ -279,7 +279,8 @@ def _placed(part: _S, folder: Path) -> _S:
     """The split with its relative paths starting at this folder."""
 
     def at(path: Path) -> Path:
-        return folder / Path(os.path.expandvars(path)).expanduser()
+        # Not Path.expanduser: it fails where there is no such user.
+        return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111
 
     return replace(
         part,

@@ -1,5 +1,7 @@
 """From a recipe to a checkpoint, on real videos: frozen features, and end to end."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -132,13 +134,33 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(place, finished, tmp_pat
         ("stem.width=8", r"stem\.width was 16 and is 8 now"),
         ("training.rate=0.1", r"training\.rate was 0\.01 and is 0\.1 now"),
         ("encoder.name=clip", r"encoder was [0-9a-f]+ and is [0-9a-f]+ now"),
+        ("encoder.frames=2", r"encoder\.frames was 3 and is 2 now"),
+        ("train.0.root=moved.csv", r"train was \['pairs pairs\.csv .* and is \['pairs moved\.csv"),
     ],
 )
 def test_a_run_is_not_taken_up_with_other_settings(place, finished, setting, message):
     before = (place / "finished" / STATE).read_bytes()
+    shutil.copy(place / "pairs.csv", place / "moved.csv")
     with pytest.raises(SureshotError, match=message):
         trained(place, place / "finished", setting, resume=True)
     assert (place / "finished" / STATE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.epochs=2", r"already; resume it \(--resume\)"),
+        ("system.name=nope", "known: clip4clip"),
+        ("system.scael=9.0", r"Unknown setting system\.scael"),
+    ],
+)
+def test_what_will_be_refused_is_refused_before_videos_are_encoded(
+    place, finished, monkeypatch, tmp_path, setting, message
+):
+    monkeypatch.setattr(module, "extract", lambda *_, **__: pytest.fail("encoded"))
+    folder = place / "finished" if "epochs" in setting else tmp_path / "new"
+    with pytest.raises(SureshotError, match=message):
+        trained(place, folder, setting)
 
 
 def test_the_seed_decides_the_first_weights(place):

@@ -177,15 +177,25 @@ def _prepare(
     return _Run(model, modules, optimiser, pairs, config, described, steps)
 
 
+def check_new(folder: Path) -> None:
+    """See that there is no run in a folder yet.
+
+    Raises:
+        SureshotError: there is one.
+    """
+    if (folder / STATE).exists():
+        raise SureshotError(
+            f"There is a run in {folder} already; resume it (--resume), or name another folder."
+        )
+
+
 def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
     """Load the state of the folder, or see that there is none."""
+    if not resume:
+        check_new(folder)
     state = folder / STATE
     if not state.exists():
         return _Counters()
-    if not resume:
-        raise SureshotError(
-            f"There is a run in {folder} already; resume it, or name another folder."
-        )
     mend_folder(folder / MODEL)
     values = read_values(state)
     was, now = values["run"], _described(run)

@@ -24,7 +24,7 @@ from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem
 from sureshot.systems.tokens import Sizes
 from sureshot.training.gather import rank
-from sureshot.training.loop import Fitted, Progress, Save, fit
+from sureshot.training.loop import Fitted, Progress, Save, check_new, fit
 from sureshot.training.pairs import FeaturePairs
 from sureshot.training.pixels import PixelPairs
 from sureshot.training.recipe import Recipe
@@ -60,6 +60,10 @@ def train(
     """
     encoder = load(recipe.encoder.name, recipe.encoder.device)
     splits, held = recipe.splits()
+    # What would be refused after all videos have been encoded is refused before.
+    if not resume:
+        check_new(folder)
+    new_model(recipe, Sizes(encoder.dim, encoder.channels))
 
     def features(split: Split) -> SplitFeatures:
         return extract(split, encoder, frames=recipe.encoder.frames, cache=cache, told=extracting)
@@ -112,7 +116,7 @@ def train_on(
         save=_saving(recipe, model, encoder, [part.split for part in sets], note),
         validate=None if val is None else validation(model, val, recipe.training.metric, device),
         resume=resume,
-        described=_described(recipe, encoder),
+        described=_described(recipe, encoder, [part.split for part in sets]),
         told=told,
     )
 
@@ -157,7 +161,7 @@ def _tune(
             validate=None if held is None else lambda: validate(held),
             encoder=tuned,
             resume=resume,
-            described=_described(recipe, encoder),
+            described=_described(recipe, encoder, splits),
             told=told,
         )
 
@@ -198,12 +202,14 @@ def _keep(recipe: Recipe, path: Path) -> None:
         raise SureshotError(f"The recipe cannot be kept in {path}: {error}.") from None
 
 
-def _described(recipe: Recipe, encoder: Encoder) -> Mapping[str, Any]:
+def _described(recipe: Recipe, encoder: Encoder, splits: Sequence[Split]) -> Mapping[str, Any]:
     """What must not change within a run, besides its training settings."""
     return {
         "system": dict(recipe.system),
         "stem": plain(recipe.stem),
         "encoder": encoder.fingerprint,
+        "encoder.frames": recipe.encoder.frames,
+        "train": [split.title() for split in splits],
     }
 
 

@@ -34,9 +34,11 @@ def main() -> None:
     """Convert, measure, and write with --write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--keep", type=float)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--keep", type=float, help="share of the bridge; without it, several")
+    parser.add_argument("--write", action="store_true", help="ship the head with this share")
     options = parser.parse_args()
+    if options.write and options.keep is None:
+        parser.error("--write needs the share to ship: --keep 0.75")
     head = converted(options.checkpoint)
     encoder = BridgeEncoder()
     msrvtt, flickr = data.folder("msrvtt"), data.folder("flickr8k")

@@ -153,7 +153,7 @@ def test_an_unknown_setting_is_named_by_its_path(folder, part, name):
         Checkpoint.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("part", ["encoder", "stem", "system"])
+@pytest.mark.parametrize("part", ["encoder", "stem", "system", "recipe", "scores"])
 @pytest.mark.parametrize("value", [None, 5, "word", [1]])
 def test_a_part_that_is_no_table_is_refused(folder, part, value):
     rewrite(folder, lambda config: config.update({part: value}))

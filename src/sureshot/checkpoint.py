@@ -251,6 +251,7 @@ def _read(folder: Path) -> dict[str, Any]:
             f"Update it: pip install -U sureshot"
         )
     parts = [config.get(name) for name in ("encoder", "stem", "system")]
+    parts += [config.get(name, {}) for name in ("recipe", "scores")]
     if not isinstance(version, int) or not all(isinstance(part, dict) for part in parts):
         raise _foreign(folder)
     return config

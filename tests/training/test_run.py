@@ -163,6 +163,16 @@ def test_what_will_be_refused_is_refused_before_videos_are_encoded(
         trained(place, folder, setting)
 
 
+def test_videos_that_cannot_be_read_are_told_of(place, tmp_path):
+    (place / "videos/cut.mp4").write_bytes(b"no video")
+    text = (place / "pairs.csv").read_text()
+    (place / "some.csv").write_text(text + "videos/cut.mp4,nothing,train\n")
+    notes = trained(place, tmp_path, "train.0.root=some.csv", "training.epochs=1").notes
+    assert len(notes) == 1
+    assert notes[0].startswith("pairs some.csv train, 6 of 7 videos, 12 captions; left out: ")
+    assert "videos/cut.mp4 is not a video" in notes[0] and "more" not in notes[0]
+
+
 def test_the_seed_decides_the_first_weights(place):
     sizes = Sizes(5, 3)
     one, again = (new_model(recipe(place), sizes).state_dict() for _ in range(2))

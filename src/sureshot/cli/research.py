@@ -67,25 +67,26 @@ def train(
     read = Recipe.load(recipe, settings or [])
     folder = to or Path("runs") / recipe.stem
     err = show.console(err=True)
-    with from_torchrun(), Bar(err) as bar:
-        if rank() == 0:
+    with from_torchrun():
+        err.quiet = rank() != 0  # one process speaks for all
+        with Bar(err) as bar:
             for line in _found(read.splits()):
                 err.print(line)
 
-        def told(progress: "Progress") -> None:
-            more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
-            bar.update("steps", progress.step, progress.steps, more)
+            def told(progress: "Progress") -> None:
+                more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
+                bar.update("steps", progress.step, progress.steps, more)
 
-        done = run(
-            read,
-            folder,
-            resume=resume,
-            cache=cache,
-            told=told,
-            extracting=lambda what, done, total: bar.update(f"{what} encoded", done, total),
-        )
-        if rank() != 0:
-            return 0
+            done = run(
+                read,
+                folder,
+                resume=resume,
+                cache=cache,
+                told=told,
+                extracting=lambda what, done, total: bar.update(f"{what} encoded", done, total),
+            )
+            if rank() != 0:
+                return 0
     for line in done.notes:
         err.print(line)
     if as_json:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,8 @@ def train(
         sets = [features(split) for split in splits]
         val = None if held is None else features(held)
         done = train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
+        left_out = [_left_out(part) for part in [*sets, *([val] if val else [])] if part.unreadable]
+        done = replace(done, notes=(*left_out, *done.notes))
     if rank() == 0:
         _keep(recipe, folder / RECIPE)
     return done
@@ -193,6 +196,13 @@ def _saving(
         ).save_pretrained(place)
 
     return save
+
+
+def _left_out(part: SplitFeatures) -> str:
+    """A line about the videos of a set that cannot be read."""
+    (name, reason), *others = part.unreadable
+    more = f", and {len(others)} more" if others else ""
+    return f"{part.split.title()}; left out: {name} {reason}{more}"
 
 
 def _keep(recipe: Recipe, path: Path) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sureshot.reproduce.page import Facts, page, summary, write_page
+from sureshot.reproduce.page import Facts, page, write_page
 from sureshot.reproduce.runs import Run
 from sureshot.reproduce.tables import Table, Variant
 
@@ -53,7 +53,6 @@ def test_a_row_has_mean_and_deviation_over_the_seeds():
     assert cells(text, "ours alone")[column(text, "R@1")] == "41.0 ± 0.0"
     assert cells(text, "first")[column(text, "seconds")] == "15"
     assert cells(text, "first")[column(text, "parameters")] == "1.23 M"
-    assert summary(RUNS, FIRST, "R@1") == (42.0, pytest.approx(8**0.5), [40.0, 44.0])
 
 
 def test_a_row_is_compared_with_the_control_seed_by_seed():
@@ -92,14 +91,14 @@ def test_the_page_says_how_it_was_made():
 
 def test_one_seed_has_no_deviation_and_missing_rows_are_left_out():
     text = page(TABLE, [RUNS[0], RUNS[6]], FACTS)
-    assert cells(text, "first")[column(text, "R@1")] == "40.0 ± 0.0"
-    assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0 ± 0.0"
+    assert cells(text, "first")[column(text, "R@1")] == "40.0"
+    assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0"
     assert "| second |" not in text
 
 
 def test_seeds_that_the_control_lacks_are_not_compared():
     text = page(TABLE, [RUNS[0], RUNS[1], RUNS[6]], FACTS)
-    assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0 ± 0.0"
+    assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0"
     text = page(TABLE, [RUNS[1], RUNS[6]], FACTS)
     assert cells(text, "first")[column(text, "R@1 less control")] == ""
 
@@ -118,9 +117,9 @@ def abroad():
 def test_each_test_set_has_a_table_of_its_own(abroad):
     home, away = page(*abroad).split("## B test")
     assert "## A test" in home
-    assert cells(home, "first")[1] == "40.0 ± 0.0"
-    assert cells(away, "first")[1] == "7.0 ± 0.0"
-    assert cells(away, "first")[column(away, "R@1 less control")] == "-2.0 ± 0.0"
+    assert cells(home, "first")[1] == "40.0"
+    assert cells(away, "first")[1] == "7.0"
+    assert cells(away, "first")[column(away, "R@1 less control")] == "-2.0"
     assert cells(home, "first")[-1] == "46.9" and cells(away, "first")[-1] == ""
 
 

@@ -71,11 +71,15 @@ def page(table: Table, runs: Sequence[Run], facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def summary(runs: Sequence[Run], variant: Variant, name: str) -> tuple[float, float, list[float]]:
-    """Mean, standard deviation (0 for one seed) and values of a score of a row."""
-    values = [run.scores[name] for run in runs if run.variant == variant.name]
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return float(np.mean(values)), spread, values
+def _values(runs: Sequence[Run], variant: Variant, name: str) -> list[float]:
+    """A score of a row, of each seed."""
+    return [run.scores[name] for run in runs if run.variant == variant.name]
+
+
+def _spread(values: Sequence[float], sign: str = "") -> str:
+    """Mean and standard deviation; one value alone has none."""
+    mean = f"{np.mean(values):{sign}.1f}"
+    return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean
 
 
 def _rows(table: Table, runs: Sequence[Run], prefix: str) -> list[str]:
@@ -87,10 +91,8 @@ def _rows(table: Table, runs: Sequence[Run], prefix: str) -> list[str]:
         own = [run for run in runs if run.variant == variant.name]
         if not own:
             continue
-        cells = [variant.name]
-        for name in _SHOWN:
-            mean, spread, _ = summary(runs, variant, prefix + name)
-            cells.append(f"{mean:.1f} ± {spread:.1f}")
+        shown = [_spread(_values(runs, variant, prefix + name)) for name in _SHOWN]
+        cells = [variant.name, *shown]
         cells += [
             _gap(runs, variant, control, prefix + "R@1"),
             f"{own[0].parameters / 1e6:.2f} M",
@@ -108,10 +110,7 @@ def _gap(runs: Sequence[Run], variant: Variant, control: Variant, name: str) -> 
     ours = {run.seed: run.scores[name] for run in runs if run.variant == variant.name}
     theirs = {run.seed: run.scores[name] for run in runs if run.variant == control.name}
     gaps = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
-    if not gaps:
-        return ""
-    spread = float(np.std(gaps, ddof=1)) if len(gaps) > 1 else 0.0
-    return f"{np.mean(gaps):+.1f} ± {spread:.1f}"
+    return _spread(gaps, "+") if gaps else ""
 
 
 def _printed(table: Table, variant: Variant, prefix: str) -> str:
@@ -148,10 +147,10 @@ def _draw(paths: Sequence[Path], table: Table, runs: Sequence[Run], facts: Facts
     for place, (axis, title) in enumerate(zip(axes, facts.tests, strict=True)):
         name = "R@1" if place == 0 else f"{title}: R@1"
         for height, variant in enumerate(reversed(done)):
-            mean, _, values = summary(runs, variant, name)
+            values = _values(runs, variant, name)
             style = {"marker": "s", "mfc": "white"} if variant.control else {"marker": "o"}
             axis.plot(values, [height] * len(values), "o", color="0.65", ms=4, zorder=2)
-            axis.plot([mean], [height], color="#1f4e79", ms=7, zorder=3, **style)
+            axis.plot([np.mean(values)], [height], color="#1f4e79", ms=7, zorder=3, **style)
         axis.set_title(f"tested on {title}", fontsize=9)
         axis.set_xlabel("R@1, text to video, %", fontsize=9)
         axis.grid(axis="x", color="0.9")

@@ -24,6 +24,8 @@ def _duq(mode: str, **settings: Any) -> tuple[str, dict[str, Any]]:
     return f"duq {mode} {name}", {"name": "duq", "mode": mode, **settings}
 
 
+_UATVR = {"name": "uatvr", "layers": 1, "heads": 2}
+
 FORMS: dict[str, dict[str, Any]] = {
     "clip4clip mean": {"name": "clip4clip"},
     "clip4clip transformer": {"name": "clip4clip", "temporal": "transformer", "layers": 1},
@@ -40,6 +42,24 @@ FORMS: dict[str, dict[str, Any]] = {
         for off in (_PARTS[:1], _PARTS[1:2], _PARTS[2:], _PARTS[1:], _PARTS)
     ),
     "duq control": {"name": "duq", "distance": "means", "distance_evidence": False},
+    "uatvr": _UATVR,
+    "uatvr paper": {**_UATVR, "mode": "paper"},
+    "uatvr as released": {
+        **_UATVR,
+        "mode": "paper",
+        "interaction": "weighted",
+        "matching": "mil_nce_averaged",
+        "video_tokens": 2,
+    },
+    "uatvr baseline": {**_UATVR, "adaptation": False, "matching": "none", "layers": 2},
+    "uatvr weighted soft": {
+        **_UATVR,
+        "interaction": "weighted",
+        "matching": "soft_contrastive",
+        "include_special": False,
+        "divergence": False,
+    },
+    "uatvr paper soft": {**_UATVR, "mode": "paper", "matching": "soft_contrastive"},
 }
 
 
@@ -48,6 +68,8 @@ def system(form: str, seed: int = 0, **settings: Any) -> System:
     chosen = {**FORMS[form], **settings}
     if chosen["name"] in ("duq", "xpool"):
         chosen.setdefault("dropout", 0.0)
+    else:
+        chosen.pop("dropout", None)
     torch.manual_seed(seed)
     return load_system(chosen, WIDTH)
 

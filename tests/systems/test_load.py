@@ -6,13 +6,14 @@ from sureshot.errors import SureshotError
 from sureshot.systems.clip4clip import Clip4Clip
 from sureshot.systems.duq import Duq
 from sureshot.systems.load import NAMES, load_system
+from sureshot.systems.uatvr import Uatvr
 from sureshot.systems.xpool import XPool
 from tests.systems.every import FORMS
 
 
 def test_every_name_gives_its_system_with_its_defaults() -> None:
     made = {name: type(load_system({"name": name}, 16)) for name in NAMES}
-    assert made == {"clip4clip": Clip4Clip, "xpool": XPool, "duq": Duq}
+    assert made == {"clip4clip": Clip4Clip, "xpool": XPool, "duq": Duq, "uatvr": Uatvr}
 
 
 def test_every_system_is_under_test() -> None:
@@ -30,7 +31,7 @@ def test_settings_arrive() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"name": "dqu"}, "system.name is 'dqu'; known: clip4clip, xpool, duq"),
+        ({"name": "dqu"}, "system.name is 'dqu'; known: clip4clip, xpool, duq, uatvr"),
         ({}, "system.name is None; known"),
         ({"name": "xpool", "heads": 2}, "Unknown setting system.heads; known: dropout, scale"),
         ({"name": "duq", "mode": "literal"}, "system.mode is 'literal'; known: well_posed, paper"),

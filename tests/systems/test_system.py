@@ -225,7 +225,8 @@ def test_known_pairs_are_learned(form: str) -> None:
         return min(float((way <= 1).mean()) for way in ranks(found))
 
     assert right() < 0.25
-    train(model, *pairs, steps=15)
+    # Tokens find each other a little later than whole items.
+    train(model, *pairs, steps=25 if form.startswith("uatvr") else 15)
     assert right() > 0.9
 
 

@@ -8,9 +8,10 @@ from sureshot.settings import build
 from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.systems.duq import Duq, DuqConfig
 from sureshot.systems.system import System
+from sureshot.systems.uatvr import Uatvr, UatvrConfig
 from sureshot.systems.xpool import XPool, XPoolConfig
 
-NAMES = ("clip4clip", "xpool", "duq")
+NAMES = ("clip4clip", "xpool", "duq", "uatvr")
 
 
 def load_system(settings: Mapping[str, Any], width: int) -> System:
@@ -32,5 +33,7 @@ def load_system(settings: Mapping[str, Any], width: int) -> System:
             return XPool(build(XPoolConfig, values, "system"), width)
         case "duq":
             return Duq(build(DuqConfig, values, "system"), width)
+        case "uatvr":
+            return Uatvr(build(UatvrConfig, values, "system"), width)
         case _:
             raise SureshotError(f"system.name is {name!r}; known: {', '.join(NAMES)}.")

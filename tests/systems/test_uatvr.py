@@ -255,6 +255,12 @@ def test_learned_tokens_take_part_and_can_be_left_out() -> None:
         made.frames.extra.weight.normal_()
     after = made.similarity(made.texts(words), made.videos(films))
     assert not torch.allclose(before, after, atol=1e-3)
+    code = made.videos(films)
+    for vector, tokens, mask in zip(
+        made.video_vectors(code), code["frames"], films.mask, strict=True
+    ):
+        mean = tokens[: len(mask)][mask].mean(0)
+        torch.testing.assert_close(vector, mean / mean.norm())
 
 
 def test_the_first_word_may_stay_out_of_the_score_but_no_mask_is_changed() -> None:
@@ -277,6 +283,7 @@ def test_the_first_word_may_stay_out_of_the_score_but_no_mask_is_changed() -> No
     code = made.texts(long)
     mean = code["words"][:, 1:5].mean(1)
     torch.testing.assert_close(seen[0], mean / mean.norm(dim=1, keepdim=True))
+    assert torch.equal(made.text_vectors(code), seen[0])
 
 
 def test_gaussians_have_no_say_in_a_score() -> None:

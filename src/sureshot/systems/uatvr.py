@@ -173,7 +173,7 @@ class Uatvr(System):
             self.log_match_scale.clamp_(max=math.log(_LARGEST_SCALE))
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """Words and learned tokens at unit length, their weights, and the Gaussian of the words.
+        """Words and learned tokens at unit length, their weights; mean and Gaussian of the words.
 
         Raises:
             SureshotError: the words were left out, or are more than ``longest``.
@@ -183,25 +183,25 @@ class Uatvr(System):
         rest = _without_first(tokens.mask)
         seen = unit(self.words(tokens.words, tokens.mask))
         mask = self.words.cover(tokens.mask if self.config.include_special else rest)
-        codes = {"words": seen, "mask": mask, **self._weights(self.word_worth, seen, mask)}
+        own = seen[:, : rest.shape[1]]
+        codes = {"words": seen, "mask": mask, "whole": mean_of_units(own, rest)}
         if self.config.branch:
-            own = seen[:, : rest.shape[1]]
-            codes |= self.text_head(mean_of_units(own, rest), own, tokens.mask)._asdict()
-        return codes
+            codes |= self.text_head(codes["whole"], own, tokens.mask)._asdict()
+        return codes | self._weights(self.word_worth, seen, mask)
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """Frames and learned tokens at unit length, their weights, and the Gaussian of frames.
+        """Frames and learned tokens at unit length, their weights; mean and Gaussian of frames.
 
         Raises:
             SureshotError: the frames are more than ``longest``.
         """
         seen = unit(self.frames(tokens.frames, tokens.mask))
         mask = self.frames.cover(tokens.mask)
-        codes = {"frames": seen, "mask": mask, **self._weights(self.frame_worth, seen, mask)}
+        own = seen[:, : tokens.mask.shape[1]]
+        codes = {"frames": seen, "mask": mask, "whole": mean_of_units(own, tokens.mask)}
         if self.config.branch:
-            own = seen[:, : tokens.mask.shape[1]]
-            codes |= self.video_head(mean_of_units(own, tokens.mask), own, tokens.mask)._asdict()
-        return codes
+            codes |= self.video_head(codes["whole"], own, tokens.mask)._asdict()
+        return codes | self._weights(self.frame_worth, seen, mask)
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """How well tokens find each other, in [-1, 1]."""
@@ -228,12 +228,12 @@ class Uatvr(System):
         return found
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """The mean of the tokens that take part in the score."""
-        return mean_of_units(texts["words"], texts["mask"])
+        """The mean of the words, without the first and without learned tokens."""
+        return texts["whole"]
 
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """The mean of the tokens that take part in the score."""
-        return mean_of_units(videos["frames"], videos["mask"])
+        """The mean of the frames, without learned tokens."""
+        return videos["whole"]
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Deviation of each text and video, the geometric mean over dimensions (figure 3)."""

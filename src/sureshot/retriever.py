@@ -89,7 +89,7 @@ class Retriever:
     def __init__(
         self, checkpoint: "Checkpoint", encoder: Encoder, folder: Path, device: str | None = None
     ) -> None:
-        from sureshot.systems.device import device_for
+        from sureshot.encoders.device import device_for
 
         self.device = device_for(device)
         self._model = checkpoint.model.to(self.device).eval()

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from sureshot.checkpoint import Checkpoint, is_checkpoint
 from sureshot.encoders import Encoder, load
+from sureshot.encoders.device import device_for
 from sureshot.evaluation import encoder_similarity, similarity
 from sureshot.features import SplitFeatures
-from sureshot.systems.device import device_for
 from sureshot.systems.model import Model
 
 _FRAMES = 12

@@ -35,6 +35,13 @@ def test_fulfils_the_protocol(encoder: BridgeEncoder) -> None:
     assert len(class_names()) == len(set(class_names())) == 1000
 
 
+@pytest.mark.parametrize("device", ["nonsense", "cuda:99"])
+def test_a_device_that_is_not_there_is_refused(device: str, noise: np.ndarray) -> None:
+    there = BridgeEncoder(device=device)
+    with pytest.raises(ModelError, match=rf"Cannot compute on device '{device}'\. Use cpu"):
+        there.encode_frames(there.prepare(noise))
+
+
 def test_encoding_a_text_loads_neither_torch_nor_transformers() -> None:
     code = (
         "import sys; from sureshot.encoders import load; load('bundled').encode_texts(['a dog']);"

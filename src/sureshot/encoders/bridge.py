@@ -166,10 +166,14 @@ class BridgeEncoder:
 
     @cached_property
     def device(self) -> str:
-        """The torch device the image network runs on."""
-        import torch
+        """The torch device the image network runs on, tried out.
 
-        return self._device or ("cuda" if torch.cuda.is_available() else "cpu")
+        Raises:
+            ModelError: there is no such device.
+        """
+        from sureshot.encoders.device import device_for
+
+        return device_for(self._device)
 
     def place(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
         """From backbone features to the space of sentences, by the equation of this module."""

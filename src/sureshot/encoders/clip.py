@@ -20,7 +20,6 @@ from sureshot.encoders import pixels
 from sureshot.encoders.features import FrameFeatures, TextFeatures
 from sureshot.encoders.snapshot import CONFIG, Snapshot, find, first_line
 from sureshot.encoders.subwords import Cutter
-from sureshot.errors import ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -45,6 +44,8 @@ class ClipEncoder:
     """
 
     def __init__(self, snapshot: Snapshot, name: str, device: str | None = None) -> None:
+        from sureshot.encoders.device import device_for
+
         self.name = name
         self._snapshot = snapshot
         self._family: pixels.Family = _family(snapshot)
@@ -64,7 +65,7 @@ class ClipEncoder:
             fill=self._family == "siglip",
             end=end if searched else None,
         )
-        self.device = _device(device)
+        self.device = device_for(device)
 
     @classmethod
     def load(cls, name: str, device: str | None = None) -> "ClipEncoder":
@@ -246,20 +247,6 @@ def _silence() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _device(given: str | None) -> str:
-    """The device to compute on, tried out."""
-    import torch
-
-    if given is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=given)
-    except (AssertionError, RuntimeError) as error:
-        reason = f"Cannot compute on device '{given}': {first_line(error).rstrip('.')}."
-        raise ModelError(f"{reason} Use cpu, or name no device to have one chosen.") from None
-    return given
 
 
 def _some(names: list[str]) -> str:

@@ -14,12 +14,12 @@ from sureshot.checkpoint import Checkpoint, EncoderNote
 from sureshot.datasets import Item, Split
 from sureshot.encoders import Encoder, load
 from sureshot.encoders.clip import ClipEncoder
+from sureshot.encoders.device import device_for
 from sureshot.errors import SureshotError
 from sureshot.evaluation import recalls, similarity
 from sureshot.features import SplitFeatures, Told, extract, sampled_frames
 from sureshot.metrics.recall import rsum
 from sureshot.settings import plain
-from sureshot.systems.device import device_for
 from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from sureshot.encoders.device import device_for
 from sureshot.errors import ModelError
-from sureshot.systems.device import device_for
 
 
 def test_the_named_device_is_taken():

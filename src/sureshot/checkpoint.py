@@ -200,7 +200,6 @@ class Checkpoint:
         measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
         return f"""---
 library_name: sureshot
-pipeline_tag: text-to-video
 tags: [video-text-retrieval, {self.system["name"]}]
 ---
 

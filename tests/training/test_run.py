@@ -181,6 +181,12 @@ def test_the_seed_decides_the_first_weights(place):
     assert not same(one, other)
 
 
+def test_a_stem_that_leaves_out_what_the_system_reads_is_refused(place):
+    settings = ("stem.kind=linear", "stem.words=false", "system.name=duq")
+    with pytest.raises(SureshotError, match=r"stem\.words is false, and duq reads words"):
+        new_model(recipe(place, *settings), Sizes(5, 3))
+
+
 @pytest.mark.parametrize(("metric", "captions"), [("rsum", 2000), ("r1", 2000), ("r1", 3)])
 def test_validation_takes_captions_evenly_over_the_videos(place, monkeypatch, metric, captions):
     monkeypatch.setattr(module, "_CAPTIONS", captions)

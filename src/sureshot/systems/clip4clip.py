@@ -52,6 +52,7 @@ class Clip4Clip(System):
     """
 
     weights: Mapping[str, float] = {"similarity": 1.0}
+    reads_words = False
 
     def __init__(self, config: Clip4ClipConfig, width: int) -> None:
         super().__init__(config.scale)

@@ -28,9 +28,11 @@ class System(nn.Module):
 
     Attributes:
         weights: factor of each named loss in the objective.
+        reads_words: whether it reads word tokens, which a stem may leave out.
     """
 
     weights: Mapping[str, float]
+    reads_words = True
 
     def __init__(self, scale: float) -> None:
         super().__init__()

@@ -43,6 +43,7 @@ class XPool(System):
     """
 
     weights: Mapping[str, float] = {"similarity": 1.0}
+    reads_words = False
 
     def __init__(self, config: XPoolConfig, width: int) -> None:
         super().__init__(config.scale)

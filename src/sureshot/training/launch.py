@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 
 import torch
 from torch import distributed
@@ -20,7 +21,8 @@ def from_torchrun() -> Iterator[None]:
     on_gpu = torch.cuda.is_available()
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    # The first process validates alone while the others wait, which may take longer than NCCL does.
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12))
     try:
         yield
     finally:

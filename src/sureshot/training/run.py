@@ -224,10 +224,19 @@ def _described(recipe: Recipe, encoder: Encoder, splits: Sequence[Split]) -> Map
 
 
 def new_model(recipe: Recipe, sizes: Sizes) -> Model:
-    """The model of a recipe with its first weights, which the seed decides."""
+    """The model of a recipe with its first weights, which the seed decides.
+
+    Raises:
+        SureshotError: a setting of the system is wrong, or the stem leaves out what it reads.
+    """
     torch.manual_seed(recipe.training.seed)
     stem = Stem(recipe.stem, sizes)
-    return Model(stem, load_system(recipe.system, stem.width))
+    system = load_system(recipe.system, stem.width)
+    if recipe.stem.kind == "linear" and system.reads_words and not recipe.stem.words:
+        raise SureshotError(
+            f"stem.words is false, and {recipe.system['name']} reads words; set it to true."
+        )
+    return Model(stem, system)
 
 
 def validation(

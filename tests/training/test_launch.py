@@ -21,7 +21,7 @@ def asked(monkeypatch):
     """What torch is asked for; no process group is made."""
     calls = []
     monkeypatch.setattr(distributed, "is_initialized", lambda: False)
-    monkeypatch.setattr(distributed, "init_process_group", lambda kind: calls.append(kind))
+    monkeypatch.setattr(distributed, "init_process_group", lambda kind, timeout: calls.append(kind))
     monkeypatch.setattr(distributed, "destroy_process_group", lambda: calls.append("left"))
     monkeypatch.setattr(torch.cuda, "set_device", lambda number: calls.append(number))
     return calls

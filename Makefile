@@ -31,6 +31,8 @@ format: $(VENV)/ready-dev
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.indexing
 	$(BIN)/python -m benchmarks.searching
+	$(BIN)/python -m benchmarks.pooling
+	$(BIN)/python -m benchmarks.systems
 
 clean:
 	rm -rf $(VENV) .cache

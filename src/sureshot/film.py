@@ -33,13 +33,31 @@ _MATRICES = {1: 1, 5: 5, 6: 5, 9: 9}  # H.264's numbers -> the converter's: BT.7
 
 
 @dataclass(frozen=True)
+class Look:
+    """How a stream wants its frames shown: H.264's numbers for colours, width of a pixel to height.
+
+    Read while its file is open (`look_of`): a stream of a closed one points into freed memory.
+    """
+
+    primaries: int
+    transfer: int
+    aspect: Fraction | None
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A frame, the stream it is from, and the seconds of the film during which it is on screen."""
+    """A frame, its stream's look, and the seconds of the film during which it is on screen."""
 
     time: float
     until: float
     frame: VideoFrame
-    stream: VideoStream
+    look: Look
+
+
+def look_of(stream: VideoStream) -> Look:
+    """The look of a stream whose file is open."""
+    aspect = stream.sample_aspect_ratio
+    return Look(stream.color_primaries, stream.color_trc, Fraction(aspect) if aspect else None)
 
 
 @dataclass(frozen=True)
@@ -157,14 +175,13 @@ def _video_track(
         track.bit_rate = max(200_000, 6 * size[0] * size[1])
     track.width, track.height = size
     track.pix_fmt, track.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
-    rgb, source = _is_rgb(first.frame), first.stream
+    rgb, look = _is_rgb(first.frame), first.look
     track.color_range, track.colorspace = _LIMITED, matrix
-    track.color_primaries = _BT709 if rgb else source.color_primaries
-    track.color_trc = _BT709 if rgb else source.color_trc
-    if source.sample_aspect_ratio:
-        aspect = Fraction(source.sample_aspect_ratio)
+    track.color_primaries = _BT709 if rgb else look.primaries
+    track.color_trc = _BT709 if rgb else look.transfer
+    if look.aspect:
         turned = _quarter_turns(first.frame) % 2
-        track.codec_context.sample_aspect_ratio = 1 / aspect if turned else aspect
+        track.codec_context.sample_aspect_ratio = 1 / look.aspect if turned else look.aspect
     return track
 
 

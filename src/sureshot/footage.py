@@ -29,7 +29,7 @@ from jaxtyping import Float32
 
 from sureshot.data.discover import IMAGE_SUFFIXES
 from sureshot.errors import VideoError
-from sureshot.film import Picture, Sound
+from sureshot.film import Look, Picture, Sound, look_of
 
 _UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
@@ -84,14 +84,19 @@ def _folder_pictures(
             return
         with suppress(VideoError):  # one damaged image; the one before it stays on screen
             for _, frame, stream in _frames(images[index], VideoFrame, 0.0):
-                yield from _shown((index / rate, frame, stream), (index + 1) / rate, start, end)
+                if isinstance(stream, VideoStream):
+                    shot = (index / rate, frame, look_of(stream))
+                    yield from _shown(shot, (index + 1) / rate, start, end)
                 break
 
 
 def _video_pictures(source: Path, start: float, end: float) -> Iterator[Picture]:
     """The frames of a video that are on screen from `start` to `end`."""
-    held: tuple[float, VideoFrame, Stream] | None = None
-    for shot in _frames(source, VideoFrame, start):
+    held: tuple[float, VideoFrame, Look] | None = None
+    for time, frame, stream in _frames(source, VideoFrame, start):
+        if not isinstance(stream, VideoStream):
+            continue
+        shot = (time, frame, look_of(stream))
         if held is not None:
             if shot[0] <= held[0]:
                 continue  # the clock of a damaged file jumps back; wait until it has caught up
@@ -131,13 +136,13 @@ def _sounds(source: Path, start: float, end: float) -> Iterator[Sound]:
 
 
 def _shown(
-    shot: tuple[float, VideoFrame, Stream], until: float, start: float, end: float
+    shot: tuple[float, VideoFrame, Look], until: float, start: float, end: float
 ) -> Iterator[Picture]:
     """The picture that a frame makes until the next one comes, if it falls into the range."""
-    time, frame, stream = shot
+    time, frame, look = shot
     first, last = max(time, start) - start, min(until, end) - start
-    if last - first > _INSTANT and isinstance(stream, VideoStream):
-        yield Picture(first, last, frame, stream)
+    if last - first > _INSTANT:
+        yield Picture(first, last, frame, look)
 
 
 def _samples(

@@ -12,6 +12,7 @@ from PIL import Image
 from sureshot import footage
 from sureshot.errors import VideoError
 from sureshot.export import cut
+from sureshot.film import look_of
 from tests.grey import grey_clip, listen, watch
 
 CONTAINERS = {
@@ -220,3 +221,11 @@ def test_names_with_percent_signs_are_no_patterns(tmp_path):
         Image.new("L", (16, 16), 60 * number).save(source / f"%0{number}d.png")
     frames = watch(cut(source, 0.0, 9.0, tmp_path / "cut.mp4"))
     assert [frame[2] for frame in frames] == pytest.approx([1, 2], abs=0.05)
+
+
+def test_the_look_of_the_last_frame_is_read_before_its_file_is_closed(tmp_path):
+    source = grey_clip(tmp_path / "clip.mp4")
+    pictures, _ = footage.footage(source, 3.95, 9.0, 1.0)
+    (last,) = pictures  # by now the file is closed
+    with av.open(source) as container:
+        assert last.look == look_of(container.streams.video[0])

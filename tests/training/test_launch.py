@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from sureshot.cli.app import run
 from sureshot.training.gather import rank, world
 from sureshot.training.launch import from_torchrun
 from tests.cli.terminal import COMMAND
+from tests.training.test_gather import three_steps
+from tests.training.together import together
 from tests.walls import walls
 
 
@@ -60,6 +63,20 @@ def test_who_has_joined_already_stays(monkeypatch, asked):
     with from_torchrun():
         pass
     assert asked == []
+
+
+def train_and_leave():
+    """Threads of gloo that are left when the group is, after steps that made torch import much."""
+    three_steps()
+    distributed.destroy_process_group()
+    names = [Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    return [name for name in names if "runloop" in name]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from /proc")
+def test_no_thread_of_the_group_is_left_behind_it():
+    assert together(train_and_leave) == [[], []]
 
 
 def test_two_processes_train_what_one_trains(tmp_path):

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import distributed, multiprocessing
+from torch import multiprocessing
+
+from sureshot.training.launch import group
 
 
 def together(work: Callable[[], Any], world: int = 2) -> list[Any]:
@@ -19,11 +21,9 @@ def together(work: Callable[[], Any], world: int = 2) -> list[Any]:
 def _join(rank: int, work: Callable[[], Any], world: int, folder: str) -> None:
     torch.set_num_threads(1)
     meeting = f"file://{folder}/meeting"
-    distributed.init_process_group("gloo", meeting, rank=rank, world_size=world)
-    try:
-        torch.save(work(), _told(folder, rank))
-    finally:
-        distributed.destroy_process_group()
+    with group("gloo", init_method=meeting, rank=rank, world_size=world):
+        found = work()
+    torch.save(found, _told(folder, rank))
 
 
 def _told(folder: str, rank: int) -> Path:

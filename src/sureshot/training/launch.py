@@ -4,8 +4,14 @@ import contextlib
 import os
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import torch
+
+# Its functions take the group of all processes as a default: imported while there is one (the
+# optimisers of torch do), they would keep it, and its threads, until the interpreter goes down,
+# which now and then aborts the process (pytorch#179291).
+import torch.distributed.nn
 from torch import distributed
 
 
@@ -22,7 +28,14 @@ def from_torchrun() -> Iterator[None]:
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     # The first process validates alone while the others wait, which may take longer than NCCL does.
-    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12))
+    with group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12)):
+        yield
+
+
+@contextlib.contextmanager
+def group(kind: str, **where: Any) -> Iterator[None]:
+    """Be one of several processes; ``where`` goes to ``torch.distributed.init_process_group``."""
+    distributed.init_process_group(kind, **where)
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ import torch
 
 from sureshot.systems.load import load_system
 from sureshot.systems.system import Codes, System, joined, objective
-from sureshot.systems.tokens import TextTokens, VideoTokens
+from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
 
 FRAMES, WORDS = 12, 16
 _OFF = {"similarity_evidence": False, "distance_loss": False, "distance_evidence": False}
@@ -87,7 +87,7 @@ def growth(sizes: list[int], width: int) -> None:
 def made(settings: Mapping[str, Any], width: int) -> System:
     """A system with its first weights."""
     torch.manual_seed(0)
-    return load_system(settings, width).train()
+    return load_system(settings, Sizes(width, 0)).train()
 
 
 def coded(system: System, count: int, width: int) -> tuple[Codes, Codes]:

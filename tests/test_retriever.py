@@ -111,7 +111,7 @@ def test_patches_are_stored_only_where_they_lie_in_the_space_of_frames(indexed):
     db, folder = indexed
     model = Checkpoint.from_pretrained(folder).model
     store = Store.open(db)
-    assert store.dim == model.stem.width
+    assert store.dim == model.stem.sizes.dim
     rows = lance.dataset(f"{store.location}/windows.lance").to_table()
     backbone, patches = rows["backbone"][0].as_py(), rows["patches"][0].as_py()
     assert len(backbone[0]) == TINY.channels

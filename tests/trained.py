@@ -27,7 +27,7 @@ def checkpoint(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         stem = Stem(StemConfig(kind=kind, width=WIDTH, words=words), Sizes(tiny.dim, tiny.channels))
-        model = Model(stem, load_system(settings, stem.width))
+        model = Model(stem, load_system(settings, stem.sizes))
         with torch.no_grad():
             for weights in model.parameters():
                 weights.add_(0.2 * torch.randn_like(weights))

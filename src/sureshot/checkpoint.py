@@ -146,7 +146,7 @@ class Checkpoint:
         encoder = build(EncoderNote, config["encoder"], "encoder")
         sizes = Sizes(encoder.dim, encoder.channels)
         stem = Stem(build(StemConfig, config["stem"], "stem"), sizes)
-        model = Model(stem, load_system(config["system"], stem.width))
+        model = Model(stem, load_system(config["system"], stem.sizes))
         try:
             model.load_state_dict(load_file(folder / WEIGHTS))
         except (OSError, SafetensorError) as error:

@@ -97,7 +97,7 @@ class Retriever:
         self._encoder = encoder
         self._folder = folder
         self.name = str(folder)
-        self.dim = checkpoint.model.stem.width
+        self.dim = checkpoint.model.stem.sizes.dim
         self.channels = encoder.channels
         self.frame_side = encoder.frame_side
         self.latin_only = encoder.latin_only

@@ -59,6 +59,16 @@ def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
     )
 
 
+def within(name: str, value: int | float, low: int | float, high: int | float) -> None:
+    """See that a setting lies between two values, which it may be.
+
+    Raises:
+        SureshotError: it does not, or is not a number.
+    """
+    if not low <= value <= high:
+        raise SureshotError(f"Setting {name} is {value}; it must be between {low} and {high}.")
+
+
 def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
     """Values with one of them set, as by ``--set training.rate=0.001``; the given ones stay.
 

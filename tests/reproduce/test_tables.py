@@ -8,12 +8,13 @@ from sureshot.errors import SureshotError
 from sureshot.metrics.published import published
 from sureshot.reproduce.tables import CONTROL, TABLES, table
 from sureshot.systems.load import load_system
+from sureshot.systems.tokens import Sizes
 
 ROWS = [(one, variant) for one in TABLES.values() for variant in one.variants]
 
 
 def weights(variant, width=16):
-    return sum(part.numel() for part in load_system(variant.system, width).parameters())
+    return sum(part.numel() for part in load_system(variant.system, Sizes(width, 3)).parameters())
 
 
 @pytest.mark.parametrize(("one", "variant"), ROWS, ids=lambda x: x.name)

@@ -12,9 +12,9 @@ from sureshot.systems.duq import Distance
 from sureshot.systems.load import load_system
 from sureshot.systems.pooled import Pooling
 from sureshot.systems.system import Codes, System
-from sureshot.systems.tokens import TextTokens, VideoTokens
+from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
 
-WIDTH, WORDS, FRAMES = 16, 5, 4
+WIDTH, CHANNELS, WORDS, FRAMES = 16, 3, 5, 4
 _MODES = ("well_posed", "paper")
 _PARTS = ("similarity_evidence", "distance_loss", "distance_evidence")
 
@@ -71,7 +71,7 @@ def system(form: str, seed: int = 0, **settings: Any) -> System:
     else:
         chosen.pop("dropout", None)
     torch.manual_seed(seed)
-    return load_system(chosen, WIDTH)
+    return load_system(chosen, Sizes(WIDTH, CHANNELS))
 
 
 def shaken(form: str, **settings: Any) -> System:
@@ -101,7 +101,7 @@ def videos(count: int, seed: int = 1) -> VideoTokens:
     return VideoTokens(
         torch.randn(count, FRAMES, WIDTH, generator=draw),
         torch.randn(count, FRAMES, 2, WIDTH, generator=draw),
-        torch.randn(count, FRAMES, 3, generator=draw),
+        torch.randn(count, FRAMES, CHANNELS, generator=draw),
         _mask(count, FRAMES, draw),
     )
 

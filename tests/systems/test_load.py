@@ -6,13 +6,14 @@ from sureshot.errors import SureshotError
 from sureshot.systems.clip4clip import Clip4Clip
 from sureshot.systems.duq import Duq
 from sureshot.systems.load import NAMES, load_system
+from sureshot.systems.tokens import Sizes
 from sureshot.systems.uatvr import Uatvr
 from sureshot.systems.xpool import XPool
 from tests.systems.every import FORMS
 
 
 def test_every_name_gives_its_system_with_its_defaults() -> None:
-    made = {name: type(load_system({"name": name}, 16)) for name in NAMES}
+    made = {name: type(load_system({"name": name}, Sizes(16, 3))) for name in NAMES}
     assert made == {"clip4clip": Clip4Clip, "xpool": XPool, "duq": Duq, "uatvr": Uatvr}
 
 
@@ -22,7 +23,7 @@ def test_every_system_is_under_test() -> None:
 
 def test_settings_arrive() -> None:
     settings = {"name": "duq", "mode": "paper", "samples": 3, "alpha": 1}
-    made = load_system(settings, 16)
+    made = load_system(settings, Sizes(16, 3))
     assert isinstance(made, Duq)
     assert (made.printed_mode, made.config.samples, made.weights["distance"]) == (True, 3, 1.0)
     assert settings == {"name": "duq", "mode": "paper", "samples": 3, "alpha": 1}
@@ -41,5 +42,5 @@ def test_settings_arrive() -> None:
 )
 def test_what_does_not_fit_is_refused(settings: dict, reason: str) -> None:
     with pytest.raises(SureshotError) as caught:
-        load_system(settings, 16)
+        load_system(settings, Sizes(16, 3))
     assert reason in str(caught.value)

@@ -21,7 +21,7 @@ def test_none_passes_on_the_very_tokens_and_has_no_weights() -> None:
     made, words, films = Stem(StemConfig(), SIZES), texts(3), videos(3)
     assert made.texts(words) is words
     assert made.videos(films) is films
-    assert made.width == WIDTH
+    assert made.sizes.dim == WIDTH
     assert not list(made.parameters())
 
 
@@ -33,7 +33,7 @@ def standard(row: torch.Tensor) -> torch.Tensor:
 
 def test_each_token_is_mapped_as_written() -> None:
     made, words, films = stem(), texts(3), videos(3)
-    assert made.width == 6
+    assert made.sizes.dim == 6
     found = made.texts(words)
     for i in range(3):
         sentence = words.sentence[i] / words.sentence[i].norm() * WIDTH**0.5

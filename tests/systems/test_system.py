@@ -57,7 +57,7 @@ def train(model: System | Model, words: TextTokens, films: VideoTokens, steps: i
         optimiser.zero_grad()
         objective(losses, made.weights).backward()
         optimiser.step()
-        made.clamp()
+        made.after_step()
 
 
 def test_the_yardstick_of_chance_tells_a_leak() -> None:
@@ -233,11 +233,11 @@ def test_known_pairs_are_learned(form: str) -> None:
 def test_the_scale_is_learned_and_held() -> None:
     made = system("clip4clip mean", scale=50.0)
     assert made.scale.item() == pytest.approx(50.0)
-    made.clamp()
+    made.after_step()
     assert made.scale.item() == pytest.approx(50.0)
     with torch.no_grad():
         made.log_scale.fill_(9.0)
-    made.clamp()
+    made.after_step()
     assert made.scale.item() == pytest.approx(100.0)
     assert made.log_scale.requires_grad
 

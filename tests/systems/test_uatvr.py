@@ -326,7 +326,7 @@ def test_the_scale_of_samples_is_learned_and_held_unless_as_printed() -> None:
     assert made.log_match_scale.exp().item() == pytest.approx(1 / 0.07)
     torch.nn.init.constant_(made.log_match_scale, 9.0)
     torch.nn.init.constant_(made.log_scale, 9.0)
-    made.clamp()
+    made.after_step()
     assert made.log_match_scale.exp().item() == pytest.approx(100.0)
     assert made.scale.item() == pytest.approx(100.0)
     assert made.log_match_scale.requires_grad

@@ -7,6 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.systems.load import load_system
+from sureshot.systems.tokens import Sizes
 from sureshot.training.recipe import Recipe, TrainingConfig
 
 TEXT = """
@@ -107,7 +108,7 @@ def test_every_recipe_of_the_repository_can_be_read(monkeypatch):
     for path in found:
         recipe = Recipe.load(path)
         assert recipe.train[0].root.is_relative_to("/data")
-        load_system(recipe.system, recipe.stem.width)
+        load_system(recipe.system, Sizes(recipe.stem.width, 3))
 
 
 def test_an_encoder_may_be_a_folder_beside_the_recipe_or_a_name(place, monkeypatch):

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sureshot.errors import SureshotError
 from sureshot.layers.pooling import mean_of_units
 from sureshot.layers.transformer import SequentialTransformer, Transformer
 from sureshot.losses.contrastive import info_nce
+from sureshot.settings import within
 from sureshot.systems.system import Codes, System, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
 
@@ -39,8 +39,10 @@ class Clip4ClipConfig:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if not 0 < self.scale <= 100:
-            raise SureshotError(f"system.scale is {self.scale}; it must be above 0, at most 100.")
+        within("system.layers", self.layers, 1, 100)
+        within("system.heads", self.heads, 1, 1000)
+        within("system.longest", self.longest, 1, 100_000)
+        within("system.scale", self.scale, 0.01, 100)
 
 
 class Clip4Clip(System):

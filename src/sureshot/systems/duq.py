@@ -41,7 +41,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.errors import SureshotError
 from sureshot.gaussian import Gaussian, draw_noise, kl_to_prior, sample
 from sureshot.layers.pooling import masked_mean
 from sureshot.losses.contrastive import info_nce, mil_nce
@@ -60,9 +59,10 @@ from sureshot.scoring.embeddings import (
     wasserstein_distance,
 )
 from sureshot.scoring.rerank import rerank_as_printed
+from sureshot.settings import within
 from sureshot.systems.branch import Aggregation, Branch
 from sureshot.systems.pooled import PooledSimilarity, Pooling
-from sureshot.systems.system import Codes, System, unit
+from sureshot.systems.system import Codes, System, gaussian_of, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
 
 Distance = Literal[
@@ -139,10 +139,7 @@ class DuqConfig:
             "kappa": (1 if self.kappa is None else self.kappa, 1e-6, 1e6),
         }
         for name, (value, low, high) in ranges.items():
-            if not low <= value <= high:
-                raise SureshotError(
-                    f"system.{name} is {value}; it must be between {low} and {high}."
-                )
+            within(f"system.{name}", value, low, high)
 
     @property
     def branch(self) -> bool:
@@ -230,7 +227,7 @@ class Duq(System):
         """
         if self.distance == "means":
             return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
-        return 1 - _shrunk(_gaussian(texts)) @ _shrunk(_gaussian(videos)).T
+        return 1 - _shrunk(gaussian_of(texts)) @ _shrunk(gaussian_of(videos)).T
 
     def printed(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """The re-ranked score as printed, its uncertainties taken over all ``videos``.
@@ -260,7 +257,7 @@ class Duq(System):
             found["similarity_evidence"] = evidential(self._clues(feature), total=total)
         if not config.branch:
             return found
-        one, other = _gaussian(texts), _gaussian(videos)
+        one, other = gaussian_of(texts), gaussian_of(videos)
         drawn = [self._drawn(one, generator), self._drawn(other, generator)]
         apart = self._distances(one, other, drawn[0], drawn[1])
         if config.distance_loss:
@@ -286,6 +283,11 @@ class Duq(System):
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
         """The mean of the frames, each at unit length."""
         return videos["video"]
+
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians of texts or of videos; None where their spreads are not trained."""
+        trained = self.config.branch and self.distance != "means"
+        return gaussian_of(codes) if trained else None
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Vacuities of texts and of videos over each other, and the log of each total variance."""
@@ -375,10 +377,6 @@ class Duq(System):
         if self.printed_mode:
             return distance_loss_as_printed(apart, _PRINTED_SCALE)
         return distance_loss(apart, self.scale)
-
-
-def _gaussian(codes: Codes) -> Gaussian:
-    return Gaussian(codes["mean"], codes["log_var"])
 
 
 def _shrunk(gaussian: Gaussian) -> Float[Tensor, "items width"]:

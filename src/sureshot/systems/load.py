@@ -8,18 +8,19 @@ from sureshot.settings import build
 from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.systems.duq import Duq, DuqConfig
 from sureshot.systems.system import System
+from sureshot.systems.tokens import Sizes
 from sureshot.systems.uatvr import Uatvr, UatvrConfig
 from sureshot.systems.xpool import XPool, XPoolConfig
 
 NAMES = ("clip4clip", "xpool", "duq", "uatvr")
 
 
-def load_system(settings: Mapping[str, Any], width: int) -> System:
+def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
     """The system of these settings, its weights fresh.
 
     Args:
         settings: its ``name`` and its own settings, as in the table ``[system]`` of a recipe.
-        width: size of the vectors it reads.
+        sizes: of the vectors it reads.
 
     Raises:
         SureshotError: no such system, or a setting it does not have or cannot take.
@@ -28,12 +29,12 @@ def load_system(settings: Mapping[str, Any], width: int) -> System:
     name = values.pop("name", None)
     match name:
         case "clip4clip":
-            return Clip4Clip(build(Clip4ClipConfig, values, "system"), width)
+            return Clip4Clip(build(Clip4ClipConfig, values, "system"), sizes.dim)
         case "xpool":
-            return XPool(build(XPoolConfig, values, "system"), width)
+            return XPool(build(XPoolConfig, values, "system"), sizes.dim)
         case "duq":
-            return Duq(build(DuqConfig, values, "system"), width)
+            return Duq(build(DuqConfig, values, "system"), sizes.dim)
         case "uatvr":
-            return Uatvr(build(UatvrConfig, values, "system"), width)
+            return Uatvr(build(UatvrConfig, values, "system"), sizes.dim)
         case _:
             raise SureshotError(f"system.name is {name!r}; known: {', '.join(NAMES)}.")

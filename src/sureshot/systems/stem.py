@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, normalize
 
-from sureshot.errors import SureshotError
+from sureshot.settings import within
 from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
 
 
@@ -42,10 +42,8 @@ class StemConfig:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if self.width < 1:
-            raise SureshotError(f"stem.width is {self.width}; it must be at least 1.")
-        if not 0 <= self.dropout < 1:
-            raise SureshotError(f"stem.dropout is {self.dropout}; it must be from 0 to below 1.")
+        within("stem.width", self.width, 1, 100_000)
+        within("stem.dropout", self.dropout, 0, 0.99)
 
 
 class Stem(nn.Module):
@@ -56,13 +54,13 @@ class Stem(nn.Module):
         sizes: of the encoder's features.
 
     Attributes:
-        width: size of the vectors it gives.
+        sizes: of the vectors it gives; a linear map leaves the backbone's as they are.
     """
 
     def __init__(self, config: StemConfig, sizes: Sizes) -> None:
         super().__init__()
         self.config = config
-        self.width = sizes.dim if config.kind == "none" else config.width
+        self.sizes = sizes if config.kind == "none" else sizes._replace(dim=config.width)
         if config.kind == "none":
             return
         self.dropout = nn.Dropout(config.dropout)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from sureshot.gaussian import Gaussian
 from sureshot.systems.tokens import TextTokens, VideoTokens
 
 Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
@@ -29,10 +30,12 @@ class System(nn.Module):
     Attributes:
         weights: factor of each named loss in the objective.
         reads_words: whether it reads word tokens, which a stem may leave out.
+        passes: how often training goes through the data in an epoch.
     """
 
     weights: Mapping[str, float]
     reads_words = True
+    passes = 1
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -43,8 +46,11 @@ class System(nn.Module):
         """The logit scale, exp of the learned parameter."""
         return self.log_scale.exp()
 
-    def clamp(self) -> None:
-        """Hold the scale at 100 or below; call after each step of the optimiser."""
+    def begin_pass(self, number: int) -> None:
+        """What changes from one pass through the data to the next, counted from 0 in each epoch."""
+
+    def after_step(self) -> None:
+        """What is due after each step of the optimiser: hold the scale at 100 or below."""
         with torch.no_grad():
             self.log_scale.clamp_(max=math.log(_LARGEST_SCALE))
 
@@ -80,6 +86,32 @@ class System(nn.Module):
         """Unit vectors of videos, computed without any text."""
         raise NotImplementedError
 
+    def text_tokens(
+        self, tokens: TextTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+        """What a text consists of as this system sees it, for one that builds on it: its words."""
+        del codes
+        return tokens.words, tokens.mask
+
+    def video_tokens(
+        self, tokens: VideoTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+        """What a video consists of as this system sees it, for one that builds on it: its frames.
+
+        `text_vectors` and `video_vectors` are the global features beside these local ones.
+        """
+        del codes
+        return tokens.frames, tokens.mask
+
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians of coded texts or videos; None where the system trains none."""
+        return gaussian_of(codes) if "mean" in codes else None
+
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """What the paper defines of a pair beside its score, by name; for figures and research."""
+        del texts, videos
+        return {}
+
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Uncertainties the paper defines, for research; none where it defines none."""
         del texts, videos
@@ -100,6 +132,11 @@ def objective(
 def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """Vectors at unit length; a zero vector stays zero."""
     return normalize(x, dim=-1)
+
+
+def gaussian_of(codes: Codes) -> Gaussian:
+    """The Gaussians among the codes of texts or videos, ``mean`` and ``log_var``."""
+    return Gaussian(codes["mean"], codes["log_var"])
 
 
 def rows(codes: Codes, chosen: Any) -> Codes:

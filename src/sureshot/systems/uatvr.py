@@ -49,7 +49,8 @@ from sureshot.losses.contrastive import Average, info_nce, mil_nce
 from sureshot.losses.matching import soft_contrastive
 from sureshot.scoring.embeddings import sample_cosines
 from sureshot.scoring.tokens import token_interaction, weighted_token_interaction
-from sureshot.systems.system import Codes, System, unit
+from sureshot.settings import within
+from sureshot.systems.system import Codes, System, gaussian_of, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
 
 Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive"]
@@ -113,10 +114,7 @@ class UatvrConfig:
             "scale": (self.scale, 0.01, 100),
         }
         for name, (value, low, high) in ranges.items():
-            if not low <= value <= high:
-                raise SureshotError(
-                    f"system.{name} is {value}; it must be between {low} and {high}."
-                )
+            within(f"system.{name}", value, low, high)
 
     @property
     def branch(self) -> bool:
@@ -166,9 +164,9 @@ class Uatvr(System):
         self.match.requires_grad_(soft)
         self.log_match_scale.requires_grad_(config.branch and not soft and not self.printed_mode)
 
-    def clamp(self) -> None:
+    def after_step(self) -> None:
         """Hold both scales at 100 or below."""
-        super().clamp()
+        super().after_step()
         with torch.no_grad():
             self.log_match_scale.clamp_(max=math.log(_LARGEST_SCALE))
 
@@ -218,7 +216,7 @@ class Uatvr(System):
         found = {"similarity": info_nce(self.similarity(texts, videos), self.scale)}
         if not self.config.branch:
             return found
-        one, other = _gaussian(texts), _gaussian(videos)
+        one, other = gaussian_of(texts), gaussian_of(videos)
         found["matching"] = self._matching(
             self._drawn(one, generator), self._drawn(other, generator)
         )
@@ -287,7 +285,3 @@ def _without_first(mask: Bool[Tensor, "texts words"]) -> Bool[Tensor, "texts wor
     """A mask without the first word; of a text of one word, with it."""
     rest = mask.index_fill(1, torch.zeros(1, dtype=torch.long, device=mask.device), False)
     return rest | (mask & ~rest.any(1, keepdim=True))
-
-
-def _gaussian(codes: Codes) -> Gaussian:
-    return Gaussian(codes["mean"], codes["log_var"])

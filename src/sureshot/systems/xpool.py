@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sureshot.errors import SureshotError
 from sureshot.losses.contrastive import info_nce
+from sureshot.settings import within
 from sureshot.systems.pooled import PooledSimilarity
 from sureshot.systems.system import Codes, System, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
@@ -28,10 +28,8 @@ class XPoolConfig:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if not 0 <= self.dropout < 1:
-            raise SureshotError(f"system.dropout is {self.dropout}; it must be 0 to below 1.")
-        if not 0 < self.scale <= 100:
-            raise SureshotError(f"system.scale is {self.scale}; it must be above 0, at most 100.")
+        within("system.dropout", self.dropout, 0, 0.99)
+        within("system.scale", self.scale, 0.01, 100)
 
 
 class XPool(System):

@@ -96,7 +96,11 @@ class _Run(NamedTuple):
     pairs: Pairs
     config: TrainingConfig
     described: Mapping[str, Any]
-    steps: int  # in an epoch
+    steps: int  # in a pass through the data
+
+    @property
+    def epoch_steps(self) -> int:
+        return self.steps * self.model.system.passes
 
     def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
         texts = self.model.texts(self.pairs.texts(rows))
@@ -146,7 +150,7 @@ def fit(
     run = _prepare(model, pairs, config, encoder, described or {})
     done = _begin(run, folder, resume)
     told = told or (lambda progress: None)
-    with _log(folder, done.epoch * run.steps) as log:
+    with _log(folder, done.epoch * run.epoch_steps) as log:
         for epoch in range(done.epoch, config.epochs):
             for progress in _epoch(run, epoch):
                 if log is not None:
@@ -229,28 +233,32 @@ def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
 
 def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
     """Take all steps of an epoch."""
-    config = run.config
+    config, system = run.config, run.model.system
     run.modules.train()
     device = next(run.model.parameters()).device
     method = Method(config.micro_batch, config.precision, device, config.seed)
-    batches = plan(
-        run.pairs.video_of,
-        batch=config.batch,
-        captions=config.captions,
-        seed=config.seed,
-        epoch=epoch,
-    )
-    total = run.steps * config.epochs
-    for step, rows in enumerate(batches, epoch * run.steps):
-        began = time.perf_counter()
-        coming = batches[step % run.steps : step % run.steps + 2]
-        run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
-        share = multiplier(step, total, config.warmup)
-        where = f"Training stopped in epoch {epoch + 1}, step {step + 1}"
-        losses, length = _step(run, rows.tolist(), method, step, share, where)
-        seconds = time.perf_counter() - began
-        rate = config.rate * share
-        yield Progress(epoch + 1, config.epochs, step + 1, total, losses, length, rate, seconds)
+    total = run.epoch_steps * config.epochs
+    step = epoch * run.epoch_steps
+    for number in range(system.passes):
+        system.begin_pass(number)
+        batches = plan(
+            run.pairs.video_of,
+            batch=config.batch,
+            captions=config.captions,
+            seed=config.seed,
+            epoch=epoch * system.passes + number,
+        )
+        for place, rows in enumerate(batches):
+            began = time.perf_counter()
+            coming = batches[place : place + 2]
+            run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
+            share = multiplier(step, total, config.warmup)
+            where = f"Training stopped in epoch {epoch + 1}, step {step + 1}"
+            losses, length = _step(run, rows.tolist(), method, step, share, where)
+            seconds = time.perf_counter() - began
+            step += 1
+            rate = config.rate * share
+            yield Progress(epoch + 1, config.epochs, step, total, losses, length, rate, seconds)
 
 
 def _step(
@@ -297,7 +305,7 @@ def _finish(
             replace_folder(folder / MODEL, lambda place: save(place, epoch, score))
         values = new._asdict() | {"run": _described(run)}
         save_state(folder / STATE, run.modules, run.optimiser, values)
-        log.write(epoch=epoch, step=epoch * run.steps, score=score, kept=kept)
+        log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)
     counters: _Counters = told_by_first(new)
     return counters
 

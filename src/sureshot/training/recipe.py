@@ -31,7 +31,7 @@ import numpy as np
 
 from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError
-from sureshot.settings import build, override, plain, toml
+from sureshot.settings import build, override, plain, toml, within
 from sureshot.systems.stem import StemConfig
 from sureshot.training.batches import Captions
 from sureshot.training.step import Precision
@@ -93,7 +93,7 @@ class EncoderRecipe:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        _within("encoder.frames", self.frames, 1, 64)
+        within("encoder.frames", self.frames, 1, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +135,16 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        _within("training.epochs", self.epochs, 1, 100_000)
-        _within("training.batch", self.batch, 2, 1_000_000)
-        _within("training.rate", self.rate, 0.0, 10.0)
-        _within("training.encoder_rate", self.encoder_rate, 0.0, 10.0)
-        _within("training.weight_decay", self.weight_decay, 0.0, 10.0)
-        _within("training.warmup", self.warmup, 0.0, 1.0)
-        _within("training.clip", self.clip, 0.0, 1e9)
-        _within("training.micro_batch", 1 if self.micro_batch is None else self.micro_batch, 1, 1e9)
-        _within("training.seed", self.seed, 0, 2**63 - 1)
-        _within("training.workers", self.workers, 1, 256)
+        within("training.epochs", self.epochs, 1, 100_000)
+        within("training.batch", self.batch, 2, 1_000_000)
+        within("training.rate", self.rate, 0.0, 10.0)
+        within("training.encoder_rate", self.encoder_rate, 0.0, 10.0)
+        within("training.weight_decay", self.weight_decay, 0.0, 10.0)
+        within("training.warmup", self.warmup, 0.0, 1.0)
+        within("training.clip", self.clip, 0.0, 1e9)
+        within("training.micro_batch", 1 if self.micro_batch is None else self.micro_batch, 1, 1e9)
+        within("training.seed", self.seed, 0, 2**63 - 1)
+        within("training.workers", self.workers, 1, 256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +288,3 @@ def _placed(part: _S, folder: Path) -> _S:
         videos=part.videos and at(part.videos),
         ids=part.ids and at(part.ids),
     )
-
-
-def _within(name: str, value: int | float, low: int | float, high: int | float) -> None:
-    if not low <= value <= high:
-        raise SureshotError(f"Setting {name} is {value}; it must be between {low} and {high}.")

@@ -231,7 +231,7 @@ def new_model(recipe: Recipe, sizes: Sizes) -> Model:
     """
     torch.manual_seed(recipe.training.seed)
     stem = Stem(recipe.stem, sizes)
-    system = load_system(recipe.system, stem.width)
+    system = load_system(recipe.system, stem.sizes)
     if recipe.stem.kind == "linear" and system.reads_words and not recipe.stem.words:
         raise SureshotError(
             f"stem.words is false, and {recipe.system['name']} reads words; set it to true."

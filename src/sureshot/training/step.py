@@ -119,7 +119,7 @@ def update(
     Args:
         optimiser: its groups have their full learning rate as ``rate``.
         modules: all that is trained.
-        system: its logit scale is held in bounds.
+        system: told of the step, so that it can hold its logit scale in bounds.
         share: of the full learning rate.
         clip: longest gradient, all weights together; a longer one is shortened to it.
 
@@ -147,7 +147,7 @@ def update(
         group["lr"] = group["rate"] * share
     optimiser.step()
     optimiser.zero_grad()
-    system.clamp()
+    system.after_step()
     return length.item()
 
 

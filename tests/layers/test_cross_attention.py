@@ -177,3 +177,16 @@ def test_no_weight_is_stored_twice():
 def test_heads_that_do_not_divide_are_refused():
     with pytest.raises(SureshotError, match="do not divide"):
         CrossAttentionPooling(6, heads=4)
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": 3}, {"separate_norms": True}])
+def test_a_paired_video_is_the_one_its_text_sees_among_all(options):
+    pooling = pooling_of(**options)
+    double = torch.float64
+    texts, frames = sample(3, 6, dtype=double), sample(3, 4, 6, seed=1, dtype=double)
+    found = pooling.paired(texts, frames, MASK)
+    for row in range(3):
+        torch.testing.assert_close(
+            found[row], one_pair(pooling, texts[row], frames[row][MASK[row]])
+        )
+    torch.testing.assert_close(found, pooling(texts, frames, MASK).diagonal().T)

@@ -363,3 +363,11 @@ def test_defaults_are_the_papers_where_the_paper_has_them() -> None:
     assert (printed.kappa, printed.distance) == (1.0, "boundary")
     assert duq(mode="paper", kappa=5.0).kappa == 5.0
     assert not printed.offset.requires_grad
+
+
+def test_a_text_sees_its_own_pooling_of_its_video() -> None:
+    made = shaken("duq well_posed distance=mean")
+    codes = made.texts(texts(3)), made.videos(videos(3))
+    scores = (made.text_vectors(codes[0]) * made.seen_vectors(*codes)).sum(-1)
+    found = made.feature(*codes).diagonal()
+    torch.testing.assert_close(scores, found, atol=2e-5, rtol=0)

@@ -79,3 +79,13 @@ def test_a_video_of_one_frame_is_that_frame(pooling: Pooling) -> None:
         mask=films.mask[:, :1],
     )
     torch.testing.assert_close(found, made(words, made.videos(alone)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_pairs_cosine_is_its_score_among_all(pooling: Pooling) -> None:
+    made, words, films = pooled(pooling).eval(), texts(4).sentence, videos(4)
+    codes = made.videos(films)
+    seen = made.paired(words, codes)
+    torch.testing.assert_close(seen.norm(dim=1), torch.ones(4))
+    found = cosine_similarity(words, seen, dim=-1)
+    torch.testing.assert_close(found, made(words, codes).diagonal(), atol=2e-5, rtol=0)

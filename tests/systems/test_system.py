@@ -159,6 +159,16 @@ def test_candidates_are_chosen_by_unit_vectors(form: str) -> None:
 
 
 @every
+def test_what_a_text_sees_of_its_video_is_a_unit_vector_that_no_other_pair_moves(form: str) -> None:
+    made = shaken(form)
+    words, films = made.texts(texts(4)), made.videos(videos(4))
+    seen = made.seen_vectors(words, films)
+    torch.testing.assert_close(seen.norm(dim=1), torch.ones(4))
+    few = made.seen_vectors(rows(words, [2, 0]), rows(films, [2, 0]))
+    torch.testing.assert_close(few, seen[[2, 0]])
+
+
+@every
 @pytest.mark.parametrize("count", [1, 6])
 def test_losses_are_finite_and_reach_every_weight(form: str, count: int) -> None:
     made = system(form, dropout=0.3) if FORMS[form]["name"] != "clip4clip" else system(form)

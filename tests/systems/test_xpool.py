@@ -20,6 +20,17 @@ def test_a_score_is_that_of_its_pooling() -> None:
     torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
 
 
+def test_a_text_sees_its_own_pooling_of_its_video() -> None:
+    torch.manual_seed(0)
+    made, words, films = XPool(XPoolConfig(), WIDTH).eval(), texts(3), videos(3)
+    shake(made.pooled, size=0.1)
+    codes = made.texts(words), made.videos(films)
+    scores = (made.text_vectors(codes[0]) * made.seen_vectors(*codes)).sum(-1)
+    found = made.similarity(*codes).diagonal()
+    torch.testing.assert_close(scores, found, atol=2e-5, rtol=0)
+    assert not torch.allclose(made.seen_vectors(*codes), made.video_vectors(codes[1]), atol=0.01)
+
+
 def test_its_loss_is_contrastive_at_its_scale() -> None:
     made = XPool(XPoolConfig(dropout=0.0, scale=10.0), WIDTH)
     codes = made.texts(texts(4)), made.videos(videos(4))

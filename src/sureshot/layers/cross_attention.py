@@ -72,7 +72,21 @@ class CrossAttentionPooling(nn.Module):
         keys, values = self.answer(frames, mask)
         logits = torch.einsum("thd,vhfd->vhtf", queries, keys)
         weights = logits.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
-        mixed = torch.einsum("vhtf,vhfd->vthd", weights, values)
+        return self._finish(torch.einsum("vhtf,vhfd->vthd", weights, values))
+
+    def paired(
+        self,
+        texts: Float[Tensor, "pairs dim"],
+        frames: Float[Tensor, "pairs frames dim"],
+        mask: Bool[Tensor, "pairs frames"],
+    ) -> Float[Tensor, "pairs dim"]:
+        """Video i as text i sees it, arguments as in a call, without all the other pairs."""
+        keys, values = self.answer(frames, mask)
+        logits = torch.einsum("nhd,nhfd->nhf", self.ask(texts), keys)
+        weights = logits.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
+        return self._finish(torch.einsum("nhf,nhfd->nhd", weights, values))
+
+    def _finish(self, mixed: Float[Tensor, "*rows heads head_dim"]) -> Float[Tensor, "*rows dim"]:
         pooled = self.norm_pooled(self.out(mixed.flatten(-2)))
         return self.norm_out(pooled + self.dropout(self.linear(pooled)))
 

@@ -284,6 +284,10 @@ class Duq(System):
         """The mean of the frames, each at unit length."""
         return videos["video"]
 
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Video i as text i pools it."""
+        return self.pooled.paired(texts["sentence"], videos)
+
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
         trained = self.config.branch and self.distance != "means"

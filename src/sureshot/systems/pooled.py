@@ -74,3 +74,11 @@ class PooledSimilarity(nn.Module):
         if self.training and self.pool.dropout.p > 0:
             return scores_direct(self.pool, texts, frames, mask)
         return fast_scores(self.pool, texts, prepare(self.pool, frames, mask))
+
+    def paired(
+        self, texts: Float[Tensor, "pairs width"], videos: Codes
+    ) -> Float[Tensor, "pairs width"]:
+        """Unit vector of video i as text i sees it, arguments as in a call."""
+        if not isinstance(self.pool, CrossAttentionPooling):
+            return videos["video"]
+        return unit(self.pool.paired(texts, videos["frames"], videos["mask"]))

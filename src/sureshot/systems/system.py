@@ -86,6 +86,11 @@ class System(nn.Module):
         """Unit vectors of videos, computed without any text."""
         raise NotImplementedError
 
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Unit vector of video i as text i sees it; where texts have no say, as no text does."""
+        del texts
+        return self.video_vectors(videos)
+
     def text_tokens(
         self, tokens: TextTokens, codes: Codes
     ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:

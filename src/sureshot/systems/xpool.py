@@ -73,3 +73,7 @@ class XPool(System):
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
         """The mean of the frames, each at unit length."""
         return videos["video"]
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Video i as text i pools it."""
+        return self.pooled.paired(texts["sentence"], videos)

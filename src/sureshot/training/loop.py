@@ -35,6 +35,7 @@ _BETAS, _EPS = (0.9, 0.98), 1e-6  # of AdamW, as in CLIP4Clip and its kin
 _NAMED = 4  # pairs named in an error
 
 Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
+Labels = Callable[[Sequence[int]], Codes]  # of pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class _Run(NamedTuple):
     config: TrainingConfig
     described: Mapping[str, Any]
     steps: int  # in a pass through the data
+    labels: Labels | None = None
 
     @property
     def epoch_steps(self) -> int:
@@ -104,6 +106,8 @@ class _Run(NamedTuple):
 
     def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
         texts = self.model.texts(self.pairs.texts(rows))
+        if self.labels is not None:
+            texts |= self.labels(rows)
         return texts, self.model.videos(self.pairs.videos(rows))
 
 
@@ -116,6 +120,7 @@ def fit(
     save: Save,
     validate: Callable[[], float] | None = None,
     encoder: nn.Module | None = None,
+    labels: Labels | None = None,
     resume: bool = False,
     described: Mapping[str, Any] | None = None,
     told: Callable[[Progress], None] | None = None,
@@ -136,6 +141,8 @@ def fit(
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
         encoder: is trained too, if ``pairs`` compute tokens with it.
+        labels: of pairs, for a system whose losses want more than which text belongs to which
+            video; they join the codes of the texts.
         resume: go on with the run in the folder, if there is one.
         described: more settings, as JSON holds them, that must not change within a run, such as
             those of the system.
@@ -147,7 +154,7 @@ def fit(
     """
     if config.keep == "best" and validate is None:
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
-    run = _prepare(model, pairs, config, encoder, described or {})
+    run = _prepare(model, pairs, config, encoder, described or {}, labels)
     done = _begin(run, folder, resume)
     told = told or (lambda progress: None)
     with _log(folder, done.epoch * run.epoch_steps) as log:
@@ -168,6 +175,7 @@ def _prepare(
     config: TrainingConfig,
     encoder: nn.Module | None,
     described: Mapping[str, Any],
+    labels: Labels | None,
 ) -> _Run:
     parts: dict[str, nn.Module] = {"model": model}
     rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
@@ -178,7 +186,7 @@ def _prepare(
     same_start(modules)
     optimiser = torch.optim.AdamW(groups(rates, config.weight_decay), betas=_BETAS, eps=_EPS)
     steps = count(pairs.video_of, batch=config.batch, captions=config.captions)
-    return _Run(model, modules, optimiser, pairs, config, described, steps)
+    return _Run(model, modules, optimiser, pairs, config, described, steps, labels)
 
 
 def check_new(folder: Path) -> None:

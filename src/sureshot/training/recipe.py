@@ -278,13 +278,15 @@ def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
 def _placed(part: _S, folder: Path) -> _S:
     """The split with its relative paths starting at this folder."""
 
-    def at(path: Path) -> Path:
-        # Not Path.expanduser: it fails where there is no such user.
-        return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111
-
     return replace(
         part,
-        root=at(part.root),
-        videos=part.videos and at(part.videos),
-        ids=part.ids and at(part.ids),
+        root=placed(part.root, folder),
+        videos=part.videos and placed(part.videos, folder),
+        ids=part.ids and placed(part.ids, folder),
     )
+
+
+def placed(path: Path, folder: Path) -> Path:
+    """A path of a recipe, which starts at a folder unless it is absolute."""
+    # Not Path.expanduser: it fails where there is no such user.
+    return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111

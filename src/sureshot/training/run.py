@@ -22,7 +22,7 @@ from sureshot.metrics.recall import rsum
 from sureshot.settings import plain
 from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
-from sureshot.systems.stem import Stem
+from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.tokens import Sizes
 from sureshot.training.gather import rank
 from sureshot.training.loop import Fitted, Progress, Save, check_new, fit
@@ -229,12 +229,19 @@ def new_model(recipe: Recipe, sizes: Sizes) -> Model:
     Raises:
         SureshotError: a setting of the system is wrong, or the stem leaves out what it reads.
     """
-    torch.manual_seed(recipe.training.seed)
-    stem = Stem(recipe.stem, sizes)
-    system = load_system(recipe.system, stem.sizes)
-    if recipe.stem.kind == "linear" and system.reads_words and not recipe.stem.words:
+    return fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed)
+
+
+def fresh_model(
+    config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int
+) -> Model:
+    """A stem and a system with the first weights of a seed; errors as in `new_model`."""
+    torch.manual_seed(seed)
+    stem = Stem(config, sizes)
+    system = load_system(settings, stem.sizes)
+    if config.kind == "linear" and system.reads_words and not config.words:
         raise SureshotError(
-            f"stem.words is false, and {recipe.system['name']} reads words; set it to true."
+            f"stem.words is false, and {settings['name']} reads words; set it to true."
         )
     return Model(stem, system)
 

@@ -6,6 +6,7 @@ from sureshot.datasets.annotation import (
     expecting,
     pick,
     read_json,
+    read_json_lines,
     read_lines,
     read_rows,
     read_table,
@@ -94,3 +95,24 @@ def test_what_does_not_fit_says_what_should(tmp_path, broken, value):
     message = r"a\.json is not as expected \(.+\); it should hold ids\."
     with pytest.raises(SureshotError, match=message), expecting(tmp_path / "a.json", "ids"):
         broken(value)
+
+
+def test_objects_come_with_the_numbers_of_their_lines(tmp_path):
+    path = put(tmp_path / "a.jsonl", '\ufeff{"a": "x\u2028y"}\r\n\n \n{"b": [1]}')
+    assert read_json_lines(path) == [(1, {"a": "x\u2028y"}), (4, {"b": [1]})]
+    assert read_json_lines(put(tmp_path / "empty.jsonl")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"a": 1', "line 2 is not JSON: Expecting"),
+        ('{"a": 1} {"a": 2}', "line 2 is not JSON: Extra data"),
+        ("[1, 2]", r"line 2: \[1, 2\] is no JSON object"),
+        ("9" * 5000, "line 2 is not JSON: Exceeds the limit"),
+    ],
+)
+def test_a_line_that_is_no_object_is_named(tmp_path, line, reason):
+    path = put(tmp_path / "a.jsonl", f'{{"a": 1}}\n{line}\n')
+    with pytest.raises(SureshotError, match=f"{path}, {reason}"):
+        read_json_lines(path)

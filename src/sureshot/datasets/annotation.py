@@ -93,6 +93,27 @@ def read_json(path: Path) -> Any:
             ) from None
 
 
+def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a file with one a line, each with the number of its line; empty ones are not.
+
+    Raises:
+        SureshotError: it cannot be read, or a line is no JSON object; the message names the line.
+    """
+    found: list[tuple[int, dict[str, Any]]] = []
+    with _text(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
+            if not isinstance(value, dict):
+                raise SureshotError(f"{path}, line {number}: {value!r:.60} is no JSON object.")
+            found.append((number, value))
+    return found
+
+
 def sentences(value: Any) -> list[str]:
     """The texts of a list, without the space around them.
 

@@ -1,0 +1,227 @@
+"""Questions about videos with one answer each: MSRVTT-QA, or questions of one's own in its files.
+
+Files:
+    ``train.jsonl``, ``val.jsonl`` and ``test.jsonl``: one JSON object a line with ``question``,
+    ``answer`` and ``video_id``; ``answer_type`` may be left out. A video that is given as a number
+    n is ``videon``, as in the first release of MSRVTT-QA. Other keys are passed over.
+    ``train_ans2label.json``: an object from each answer that can be given to its number. Without
+    it, the most frequent answers of the training questions can be.
+
+All lines are checked. A video that is not on disk is no fault: its questions are left out and
+counted.
+
+References:
+    Xu et al., Video Question Answering via Gradually Refined Attention over Appearance and Motion,
+    2017: MSRVTT-QA.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sureshot.datasets.annotation import pick, read_json, read_json_lines
+from sureshot.datasets.listing import Listing, locate
+from sureshot.datasets.media import usual_folders
+from sureshot.datasets.split import Caption, Split
+from sureshot.errors import SureshotError
+
+KINDS = ("what", "who", "how", "when", "where")  # types of MSRVTT-QA, the most frequent first
+VOCABULARY = "train_ans2label.json"
+PUBLISHED = "MSRVTT-QA"
+
+# Questions and videos of the published splits.
+_SIZES = {"train": (158_581, 6513), "val": (12_278, 497), "test": (72_821, 2990)}
+_FORM = "it must be an object with question, answer and video_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions of a split whose videos are on disk.
+
+    Attributes:
+        split: the videos; its captions are the questions, those of one video side by side.
+        answers: the answer to each.
+        kinds: the type of each, such as ``what``.
+        absent: questions left out because their video is not there.
+    """
+
+    split: Split
+    answers: tuple[str, ...]
+    kinds: tuple[str, ...]
+    absent: int = 0
+
+    @property
+    def published(self) -> bool:
+        """Whether this is MSRVTT-QA, all of the published split."""
+        full = len(self.split.items) == self.split.expected
+        return self.split.dataset == PUBLISHED and full and self.split.label is None
+
+    def title(self) -> str:
+        """What a table of results calls these questions; a part never looks like the whole."""
+        split, asked = self.split, f"{len(self.answers)} questions"
+        found, full = len(split.items), split.expected or len(split.items) + len(split.missing)
+        if split.label is not None:
+            return f"{split.label}, {split.name}, {found} videos, {asked}"
+        count = f"{found}" if found == full else f"{found} of {full}"
+        return f"{split.dataset} {split.name}, {count} videos, {asked}"
+
+    def about(self, videos: Collection[str]) -> "Questions":
+        """Those about videos with these ids, of which there is one at least."""
+        items = self.split.items
+        asked = enumerate(self.split.captions)
+        return self._only([row for row, one in asked if items[one.video].id in videos])
+
+    def answerable(self, vocabulary: Collection[str]) -> "Questions":
+        """Those whose answer is in a vocabulary; a video without one is left out.
+
+        Raises:
+            SureshotError: there is none.
+        """
+        known = set(vocabulary)
+        kept = [row for row, answer in enumerate(self.answers) if answer in known]
+        if not kept:
+            raise SureshotError(
+                f"No question of {self.title()} has an answer that can be given; the vocabulary is "
+                f"of other questions. Leave {VOCABULARY} out to make one of the training answers."
+            )
+        return self._only(kept)
+
+    def _only(self, rows: Sequence[int]) -> "Questions":
+        """Those of these rows; videos without one are left out."""
+        captions = [self.split.captions[row] for row in rows]
+        kept = sorted({caption.video for caption in captions})
+        place = {old: new for new, old in enumerate(kept)}
+        split = replace(
+            self.split,
+            items=tuple(self.split.items[video] for video in kept),
+            captions=tuple(Caption(one.text, place[one.video]) for one in captions),
+        )
+        answers = tuple(self.answers[row] for row in rows)
+        return Questions(split, answers, tuple(self.kinds[row] for row in rows), self.absent)
+
+
+def load_questions(
+    root: str | Path,
+    split: str,
+    *,
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+) -> Questions:
+    """The questions of one split.
+
+    Args:
+        root: folder with the files.
+        split: ``train``, ``val`` or ``test``.
+        videos: folder with the videos; None looks in the usual folders below ``root``.
+        ids: file that names videos of this split, one a line; the others are left out.
+        label: what results on these questions are called.
+
+    Raises:
+        SureshotError: a file is missing, a line is at fault (the message names it), or no video is
+            there.
+    """
+    if split not in _SIZES:
+        raise SureshotError(f"Unknown split {split!r}; known: {', '.join(_SIZES)}.")
+    root = _path(root)
+    path = pick(root, f"{split}.jsonl")
+    asked: dict[str, list[tuple[str, str, str]]] = {}
+    lines = read_json_lines(path)
+    for number, values in lines:
+        try:
+            video, *texts = _checked(values)
+        except ValueError as error:
+            raise SureshotError(f"{path}, line {number}: {error}.") from None
+        asked.setdefault(video, []).append((texts[0], texts[1], texts[2]))
+    if not asked:
+        raise SureshotError(f"{path} is empty; it must hold one question a line.")
+    whole = len(lines), len(asked)
+    published = whole == _SIZES[split]
+    listing = Listing(
+        "",
+        {video: [question for question, _, _ in own] for video, own in asked.items()},
+        len(asked) if ids is None else None,
+        {video: (video.removeprefix("video"),) for video in asked if video.startswith("video")},
+    )
+    if ids is not None:
+        listing = listing.only(_path(ids))
+    folders = usual_folders(root) if videos is None else [_path(videos)]
+    found = locate(listing, PUBLISHED if published else root.resolve().name, split, folders, label)
+    own = [part for item in found.items for part in asked[item.id]]
+    absent = sum(len(asked[video]) for video in found.missing)
+    return Questions(
+        found,
+        tuple(answer for _, answer, _ in own),
+        tuple(kind for _, _, kind in own),
+        absent,
+    )
+
+
+def read_vocabulary(root: str | Path) -> tuple[str, ...] | None:
+    """The answers of ``train_ans2label.json`` by their numbers; None where it is not there.
+
+    Raises:
+        SureshotError: the file is not an object from answers to different whole numbers.
+    """
+    path = _path(root) / VOCABULARY
+    if not path.is_file():
+        return None
+    labels = read_json(path)
+    if not isinstance(labels, Mapping) or len(labels) < 2:
+        raise SureshotError(f"{path} must be an object from answers, two at least, to numbers.")
+    owner: dict[int, str] = {}
+    for answer, label in labels.items():
+        if type(label) is not int:
+            raise SureshotError(f"{path}: the number of {answer!r} is {label!r}; give a whole one.")
+        if label in owner:
+            raise SureshotError(f"{path}: {owner[label]!r} and {answer!r} share number {label}.")
+        owner[label] = answer
+    return tuple(owner[label] for label in sorted(owner))
+
+
+def frequent(answers: Sequence[str], most: int) -> tuple[str, ...]:
+    """The most frequent answers, those alike in number by the alphabet.
+
+    Examples:
+        >>> frequent(["man", "cat", "dog", "man"], 2)
+        ('man', 'cat')
+    """
+    often = Counter(answers)
+    return tuple(sorted(often, key=lambda answer: (-often[answer], answer))[:most])
+
+
+def _checked(values: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Video, question, answer and type of one line.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    video = values.get("video_id")
+    if type(video) is int:
+        values = {**values, "video_id": f"video{video}"}
+    found = [_text(values, name) for name in ("video_id", "question", "answer")]
+    if values.get("answer_type") is not None:
+        kind = _text(values, "answer_type")
+    else:
+        first = found[1].split()[0].lower()
+        kind = first if first in KINDS else "other"
+    return found[0], found[1], found[2], kind
+
+
+def _text(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    if value is None:
+        raise ValueError(f"there is no {name}; {_FORM}")
+    if not isinstance(value, str):
+        raise ValueError(f"the {name} is {value!r:.60}; it must be text")
+    if not value.strip():
+        raise ValueError(f"the {name} is empty")
+    return value.strip()
+
+
+def _path(given: str | Path) -> Path:
+    # Not Path.expanduser: it fails where there is no such user.
+    return Path(os.path.expanduser(given))  # noqa: PTH111

@@ -24,6 +24,7 @@ def _duq(mode: str, **settings: Any) -> tuple[str, dict[str, Any]]:
     return f"duq {mode} {name}", {"name": "duq", "mode": mode, **settings}
 
 
+_HIT = {"name": "hit", "layers": 2, "heads": 2}
 _UATVR = {"name": "uatvr", "layers": 1, "heads": 2}
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -60,6 +61,8 @@ FORMS: dict[str, dict[str, Any]] = {
         "divergence": False,
     },
     "uatvr paper soft": {**_UATVR, "mode": "paper", "matching": "soft_contrastive"},
+    "hit": {**_HIT, "bank": 8},
+    "hit without a bank": {**_HIT, "bank": 0, "layers": 1},
 }
 
 

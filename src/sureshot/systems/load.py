@@ -7,12 +7,13 @@ from sureshot.errors import SureshotError
 from sureshot.settings import build
 from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.systems.duq import Duq, DuqConfig
+from sureshot.systems.hit import Hit, HitConfig
 from sureshot.systems.system import System
 from sureshot.systems.tokens import Sizes
 from sureshot.systems.uatvr import Uatvr, UatvrConfig
 from sureshot.systems.xpool import XPool, XPoolConfig
 
-NAMES = ("clip4clip", "xpool", "duq", "uatvr")
+NAMES = ("clip4clip", "xpool", "duq", "uatvr", "hit")
 
 
 def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
@@ -36,5 +37,7 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
             return Duq(build(DuqConfig, values, "system"), sizes.dim)
         case "uatvr":
             return Uatvr(build(UatvrConfig, values, "system"), sizes.dim)
+        case "hit":
+            return Hit(build(HitConfig, values, "system"), sizes.dim)
         case _:
             raise SureshotError(f"system.name is {name!r}; known: {', '.join(NAMES)}.")

@@ -14,8 +14,19 @@ from sureshot.cli.app import app
 from tests.cli.terminal import COMMAND, check_snapshot, colours, in_terminal, spawn
 
 VERBS = ["index", "search", "describe", "export", "train", "evaluate", "reproduce"]
-VERBS += ["status", "remove", "reset", "doctor"]
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+VERBS += ["answer train", "answer evaluate", "answer ask", "status", "remove", "reset", "doctor"]
+
+
+def found(group, before=""):
+    """All commands by the words that name them, those of groups too."""
+    commands = {}
+    for name, command in group.commands.items():
+        inner = hasattr(command, "commands")
+        commands |= found(command, f"{before}{name} ") if inner else {before + name: command}
+    return commands
+
+
+COMMANDS = found(typer.main.get_command(app))
 
 
 def words(text):
@@ -47,12 +58,12 @@ def test_the_verbs_are_those_and_in_this_order():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_a_command_is_as_it_was(verb):
-    check_snapshot(f"help-{verb}", described(COMMANDS[verb]))
+    check_snapshot(f"help-{verb.replace(' ', '-')}", described(COMMANDS[verb]))
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
-    shown = words(sureshot(verb, "--help").out)
+    shown = words(sureshot(*verb.split(), "--help").out)
     command = COMMANDS[verb]
     assert words(command.help) in shown
     for parameter in command.params:
@@ -65,11 +76,11 @@ def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
         assert words(line) in shown
 
 
-@pytest.mark.parametrize("verb", ["index", "search", "evaluate"])
+@pytest.mark.parametrize("verb", ["index", "search", "evaluate", "answer evaluate", "answer ask"])
 def test_the_help_ends_with_examples_that_can_be_typed(verb):
     lines = [line for line in (COMMANDS[verb].epilog or "").splitlines() if line]
     assert lines[0] == "Examples:"
-    assert len(lines) >= 3
+    assert len(lines) >= 2
     known = {option for parameter in COMMANDS[verb].params for option in parameter.opts}
     for line in lines[1:]:
         assert line.startswith(f"sureshot {verb} ")
@@ -78,10 +89,11 @@ def test_the_help_ends_with_examples_that_can_be_typed(verb):
 
 
 def test_the_help_names_every_command(sureshot):
-    ran = sureshot("--help")
-    assert ran.code == 0
     for verb in VERBS:
-        assert f" {verb} " in words(ran.out)
+        *group, name = verb.split()
+        ran = sureshot(*group, "--help")
+        assert ran.code == 0
+        assert f" {name} " in words(ran.out)
         assert words(COMMANDS[verb].help.split("\n\n")[0]) in words(ran.out)
 
 
@@ -111,6 +123,11 @@ def test_the_version_is_printed(sureshot):
         ["evaluate", "tiny", "--data", "pairs"],
         ["evaluate", "tiny", "--data", "pairs", "--root", "x", "--bank", "0"],
         ["evaluate", "tiny", "--data", "pairs", "--root", "x", "--frames", "65"],
+        ["answer"],
+        ["answer", "train"],
+        ["answer", "evaluate", "model"],
+        ["answer", "ask", "model", "a.mp4"],
+        ["answer", "ask", "model", "a.mp4", "who?", "-k", "0"],
         ["reproduce", "duq-3"],
         ["reproduce", "duq-3", "--plan", "x", "--seeds", "0"],
         ["remove"],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from sureshot.cli import find, index, manage, reproduce, research
+from sureshot.cli import answer, find, index, manage, plot, reproduce, research
 from sureshot.cli.options import MistypedError
 from sureshot.errors import SureshotError
 
@@ -44,6 +44,8 @@ app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
 app.command(epilog=research.TRAIN_EXAMPLES)(research.train)
 app.command(epilog=research.EVALUATE_EXAMPLES)(research.evaluate)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.add_typer(answer.answer, name="answer")
+app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.command()(manage.status)
 app.command()(manage.remove)
 app.command()(manage.reset)

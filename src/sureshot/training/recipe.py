@@ -206,15 +206,7 @@ class Recipe:
             SureshotError: the file cannot be read or is no TOML, or a setting is wrong; the message
                 names it.
         """
-        try:
-            values: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-        except OSError as error:
-            raise SureshotError(f"Cannot read the recipe {path}: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SureshotError(f"The recipe {path} is not TOML: {error}.") from None
-        for assignment in overrides:
-            values = override(values, assignment)
-        return cls.from_dict(values, path.absolute().parent)
+        return cls.from_dict(read_values(path, overrides), path.absolute().parent)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object], folder: Path) -> "Recipe":
@@ -262,6 +254,19 @@ class Recipe:
         return train, val
 
 
+def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """What the file of a recipe holds, arguments and errors as in `Recipe.load`."""
+    try:
+        values: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SureshotError(f"Cannot read the recipe {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SureshotError(f"The recipe {path} is not TOML: {error}.") from None
+    for assignment in overrides:
+        values = override(values, assignment)
+    return values
+
+
 def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
     """What is left of a split, and the videos drawn from it."""
     ids = sorted({item.id for item in split.items})
@@ -277,7 +282,6 @@ def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
 
 def _placed(part: _S, folder: Path) -> _S:
     """The split with its relative paths starting at this folder."""
-
     return replace(
         part,
         root=placed(part.root, folder),

@@ -75,8 +75,8 @@ def train(
         sets = [features(split) for split in splits]
         val = None if held is None else features(held)
         done = train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
-        left_out = [_left_out(part) for part in [*sets, *([val] if val else [])] if part.unreadable]
-        done = replace(done, notes=(*left_out, *done.notes))
+        unread = [left_out(part) for part in [*sets, *([val] if val else [])] if part.unreadable]
+        done = replace(done, notes=(*unread, *done.notes))
     if rank() == 0:
         _keep(recipe, folder / RECIPE)
     return done
@@ -198,7 +198,7 @@ def _saving(
     return save
 
 
-def _left_out(part: SplitFeatures) -> str:
+def left_out(part: SplitFeatures) -> str:
     """A line about the videos of a set that cannot be read."""
     (name, reason), *others = part.unreadable
     more = f", and {len(others)} more" if others else ""

@@ -1,0 +1,271 @@
+"""How many questions about videos are answered right, and what papers print of that.
+
+A question whose answer is not in the vocabulary cannot be answered, and counts as wrong. The
+released loaders of HBI and DUQ leave such questions out of the test, which raises the accuracy;
+that number is shown beside ours, under its name.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Integer
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.bootstrap import interval
+from sureshot.metrics.published import plain
+
+_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Right answers among some questions.
+
+    Attributes:
+        name: which questions, or who answers.
+        value: percent; None where there is no question.
+        low: lower end of its interval; None for questions about fewer than two videos.
+        high: upper end.
+        n: questions.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAccuracy:
+    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
+
+    table: str
+    dataset: str
+    method: str
+    accuracy: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReport:
+    """An evaluation of one model on one set of questions.
+
+    Attributes:
+        title: of the questions.
+        system: what the head reads.
+        encoder: name of the encoder.
+        frames: frames a video.
+        vocabulary: answers that can be given.
+        overall: of all questions.
+        kinds: of the questions of each type, the most frequent type first.
+        answerable: of the questions whose answer is in the vocabulary alone.
+        constant: if the answer that is the most frequent in training were always given.
+        unknown: questions whose answer is not in the vocabulary.
+        absent: questions left out because their video is not there or cannot be read.
+        videos: that are asked about.
+        published: printed rows, where they were asked for.
+        differ: why these do not compare; empty where data agree in size.
+        resamples: how often the videos were drawn for the intervals.
+        seed: of that chance.
+    """
+
+    title: str
+    system: str
+    encoder: str
+    frames: int
+    vocabulary: int
+    overall: Accuracy
+    kinds: tuple[Accuracy, ...]
+    answerable: Accuracy
+    constant: Accuracy
+    unknown: int
+    absent: int
+    videos: int
+    published: tuple[PrintedAccuracy, ...]
+    differ: str
+    resamples: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """The report as people read it."""
+        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        yield self.title
+        known = f"{self.vocabulary} answers known"
+        yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
+        yield f"n = {self.overall.n} questions, {self.videos} videos"
+        if self.overall.low is not None:
+            yield (
+                f"[low, high]: 95 % of {self.resamples} resamples of whole videos, seed {self.seed}"
+            )
+
+    def _results(self) -> Iterator[str]:
+        lines = [self.overall, *self.kinds, self.constant, self.answerable]
+        widest = max(len(line.name) for line in lines)
+        cells = [_cell(line) for line in lines]
+        yield ""
+        for line, cell in zip(lines, cells, strict=True):
+            yield f"{line.name:{widest}}  {cell:{max(map(len, cells))}}  n = {line.n}"
+        share = 100 * self.unknown / self.overall.n
+        yield (
+            f"{self.unknown} questions ({share:.1f} %) have an answer outside of the vocabulary; "
+            "they count as wrong"
+        )
+        if self.absent:
+            yield f"{self.absent} questions are left out: their video is not there"
+
+    def _printed(self) -> Iterator[str]:
+        if not self.published:
+            return
+        yield f"\npublished, {self.published[0].dataset}"
+        if self.differ:
+            yield f"! Data differ, numbers do not compare: {self.differ}"
+        else:
+            yield "- questions and videos agree in number; whether they are the same is not checked"
+        yield (
+            "- the loaders of HBI and DUQ leave test questions outside of the vocabulary out, as "
+            "does the last line above; what the others do is not known"
+        )
+        widest = max(len(row.method) for row in self.published)
+        for row in self.published:
+            odd = f"  as printed: {row.note}" if row.note else ""
+            yield f"{row.method:{widest}}  {row.accuracy:.1f}  ({row.table}){odd}"
+
+
+def answer_report(
+    given: Sequence[str],
+    true: Sequence[str],
+    video: Integer[np.ndarray, " questions"],
+    kinds: Sequence[str],
+    *,
+    vocabulary: Sequence[str],
+    constant: str,
+    title: str,
+    system: str = "",
+    encoder: str = "",
+    frames: int = 0,
+    absent: int = 0,
+    against: Sequence[str] = (),
+    same: bool = False,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> AnswerReport:
+    """Compare answers that were given with the right ones.
+
+    Args:
+        given: an answer to each question.
+        true: the right ones.
+        video: number of the video of each question, which are resampled as wholes.
+        kinds: type of each question.
+        vocabulary: answers that could have been given.
+        constant: what to compare with: this answer to every question.
+        title: of the questions.
+        system: name of what was evaluated.
+        encoder: name of the encoder.
+        frames: frames a video.
+        absent: questions that were left out.
+        against: methods whose printed rows stand beside ours; ``published`` is all of them.
+        same: whether these are the published questions, all of them.
+        resamples: how often videos are drawn for the intervals.
+        seed: of that chance; each line starts from it anew.
+
+    Raises:
+        SureshotError: there is no question, the sequences differ in length, or nothing is printed
+            of a method.
+    """
+    counts = {len(given), len(true), len(video), len(kinds)}
+    if len(counts) != 1 or not len(true):
+        raise SureshotError(
+            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
+            "types were given; one of each for every question is needed, and one question at least."
+        )
+    right = np.array([one == other for one, other in zip(given, true, strict=True)])
+    always = np.array([answer == constant for answer in true])
+    named = set(vocabulary)
+    known = np.array([answer in named for answer in true])
+    often = Counter(kinds)
+    names = np.array(kinds)
+
+    def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
+        values, cluster = 100.0 * hits[chosen], video[chosen]
+        if not len(values):
+            return Accuracy(name, None, None, None, 0)
+        if len(np.unique(cluster)) < 2:
+            return Accuracy(name, float(values.mean()), None, None, len(values))
+        drawn = np.random.default_rng(seed)
+        found = interval(values, cluster, np.mean, drawn, resamples=resamples)
+        return Accuracy(name, found.value, found.low, found.high, len(values))
+
+    everything = np.ones(len(right), bool)
+    videos = len(np.unique(video))
+    return AnswerReport(
+        title=title,
+        system=system,
+        encoder=encoder,
+        frames=frames,
+        vocabulary=len(named),
+        overall=line("all questions", right, everything),
+        kinds=tuple(
+            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
+        ),
+        answerable=line("questions outside of the vocabulary left out", right, known),
+        constant=line(f"always {constant!r}", always, everything),
+        unknown=int(np.count_nonzero(~known)),
+        absent=absent,
+        videos=videos,
+        published=tuple(row for method in against for row in published_answers(method)),
+        differ=""
+        if same
+        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
+        "published",
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def published_answers(method: str = "published") -> list[PrintedAccuracy]:
+    """Printed accuracies on MSRVTT-QA, in the order of the table.
+
+    Args:
+        method: whose, without regard to case and hyphens; ``published`` is everybody's.
+
+    Raises:
+        SureshotError: nothing is printed of such a method.
+
+    References:
+        DUQ, table 5.
+
+    Examples:
+        >>> [row.accuracy for row in published_answers("DUQ")]
+        [47.8]
+    """
+    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
+    rows = [
+        PrintedAccuracy(
+            row["table"], row["dataset"], row["method"], float(row["accuracy"]), row["note"]
+        )
+        for row in csv.DictReader(text.splitlines())
+    ]
+    found = [row for row in rows if method == "published" or plain(row.method) == plain(method)]
+    if not found:
+        known = ", ".join(row.method for row in rows)
+        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
+    return found
+
+
+def _cell(line: Accuracy) -> str:
+    if line.value is None:
+        return "-"
+    ends = "" if line.low is None else f" [{line.low:.1f}, {line.high:.1f}]"
+    return f"{line.value:.1f}{ends}"

@@ -1,0 +1,1 @@
+"""Questions about a video, answered from what a retrieval system knows of both."""

@@ -4,9 +4,10 @@ import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from sureshot.digest import file_digest, verify
+from sureshot.digest import file_digest, sampled_digest, verify
 from sureshot.errors import ModelError
 
 
@@ -122,3 +123,32 @@ def test_a_wrong_file_is_refused_with_both_digests_and_the_fix(weights: Path) ->
 def test_a_missing_file_is_refused_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"No such file.*pip install .* some-package"):
         verify(tmp_path / "none", "0" * 64, "some-package")
+
+
+def test_a_quick_look_tells_size_start_middle_and_end(tmp_path: Path) -> None:
+    path, size = tmp_path / "film", 500_000
+    content = bytes(np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8))
+    path.write_bytes(content)
+    own = sampled_digest(path)
+    for place in (0, size // 2, size - 1):
+        other = bytearray(content)
+        other[place] ^= 1
+        path.write_bytes(other)
+        assert sampled_digest(path) != own
+    path.write_bytes(content + b"x")
+    assert sampled_digest(path) != own
+    path.write_bytes(content)
+    os.utime(path, ns=(1, 1))
+    assert sampled_digest(path) == own
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 131_072])
+def test_a_quick_look_at_a_small_file_reads_all_of_it(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "small"
+    path.write_bytes(bytes(size))
+    own = sampled_digest(path)
+    for place in {0, size // 2, size - 1} if size else ():
+        other = bytearray(size)
+        other[place] = 1
+        path.write_bytes(other)
+        assert sampled_digest(path) != own

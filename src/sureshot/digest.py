@@ -8,6 +8,8 @@ from pathlib import Path
 from sureshot.errors import ModelError, SureshotError
 from sureshot.places import cache_dir
 
+_SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
+
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's content, as hex.
@@ -33,6 +35,24 @@ def file_digest(path: Path) -> str:
         partial.write_text(f"{stamp} {digest}")
         partial.replace(memo)
     return digest
+
+
+def sampled_digest(path: Path) -> str:
+    """SHA-256 of a file's size and of 64 kB each from its start, middle and end, as hex.
+
+    Tells files apart by content at the cost of three reads, whatever their size. Copies agree with
+    their originals, whose times a copy, an archive or a mount may not keep.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        digest = hashlib.sha256(str(size).encode())
+        for start in sorted({0, max(0, (size - _SAMPLE) // 2), max(0, size - _SAMPLE)}):
+            file.seek(start)
+            digest.update(file.read(_SAMPLE))
+    return digest.hexdigest()
 
 
 def _memo(path: Path) -> Path:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from sureshot.data.frame import ImageFrame, read_image
 from sureshot.data.video import open_video, unreadable
 from sureshot.data.windows import windows
 from sureshot.datasets.split import Item, Split
+from sureshot.digest import sampled_digest
 from sureshot.encoders.features import Encoder, FrameFeatures, TextFeatures, VideoFeatures, stack
 from sureshot.errors import SureshotError, VideoError
 from sureshot.places import cache_dir
@@ -108,7 +109,7 @@ def extract(
     folder = _folder(cache, encoder, str(frames))
     told = told or (lambda what, done, total: None)
     # In an order of their own, so that the files of the cache serve any reader of the same data.
-    stamps = _stamps(split.items)
+    stamps = [_stamp(item) for item in split.items]
     order = sorted(range(len(stamps)), key=stamps.__getitem__)
     found: dict[int, FrameFeatures] = {}
     failed: dict[int, str] = {}
@@ -310,27 +311,14 @@ def _folder(cache: Path | None, encoder: Encoder, of: str) -> Path:
     return (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{of}"
 
 
-def _stamps(items: Sequence[Item]) -> list[str]:
-    """A stamp for each item; those of different files that would share one have their path."""
-    stamps = [_stamp(item) for item in items]
-    paths = (item.path for item in items)
-    often = Counter(stamp for stamp, _ in set(zip(stamps, paths, strict=True)))
-    return [
-        f"{stamp} {item.path}" if often[stamp] > 1 else stamp
-        for stamp, item in zip(stamps, items, strict=True)
-    ]
-
-
 def _stamp(item: Item) -> str:
-    """What tells one state of an item from another; its folder may move."""
-    files = [item.path]
-    with contextlib.suppress(OSError):
-        if item.path.is_dir():
-            files = frame_files(item.path)
-        stats = [file.stat() for file in files]
-        size, newest = sum(s.st_size for s in stats), max((s.st_mtime_ns for s in stats), default=0)
-        return f"{item.path.name} {size} {newest} {item.start} {item.end}"
-    return f"{item.path.name} unreadable"
+    """What tells one state of an item from another; its folder may move, its times may change."""
+    try:
+        files = frame_files(item.path) if item.path.is_dir() else [item.path]
+        content = _digest([sampled_digest(file) for file in files])
+    except OSError:
+        content = "unreadable"
+    return f"{item.path.name} {content} {item.start} {item.end}"
 
 
 def _digest(parts: Sequence[str]) -> str:

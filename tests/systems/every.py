@@ -24,6 +24,7 @@ def _duq(mode: str, **settings: Any) -> tuple[str, dict[str, Any]]:
     return f"duq {mode} {name}", {"name": "duq", "mode": mode, **settings}
 
 
+_C2V = {"name": "clip2video", "layers": 1, "heads": 2}
 _HIT = {"name": "hit", "layers": 2, "heads": 2}
 _UATVR = {"name": "uatvr", "layers": 1, "heads": 2}
 
@@ -60,16 +61,42 @@ FORMS: dict[str, dict[str, Any]] = {
         "include_special": False,
         "divergence": False,
     },
+    "uatvr control": {**_UATVR, "matching": "means"},
     "uatvr paper soft": {**_UATVR, "mode": "paper", "matching": "soft_contrastive"},
     "hit": {**_HIT, "bank": 8},
     "hit without a bank": {**_HIT, "bank": 0, "layers": 1},
+    "clip2video": _C2V,
+    "clip2video without differences": {**_C2V, "difference": False},
+    "clip2video without alignment": {**_C2V, "alignment": False},
+    "clip2video with neither": {**_C2V, "difference": False, "alignment": False},
+    "pcme": {"name": "pcme"},
+    "pcme paper": {"name": "pcme", "mode": "paper", "score": "means"},
+    "pcme apart": {"name": "pcme", "weighing": "sum", "uniformity": 10.0},
+    "pcme as released": {
+        "name": "pcme",
+        "mode": "paper",
+        "score": "probability",
+        "doubled": True,
+        "weighing": "sum",
+    },
+    "pcme probability": {"name": "pcme", "score": "probability", "beta": 0.0},
+    "tmass": {"name": "tmass"},
+    "tmass paper": {"name": "tmass", "mode": "paper", "trials": 3},
+    "tmass as released": {
+        "name": "tmass",
+        "mode": "paper",
+        "noise": "uniform",
+        "trials": 3,
+        "choice": "best",
+    },
+    "tmass tried": {"name": "tmass", "trials": 3, "choice": "best", "frames": 3},
 }
 
 
 def system(form: str, seed: int = 0, **settings: Any) -> System:
     """The system of a form, its weights fresh, as for training but without dropout."""
     chosen = {**FORMS[form], **settings}
-    if chosen["name"] in ("duq", "xpool"):
+    if chosen["name"] in ("duq", "xpool", "tmass"):
         chosen.setdefault("dropout", 0.0)
     else:
         chosen.pop("dropout", None)

@@ -3,10 +3,13 @@
 import pytest
 
 from sureshot.errors import SureshotError
+from sureshot.systems.clip2video import Clip2Video
 from sureshot.systems.clip4clip import Clip4Clip
 from sureshot.systems.duq import Duq
 from sureshot.systems.hit import Hit
 from sureshot.systems.load import NAMES, load_system
+from sureshot.systems.pcme import Pcme
+from sureshot.systems.tmass import TMass
 from sureshot.systems.tokens import Sizes
 from sureshot.systems.uatvr import Uatvr
 from sureshot.systems.xpool import XPool
@@ -15,7 +18,16 @@ from tests.systems.every import FORMS
 
 def test_every_name_gives_its_system_with_its_defaults() -> None:
     made = {name: type(load_system({"name": name}, Sizes(16, 3))) for name in NAMES}
-    assert made == {"clip4clip": Clip4Clip, "xpool": XPool, "duq": Duq, "uatvr": Uatvr, "hit": Hit}
+    assert made == {
+        "clip4clip": Clip4Clip,
+        "xpool": XPool,
+        "duq": Duq,
+        "uatvr": Uatvr,
+        "clip2video": Clip2Video,
+        "pcme": Pcme,
+        "tmass": TMass,
+        "hit": Hit,
+    }
 
 
 def test_every_system_is_under_test() -> None:

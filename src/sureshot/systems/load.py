@@ -5,15 +5,18 @@ from typing import Any
 
 from sureshot.errors import SureshotError
 from sureshot.settings import build
+from sureshot.systems.clip2video import Clip2Video, Clip2VideoConfig
 from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.systems.duq import Duq, DuqConfig
 from sureshot.systems.hit import Hit, HitConfig
+from sureshot.systems.pcme import Pcme, PcmeConfig
 from sureshot.systems.system import System
+from sureshot.systems.tmass import TMass, TMassConfig
 from sureshot.systems.tokens import Sizes
 from sureshot.systems.uatvr import Uatvr, UatvrConfig
 from sureshot.systems.xpool import XPool, XPoolConfig
 
-NAMES = ("clip4clip", "xpool", "duq", "uatvr", "hit")
+NAMES = ("clip4clip", "xpool", "duq", "uatvr", "clip2video", "pcme", "tmass", "hit")
 
 
 def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
@@ -37,6 +40,12 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
             return Duq(build(DuqConfig, values, "system"), sizes.dim)
         case "uatvr":
             return Uatvr(build(UatvrConfig, values, "system"), sizes.dim)
+        case "clip2video":
+            return Clip2Video(build(Clip2VideoConfig, values, "system"), sizes.dim)
+        case "pcme":
+            return Pcme(build(PcmeConfig, values, "system"), sizes.dim)
+        case "tmass":
+            return TMass(build(TMassConfig, values, "system"), sizes.dim)
         case "hit":
             return Hit(build(HitConfig, values, "system"), sizes.dim)
         case _:

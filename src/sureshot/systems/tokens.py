@@ -50,3 +50,10 @@ def video_tokens(features: VideoFeatures, device: str | torch.device = "cpu") ->
         torch.from_numpy(features.backbone).float().to(device),
         torch.from_numpy(features.mask).to(device),
     )
+
+
+def without_first(mask: Bool[Tensor, "texts words"]) -> Bool[Tensor, "texts words"]:
+    """A mask without the first word, an encoder's start of a sentence; of one word, with it."""
+    first = torch.zeros(1, dtype=torch.long, device=mask.device)
+    rest = mask.index_fill(1, first, False)
+    return rest | (mask & ~rest.any(1, keepdim=True))

@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.reproduce.page import Facts, page, write_page
 from sureshot.reproduce.runs import Run
-from sureshot.reproduce.tables import Table, Variant
+from sureshot.reproduce.table import Table, Variant
 
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1")
 FACTS = Facts("sureshot reproduce t --seeds 2", "A train", "A val", ["A test"], "tiny", "3 epochs")

@@ -9,7 +9,8 @@ import pytest
 from sureshot.reproduce import runs as module
 from sureshot.reproduce.bench import read_plan, worlds
 from sureshot.reproduce.runs import Cell, Run, cells, perform
-from sureshot.reproduce.tables import Table, Variant, table
+from sureshot.reproduce.table import Table, Variant
+from sureshot.reproduce.tables import table
 from tests.walls import plan
 
 CLIP4CLIP = Variant("mean", {"name": "clip4clip", "scale": 20.0})

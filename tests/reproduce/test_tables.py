@@ -6,7 +6,8 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.published import published
-from sureshot.reproduce.tables import CONTROL, TABLES, table
+from sureshot.reproduce.duq import CONTROL
+from sureshot.reproduce.tables import TABLES, table
 from sureshot.systems.load import load_system
 from sureshot.systems.tokens import Sizes
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sureshot.metrics.published import Row, published
 from sureshot.reproduce.runs import Run
-from sureshot.reproduce.tables import Table, Variant
+from sureshot.reproduce.table import Table, Variant
 
 _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
 

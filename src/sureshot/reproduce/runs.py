@@ -15,7 +15,7 @@ from sureshot.evaluation import recalls, similarity
 from sureshot.features import SplitFeatures
 from sureshot.metrics.recall import r_sum
 from sureshot.reproduce.bench import Features, Plan
-from sureshot.reproduce.tables import Table, Variant
+from sureshot.reproduce.table import Table, Variant
 from sureshot.settings import plain
 from sureshot.training.recipe import Recipe, SplitRecipe, ValidationRecipe
 from sureshot.training.run import train_on
@@ -145,8 +145,16 @@ def _key(
     recipe: Recipe, cell: Cell, encoder: Encoder, home: Features, away: Sequence[Features]
 ) -> str:
     titles = [part.split.title() for part in _parts([home, *away])]
-    parts = [plain(recipe), cell.variant.frames, encoder.fingerprint, titles]
+    # What is not set does not count, so that a setting that comes new changes no finished run.
+    parts = [_set(plain(recipe)), cell.variant.frames, encoder.fingerprint, titles]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _set(values: Any) -> Any:
+    """Plain values without those that are None."""
+    if isinstance(values, dict):
+        return {name: _set(value) for name, value in values.items() if value is not None}
+    return [_set(value) for value in values] if isinstance(values, list) else values
 
 
 def _parts(features: Sequence[Features]) -> Iterator[SplitFeatures]:

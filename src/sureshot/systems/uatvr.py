@@ -53,7 +53,7 @@ from sureshot.settings import within
 from sureshot.systems.system import Codes, System, gaussian_of, unit
 from sureshot.systems.tokens import TextTokens, VideoTokens
 
-Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive"]
+Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive", "means"]
 _SCALE = 1 / 0.07  # first scale of the samples' cosines, as CLIP's own training began
 _LARGEST_SCALE = 100.0
 _START = 5.0  # first steepness and shift of the soft contrastive loss, as in the released code
@@ -76,7 +76,9 @@ class UatvrConfig:
         include_special: whether the first word token, an encoder's start of a sentence, takes part
             in the score. The mean of a text's Gaussian never counts it.
         matching: the loss of the samples (DUA): ``mil_nce``, the same ``mil_nce_averaged`` over the
-            positives as in the released code, ``soft_contrastive`` as in PCME, or ``none``.
+            positives as in the released code, ``soft_contrastive`` as in PCME, ``none``, or
+            ``means``: no samples and no spreads, the means of matched items find each other. That
+            is the control that tells what a second loss is worth from what uncertainty is.
         divergence: whether Gaussians that are matched are also held near a prior (KL).
         samples: K, embeddings drawn of each item in training.
         alpha: weight of the matching.
@@ -161,8 +163,11 @@ class Uatvr(System):
             worth.requires_grad_(config.interaction == "weighted")
         for head in (self.text_head, self.video_head):
             head.requires_grad_(config.branch)
+            head.deviation.requires_grad_(config.branch and config.matching != "means")
         self.match.requires_grad_(soft)
-        self.log_match_scale.requires_grad_(config.branch and not soft and not self.printed_mode)
+        self.log_match_scale.requires_grad_(
+            config.branch and not soft and (config.matching == "means" or not self.printed_mode)
+        )
 
     def after_step(self) -> None:
         """Hold both scales at 100 or below."""
@@ -217,6 +222,9 @@ class Uatvr(System):
         if not self.config.branch:
             return found
         one, other = gaussian_of(texts), gaussian_of(videos)
+        if self.config.matching == "means":
+            apart = one.mean @ other.mean.T
+            return found | {"matching": info_nce(apart, self.log_match_scale.exp())}
         found["matching"] = self._matching(
             self._drawn(one, generator), self._drawn(other, generator)
         )
@@ -233,9 +241,14 @@ class Uatvr(System):
         """The mean of the frames, without learned tokens."""
         return videos["whole"]
 
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians of texts or of videos; None where their spreads are not trained."""
+        trained = self.config.branch and self.config.matching != "means"
+        return gaussian_of(codes) if trained else None
+
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Deviation of each text and video, the geometric mean over dimensions (figure 3)."""
-        if not self.config.branch:
+        if self.gaussian(texts) is None:
             return {}
         return {
             "text deviation": (texts["log_var"].mean(-1) / 2).exp(),

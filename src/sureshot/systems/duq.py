@@ -293,6 +293,14 @@ class Duq(System):
         trained = self.config.branch and self.distance != "means"
         return gaussian_of(codes) if trained else None
 
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """Cosine s, belief in each match among ``videos``, distance, and the score as printed."""
+        feature = self.feature(texts, videos)
+        found = {"similarity": feature, "belief": opinion(self._clues(feature)).belief}
+        if self.config.branch:
+            found["distance"] = self.expected(texts, videos)
+        return found | {"printed score": self.printed(texts, videos)}
+
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Vacuities of texts and of videos over each other, and the log of each total variance."""
         clues = self._clues(self.feature(texts, videos))

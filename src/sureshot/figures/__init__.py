@@ -1,0 +1,1 @@
+"""Figures of the papers, drawn for any trained run; matplotlib is only loaded to draw."""

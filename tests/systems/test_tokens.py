@@ -5,7 +5,7 @@ import torch
 
 from sureshot.encoders.features import FrameFeatures, stack
 from sureshot.encoders.tiny import TinyEncoder
-from sureshot.systems.tokens import text_tokens, video_tokens
+from sureshot.systems.tokens import text_tokens, video_tokens, without_first
 
 
 def test_texts() -> None:
@@ -35,3 +35,14 @@ def test_videos_in_half_precision_become_single() -> None:
             np.testing.assert_array_equal(found[:count], getattr(part, name).astype(np.float32))
             assert not found[count:].any()
     assert tokens.mask.tolist() == [[True] * 3, [True, False, False]]
+
+
+def test_a_mask_without_the_first_word_keeps_an_only_one() -> None:
+    mask = torch.tensor([[True, True, True], [True, False, False], [True, True, False]])
+    kept = mask.clone()
+    assert without_first(mask).tolist() == [
+        [False, True, True],
+        [True, False, False],
+        [False, True, False],
+    ]
+    assert torch.equal(mask, kept)

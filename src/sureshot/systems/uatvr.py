@@ -51,7 +51,7 @@ from sureshot.scoring.embeddings import sample_cosines
 from sureshot.scoring.tokens import token_interaction, weighted_token_interaction
 from sureshot.settings import within
 from sureshot.systems.system import Codes, System, gaussian_of, unit
-from sureshot.systems.tokens import TextTokens, VideoTokens
+from sureshot.systems.tokens import TextTokens, VideoTokens, without_first
 
 Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive", "means"]
 _SCALE = 1 / 0.07  # first scale of the samples' cosines, as CLIP's own training began
@@ -183,7 +183,7 @@ class Uatvr(System):
         """
         if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
             raise SureshotError("UATVR reads the words of a text; set stem.words to true.")
-        rest = _without_first(tokens.mask)
+        rest = without_first(tokens.mask)
         seen = unit(self.words(tokens.words, tokens.mask))
         mask = self.words.cover(tokens.mask if self.config.include_special else rest)
         own = seen[:, : rest.shape[1]]
@@ -292,9 +292,3 @@ class Uatvr(System):
 def _worth(width: int) -> nn.Sequential:
     """Says what a token counts."""
     return nn.Sequential(linear(width, width), nn.ReLU(), linear(width, 1))
-
-
-def _without_first(mask: Bool[Tensor, "texts words"]) -> Bool[Tensor, "texts words"]:
-    """A mask without the first word; of a text of one word, with it."""
-    rest = mask.index_fill(1, torch.zeros(1, dtype=torch.long, device=mask.device), False)
-    return rest | (mask & ~rest.any(1, keepdim=True))

@@ -1,5 +1,6 @@
 """Scores of a split: those of one pair after the other, however they are batched."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,17 @@ from sureshot.features import SplitFeatures
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.system import Codes
-from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
-from tests.systems.every import WIDTH, shaken
+from sureshot.systems.tokens import TextTokens, VideoTokens
+from tests.systems.every import EXPERTS, SIZES, WIDTH, shaken
 
-FORMS = ["clip4clip transformer", "xpool", "duq well_posed distance=mean", "duq paper without text"]
+FORMS = [
+    "clip4clip transformer",
+    "xpool",
+    "duq well_posed distance=mean",
+    "duq paper without text",
+    "hit",
+    "ce",
+]
 every = pytest.mark.parametrize("form", FORMS)
 
 
@@ -42,16 +50,36 @@ def features(owner: list[int], count: int, seed: int = 0) -> SplitFeatures:
         videos.append(FrameFeatures(half(frames, WIDTH), half(frames, 2, WIDTH), half(frames, 3)))
     texts = [(half(WIDTH), half(int(draw.integers(1, 6)), WIDTH)) for _ in captions]
     split = Split("pairs", "test", "list", items, captions)
-    return SplitFeatures(split, "tiny", "f" * 64, 4, videos, texts)
+    experts = {
+        item.id: {
+            name: half(int(draw.integers(1, 4)), size)
+            for name, size in EXPERTS
+            if draw.integers(2) and item.id != "v0"
+        }
+        for item in items
+    }
+    return SplitFeatures(split, "tiny", "f" * 64, 4, videos, texts, experts=experts)
 
 
 def model(form: str) -> Model:
     torch.manual_seed(0)
-    made = Model(Stem(StemConfig("linear", WIDTH), Sizes(WIDTH, 3)), shaken(form))
-    return made.train()
+    stem = Stem(StemConfig("linear", WIDTH), SIZES)
+    return Model(stem, shaken(form, sizes=stem.sizes)).train()
 
 
 OWNER = [0, 0, 1, 3, 3, 3, 4]
+
+
+def expert_rows(own: Mapping[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows of the experts of one video, and whose they are."""
+    rows, which = torch.zeros(1, 0, 7), torch.zeros(1, 0, 2, dtype=torch.bool)
+    for number, (name, size) in enumerate(EXPERTS):
+        for row in own.get(name, ()):
+            longer = torch.nn.functional.pad(torch.tensor(row).float(), (0, 7 - size))
+            rows = torch.cat([rows, longer[None, None]], 1)
+            mine = torch.arange(2)[None, None] == number
+            which = torch.cat([which, mine], 1)
+    return rows, which
 
 
 def one_by_one(made: Model, texts: SplitFeatures, videos: SplitFeatures) -> np.ndarray:
@@ -71,7 +99,8 @@ def one_by_one(made: Model, texts: SplitFeatures, videos: SplitFeatures) -> np.n
                 parts = (video.frames, video.patches, video.backbone)
                 tokens = (torch.tensor(part)[None].float() for part in parts)
                 real = torch.ones(1, len(video.frames), dtype=torch.bool)
-                codes = made.videos(VideoTokens(*tokens, real))
+                own = videos.experts[videos.split.items[j].id]
+                codes = made.videos(VideoTokens(*tokens, real, *expert_rows(own)))
                 scores[i, j] = made.system.similarity(text, codes).item()
     made.train()
     return scores
@@ -109,6 +138,7 @@ def test_equal_captions_and_equal_videos_score_equally(form: str) -> None:
     some = features(OWNER, 5)
     some.texts[6] = some.texts[0]
     some.videos[4] = some.videos[1]
+    some.experts["v4"] = some.experts["v1"]
     found = similarity(model(form), some)
     np.testing.assert_allclose(found[6], found[0], atol=2e-5)
     np.testing.assert_allclose(found[:, 4], found[:, 1], atol=2e-5)

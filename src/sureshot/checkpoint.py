@@ -43,6 +43,7 @@ class EncoderNote:
         frames: most frames a video was sampled at.
         dim: size of its shared space.
         channels: size of its backbone features.
+        experts: that were extracted beforehand, by name, and the length of their rows.
     """
 
     name: str
@@ -50,6 +51,7 @@ class EncoderNote:
     frames: int
     dim: int
     channels: int
+    experts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class Checkpoint:
         folder = Path(folder)
         config = _read(folder)
         encoder = build(EncoderNote, config["encoder"], "encoder")
-        sizes = Sizes(encoder.dim, encoder.channels)
+        sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
         stem = Stem(build(StemConfig, config["stem"], "stem"), sizes)
         model = Model(stem, load_system(config["system"], stem.sizes))
         try:

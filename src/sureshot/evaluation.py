@@ -37,10 +37,11 @@ def code_videos(
     model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
 ) -> Codes:
     """Codes of some videos, as the model gives them in evaluation mode."""
+    experts = model.stem.sizes.experts
     with _frozen(model):
         return joined(
             [
-                model.videos(video_tokens(features.video_batch(part), device))
+                model.videos(video_tokens(features.video_batch(part, experts), device))
                 for part in _parts(chosen, _ITEMS)
             ]
         )

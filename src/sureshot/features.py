@@ -11,9 +11,9 @@ import itertools
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +28,7 @@ from sureshot.data.video import open_video, unreadable
 from sureshot.data.windows import windows
 from sureshot.datasets.split import Item, Split
 from sureshot.digest import sampled_digest
+from sureshot.encoders.experts import Experts, ExpertSizes, pack
 from sureshot.encoders.features import Encoder, FrameFeatures, TextFeatures, VideoFeatures, stack
 from sureshot.errors import SureshotError, VideoError
 from sureshot.places import cache_dir
@@ -56,6 +57,7 @@ class SplitFeatures:
         videos: one value a video, in the order of ``split.items``, 16-bit.
         texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
         unreadable: id and reason of each video left out.
+        experts: what was extracted of videos beforehand, by the id of the video.
     """
 
     split: Split
@@ -65,10 +67,14 @@ class SplitFeatures:
     videos: Sequence[FrameFeatures]
     texts: Sequence[Text]
     unreadable: tuple[tuple[str, str], ...] = ()
+    experts: Mapping[str, Experts] = field(default_factory=dict)
 
-    def video_batch(self, rows: Sequence[int]) -> VideoFeatures:
-        """The videos of these rows, padded to the longest of them."""
-        return stack([self.videos[row] for row in rows])
+    def video_batch(self, rows: Sequence[int], experts: ExpertSizes = ()) -> VideoFeatures:
+        """The videos of these rows, padded to the longest of them, with these experts."""
+        seen = stack([self.videos[row] for row in rows])
+        own = [self.experts.get(self.split.items[row].id, {}) for row in rows]
+        packed, which = pack(own, experts)
+        return replace(seen, experts=packed, which=which)
 
     def text_batch(self, rows: Sequence[int]) -> TextFeatures:
         """The captions of these rows, padded to the longest of them."""

@@ -109,12 +109,19 @@ class Retriever:
         """The model in a folder that `Checkpoint.save_pretrained` wrote.
 
         Raises:
-            ModelError: it cannot be read, or its encoder is not there or has changed.
+            ModelError: it cannot be read, its encoder is not there or has changed, or its system
+                reads what an index does not keep.
         """
         from sureshot.checkpoint import Checkpoint
 
         folder = Path(folder).expanduser()
         checkpoint = Checkpoint.from_pretrained(folder)
+        if not checkpoint.model.system.searches:
+            raise ModelError(
+                f"{folder} is a model of the system {checkpoint.system['name']}, which compares "
+                f"more of a video than the frames that an index keeps. It can be evaluated; index "
+                f"with another system."
+            )
         return cls(checkpoint, checkpoint.load_encoder(folder, device), folder, device)
 
     @cached_property

@@ -70,6 +70,12 @@ class Scorer:
         """Data sets it was trained on, joined by " + "; empty if that is not known."""
         return " + ".join(dict.fromkeys(part["dataset"] for part in self.recipe.get("train", ())))
 
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """The experts extracted beforehand that it was trained on."""
+        known = () if self.model is None else self.model.stem.sizes.experts
+        return tuple(name for name, _ in known)
+
     def similarity(
         self, features: SplitFeatures, bank: SplitFeatures | None = None
     ) -> Float[np.ndarray, "texts videos"]:

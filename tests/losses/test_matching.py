@@ -5,7 +5,13 @@ import math
 import pytest
 import torch
 
-from sureshot.losses.matching import match_cost, mil_margin, soft_contrastive, uniformity
+from sureshot.losses.matching import (
+    match_cost,
+    max_margin,
+    mil_margin,
+    soft_contrastive,
+    uniformity,
+)
 from tests.golden import golden
 
 
@@ -172,3 +178,24 @@ def test_not_a_number_comes_through():
     distance[0, 1] = torch.nan
     assert mil_margin(distance).isnan()
     assert mil_margin(distance, 0.2, "hardest").isnan()
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.2, 1.0])
+def test_the_bidirectional_margin_is_the_mean_over_wrong_pairs_as_released(margin):
+    told = golden("ce_max_margin")
+    scores = told["inputs"]["similarity"]
+    hinges = [
+        max(0.0, margin + wrong - scores[i][i])
+        for i in range(len(scores))
+        for j in range(len(scores))
+        if i != j
+        for wrong in (scores[i][j], scores[j][i])
+    ]
+    found = max_margin(torch.tensor(scores, dtype=torch.float64), margin).item()
+    assert found == pytest.approx(math.fsum(hinges) / len(hinges), rel=1e-12)
+    assert found == pytest.approx(told["outputs"][f"margin{margin}_fixnormTrue"], abs=1e-6)
+
+
+def test_the_bidirectional_margin_of_one_pair_is_nothing():
+    assert max_margin(torch.tensor([[-0.3]])).item() == 0
+    assert max_margin(torch.tensor([[torch.nan, 0.0], [0.0, 1.0]])).isnan()

@@ -15,6 +15,8 @@ from sureshot.systems.system import Codes, System
 from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
 
 WIDTH, CHANNELS, WORDS, FRAMES = 16, 3, 5, 4
+EXPERTS = (("audio", 5), ("motion", 7))
+SIZES = Sizes(WIDTH, CHANNELS, EXPERTS)
 _MODES = ("well_posed", "paper")
 _PARTS = ("similarity_evidence", "distance_loss", "distance_evidence")
 
@@ -90,10 +92,20 @@ FORMS: dict[str, dict[str, Any]] = {
         "choice": "best",
     },
     "tmass tried": {"name": "tmass", "trials": 3, "choice": "best", "frames": 3},
+    "ce": {"name": "ce"},
+    "ce of two by netvlad": {
+        "name": "ce",
+        "experts": ["frames", "motion"],
+        "aggregation": "netvlad",
+        "clusters": 3,
+        "width": 8,
+    },
+    "ce without its parts": {"name": "ce", "gating": False, "weighting": False},
+    "ce of frames": {"name": "ce", "experts": ["frames"]},
 }
 
 
-def system(form: str, seed: int = 0, **settings: Any) -> System:
+def system(form: str, seed: int = 0, sizes: Sizes = SIZES, **settings: Any) -> System:
     """The system of a form, its weights fresh, as for training but without dropout."""
     chosen = {**FORMS[form], **settings}
     if chosen["name"] in ("duq", "xpool", "tmass"):
@@ -101,7 +113,7 @@ def system(form: str, seed: int = 0, **settings: Any) -> System:
     else:
         chosen.pop("dropout", None)
     torch.manual_seed(seed)
-    return load_system(chosen, Sizes(WIDTH, CHANNELS))
+    return load_system(chosen, sizes)
 
 
 def shaken(form: str, **settings: Any) -> System:
@@ -126,13 +138,21 @@ def texts(count: int, seed: int = 0) -> TextTokens:
 
 
 def videos(count: int, seed: int = 1) -> VideoTokens:
-    """Random videos of one to four frames, independent of any text."""
+    """Random videos of one to four frames, independent of any text; of two experts some lack one.
+
+    Every other video lacks the first expert, every third the second; each has two rows otherwise.
+    """
     draw = torch.Generator().manual_seed(seed)
+    which = torch.zeros(count, 4, 2, dtype=torch.bool)
+    which[1::2, :2, 0] = True
+    which[torch.arange(count) % 3 > 0, 2:, 1] = True
     return VideoTokens(
         torch.randn(count, FRAMES, WIDTH, generator=draw),
         torch.randn(count, FRAMES, 2, WIDTH, generator=draw),
         torch.randn(count, FRAMES, CHANNELS, generator=draw),
         _mask(count, FRAMES, draw),
+        torch.randn(count, 4, 7, generator=draw),
+        which,
     )
 
 

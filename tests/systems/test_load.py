@@ -4,6 +4,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.systems.clip2video import Clip2Video
+from sureshot.systems.ce import Ce
 from sureshot.systems.clip4clip import Clip4Clip
 from sureshot.systems.duq import Duq
 from sureshot.systems.hit import Hit
@@ -26,8 +27,7 @@ def test_every_name_gives_its_system_with_its_defaults() -> None:
         "clip2video": Clip2Video,
         "pcme": Pcme,
         "tmass": TMass,
-        "hit": Hit,
-    }
+        "hit": Hit, "ce": Ce}
 
 
 def test_every_system_is_under_test() -> None:

@@ -12,8 +12,8 @@ from sureshot.systems.duq import Duq
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.system import Codes, System, joined, objective, rows, unit
-from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
-from tests.systems.every import FORMS, WIDTH, shaken, system, texts, told, videos
+from sureshot.systems.tokens import TextTokens, VideoTokens
+from tests.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told, videos
 
 MANY = 200
 every = pytest.mark.parametrize("form", FORMS)
@@ -120,12 +120,12 @@ def test_padding_does_not_count_whatever_stands_there(form: str) -> None:
         ),
         torch.cat([words.mask, words.mask.new_zeros(6, 3)], 1),
     )
-    extra = films.mask.new_zeros(5, 2)
     padded = VideoTokens(
-        torch.cat([films.frames, films.frames.new_full((5, 2, WIDTH), 50.0)], 1),
-        torch.cat([films.patches, films.patches.new_full((5, 2, 2, WIDTH), 50.0)], 1),
-        torch.cat([films.backbone, films.backbone.new_full((5, 2, 3), 50.0)], 1),
-        torch.cat([films.mask, extra], 1),
+        *(
+            torch.cat([part, part.new_full((5, 2, *part.shape[2:]), 0 if mask else 50)], 1)
+            for part in films
+            for mask in [part.dtype == torch.bool]
+        )
     )
     whole = scores(made, words, films)
     torch.testing.assert_close(scores(made, longer, padded), whole, atol=2e-5, rtol=0)
@@ -222,8 +222,8 @@ def test_noise_comes_from_the_generator_alone(form: str) -> None:
 )
 def test_known_pairs_are_learned(form: str) -> None:
     torch.manual_seed(0)
-    stem = Stem(StemConfig("linear", WIDTH, dropout=0.0, backbone=False), Sizes(WIDTH, 3))
-    model, pairs = Model(stem, system(form)), told(24)
+    stem = Stem(StemConfig("linear", WIDTH, dropout=0.0, backbone=False), SIZES)
+    model, pairs = Model(stem, system(form, sizes=stem.sizes)), told(24)
     # As printed, the distribution branch begins as noise and its sign decides about the product:
     # see `test_as_printed_a_branch_that_is_wrong_turns_the_ranking_around`.
     score = model.system.similarity

@@ -70,7 +70,7 @@ def train(
     with from_torchrun():
         err.quiet = rank() != 0  # one process speaks for all
         with Bar(err) as bar:
-            for line in _found(read.splits()):
+            for line in found(read.splits()):
                 err.print(line)
 
             def told(progress: "Progress") -> None:
@@ -108,7 +108,7 @@ def train(
     return 0
 
 
-def _found(splits: "tuple[list[Split], Split | None]") -> list[str]:
+def found(splits: "tuple[list[Split], Split | None]") -> list[str]:
     """What was read, and what was not there."""
     lines = []
     for split in [*splits[0], *([splits[1]] if splits[1] else [])]:
@@ -140,6 +140,9 @@ def evaluate(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")
     ] = None,
+    experts: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
+    ] = None,
     frames: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
@@ -168,18 +171,25 @@ def evaluate(
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.datasets import load_split
+    from sureshot.encoders.experts import presence, read_experts
     from sureshot.features import caption_features, extract
     from sureshot.scorer import Scorer
 
     _check_wanted(data, post or [], against or [])
     err = show.console(err=True)
     scorer = Scorer.load(absolute_model(model) or model, device)
+    _check_experts(scorer, experts)
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
-    for line in _found(([loaded], None)):
+    for line in found(([loaded], None)):
         err.print(line)
     for line in _shared(scorer, loaded):
         err.print(line)
-    looked_at = _bank(scorer, loaded, bank) if {"qb_norm", "nnn"} & set(post or ()) else None
+    given = {} if experts is None else read_experts(experts, [item.id for item in loaded.items])
+    if given:
+        err.print(f"experts: {presence(given)}")
+    looked_at = (
+        training_captions(scorer, loaded, bank) if {"qb_norm", "nnn"} & set(post or ()) else None
+    )
     with Bar(err) as bar:
         features = extract(
             loaded,
@@ -188,6 +198,7 @@ def evaluate(
             cache=cache,
             told=lambda what, done, total: bar.update(f"{what} encoded", done, total),
         )
+        features = replace(features, experts=given)
         for name, reason in features.unreadable:
             err.print(f"left out: {name} {reason}")
         scores = scorer.similarity(features)
@@ -216,6 +227,17 @@ def _check_wanted(data: str, post: list[str], against: list[str]) -> None:
         published(data, method=None if method == "published" else method)
 
 
+def _check_experts(scorer: "Scorer", folder: Path | None) -> None:
+    """Refuse experts that nothing reads, and a model that would have to do without them."""
+    if scorer.experts and folder is None:
+        raise MistypedError(
+            f"{scorer.name} was trained on the experts {', '.join(scorer.experts)}; name the "
+            "folder that has them with --experts."
+        )
+    if folder is not None and not scorer.experts:
+        raise MistypedError(f"{scorer.name} reads no experts; leave out --experts.")
+
+
 def _shared(scorer: "Scorer", tested: "Split") -> list[str]:
     """A warning where videos are tested that were trained on, if the training data are at hand."""
     from sureshot.datasets import check_disjoint
@@ -240,7 +262,7 @@ def _trained_on(scorer: "Scorer") -> "list[Split]":
     return Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[0] if scorer.recipe else []
 
 
-def _bank(scorer: "Scorer", tested: "Split", count: int) -> "Split":
+def training_captions(scorer: "Scorer", tested: "Split", count: int) -> "Split":
     """Captions of the training sets, none of them of a video that is tested."""
     import numpy as np
 

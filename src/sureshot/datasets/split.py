@@ -67,6 +67,8 @@ class Split:
         expected: number of videos the published split has, if one is published.
         dropped: empty captions left out when the split was read.
         label: name for results that differ from the published protocol in more than size.
+        experts: folder of features that were extracted of the videos beforehand, see
+            `sureshot.encoders.experts`; None without.
     """
 
     dataset: str
@@ -78,6 +80,7 @@ class Split:
     expected: int | None = None
     dropped: int = 0
     label: str | None = None
+    experts: Path | None = None
 
     def title(self) -> str:
         """What a table of results calls this split; part of a split never looks like all of it.

@@ -54,12 +54,17 @@ class VideoFeatures:
         patches: cells of each frame, padding rows zero; ``patches`` may be 0.
         backbone: features before the projection, padding rows zero.
         mask: True where a frame is real; every video has at least one.
+        experts: rows of features extracted beforehand, as `sureshot.encoders.experts.pack` gives
+            them; None without.
+        which: the expert that each row is of; None without.
     """
 
     frames: Float[np.ndarray, "videos frames dim"]
     patches: Float[np.ndarray, "videos frames patches dim"]
     backbone: Float[np.ndarray, "videos frames channels"]
     mask: Bool[np.ndarray, "videos frames"]
+    experts: Float[np.ndarray, "videos rows size"] | None = None
+    which: Bool[np.ndarray, "videos rows experts"] | None = None
 
 
 @runtime_checkable

@@ -135,6 +135,25 @@ def mil_margin(
             assert_never(negatives)
 
 
+def max_margin(similarity: Float[Tensor, "items items"], margin: float = 0.2) -> Float[Tensor, ""]:
+    r"""Bidirectional max-margin loss: `mil_margin` of similarities, averaged over all wrong pairs.
+
+    .. math:: L = \frac{1}{2B(B-1)} \sum_i \sum_{j \ne i}
+        [m + s_{ij} - s_{ii}]_+ + [m + s_{ji} - s_{ii}]_+
+
+    Args:
+        similarity: higher is better; matched on the diagonal.
+        margin: m, at least 0.
+
+    Returns:
+        At least 0; 0 for a batch of one.
+
+    References:
+        CE, Liu et al. 2019, section 3.3; its released code divides in this way too.
+    """
+    return mil_margin(-similarity, margin) / max(len(similarity) - 1, 1)
+
+
 def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) -> Float[Tensor, ""]:
     r"""How crowded vectors are: a regulariser that spreads them, in place of no loss at all.
 

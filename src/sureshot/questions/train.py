@@ -198,7 +198,7 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
     encoder = load(named.name, named.device)
     sizes = Sizes(encoder.dim, encoder.channels)
     model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed)
-    note = EncoderNote(encoder.name, encoder.fingerprint, named.frames, *sizes)
+    note = EncoderNote(encoder.name, encoder.fingerprint, named.frames, sizes.dim, sizes.channels)
     return Checkpoint(model, note, recipe.system), encoder
 
 

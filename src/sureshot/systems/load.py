@@ -6,6 +6,7 @@ from typing import Any
 from sureshot.errors import SureshotError
 from sureshot.settings import build
 from sureshot.systems.clip2video import Clip2Video, Clip2VideoConfig
+from sureshot.systems.ce import Ce, CeConfig
 from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.systems.duq import Duq, DuqConfig
 from sureshot.systems.hit import Hit, HitConfig
@@ -16,7 +17,7 @@ from sureshot.systems.tokens import Sizes
 from sureshot.systems.uatvr import Uatvr, UatvrConfig
 from sureshot.systems.xpool import XPool, XPoolConfig
 
-NAMES = ("clip4clip", "xpool", "duq", "uatvr", "clip2video", "pcme", "tmass", "hit")
+NAMES = ("clip4clip", "xpool", "duq", "uatvr", "clip2video", "pcme", "tmass", "hit", "ce")
 
 
 def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
@@ -48,5 +49,7 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
             return TMass(build(TMassConfig, values, "system"), sizes.dim)
         case "hit":
             return Hit(build(HitConfig, values, "system"), sizes.dim)
+        case "ce":
+            return Ce(build(CeConfig, values, "system"), sizes)
         case _:
             raise SureshotError(f"system.name is {name!r}; known: {', '.join(NAMES)}.")

@@ -54,13 +54,15 @@ class Stem(nn.Module):
         sizes: of the encoder's features.
 
     Attributes:
-        sizes: of the vectors it gives; a linear map leaves the backbone's as they are.
+        sizes: of what it gives; a linear map drops cells, and leaves the backbone and experts as
+            they are.
     """
 
     def __init__(self, config: StemConfig, sizes: Sizes) -> None:
         super().__init__()
         self.config = config
-        self.sizes = sizes if config.kind == "none" else sizes._replace(dim=config.width)
+        mapped = sizes._replace(dim=config.width, cells=False)
+        self.sizes = sizes if config.kind == "none" else mapped
         if config.kind == "none":
             return
         self.dropout = nn.Dropout(config.dropout)

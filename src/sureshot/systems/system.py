@@ -31,11 +31,16 @@ class System(nn.Module):
         weights: factor of each named loss in the objective.
         reads_words: whether it reads word tokens, which a stem may leave out.
         passes: how often training goes through the data in an epoch.
+        reads_experts: whether it reads features that were extracted beforehand.
+        searches: whether an index can be searched with it: it reads of a video what an index keeps,
+            its frames, and its vectors lie in their space.
     """
 
     weights: Mapping[str, float]
     reads_words = True
     passes = 1
+    reads_experts = False
+    searches = True
 
     def __init__(self, scale: float) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from sureshot.encoders.experts import ExpertSizes
 from sureshot.encoders.features import TextFeatures, VideoFeatures
 
 
@@ -17,20 +18,54 @@ class TextTokens(NamedTuple):
     mask: Bool[Tensor, "texts words"]
 
 
-class VideoTokens(NamedTuple):
-    """Videos: padded frame tokens, their cells and backbone features, and a mask of real frames."""
-
+class _Videos(NamedTuple):
     frames: Float[Tensor, "videos frames dim"]
     patches: Float[Tensor, "videos frames patches dim"]
     backbone: Float[Tensor, "videos frames channels"]
     mask: Bool[Tensor, "videos frames"]
+    experts: Float[Tensor, "videos rows size"]
+    which: Bool[Tensor, "videos rows experts"]
+
+
+class VideoTokens(_Videos):
+    """Videos: padded frame tokens, their cells and backbone features, and a mask of real frames.
+
+    Experts that were extracted beforehand come as rows below each other, whichever expert they are
+    of, as `sureshot.encoders.experts.pack` has them: ``which`` is True where a row is real and of
+    that expert. Left out, there are none.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        frames: Tensor,
+        patches: Tensor,
+        backbone: Tensor,
+        mask: Tensor,
+        experts: Tensor | None = None,
+        which: Tensor | None = None,
+    ) -> "VideoTokens":
+        """Tokens of these tensors, whose shapes are those of the fields."""
+        if experts is None or which is None:
+            experts, which = frames.new_zeros(len(frames), 0, 0), mask.new_zeros(len(mask), 0, 0)
+        return super().__new__(cls, frames, patches, backbone, mask, experts, which)
 
 
 class Sizes(NamedTuple):
-    """Sizes of an encoder's features: of the shared space and of the backbone."""
+    """What the features of videos are like.
+
+    Attributes:
+        dim: size of the space shared with texts.
+        channels: size of the backbone features.
+        experts: that were extracted beforehand, in the order of their tokens.
+        cells: whether frames come with their cells.
+    """
 
     dim: int
     channels: int
+    experts: ExpertSizes = ()
+    cells: bool = True
 
 
 def text_tokens(features: TextFeatures, device: str | torch.device = "cpu") -> TextTokens:
@@ -44,11 +79,14 @@ def text_tokens(features: TextFeatures, device: str | torch.device = "cpu") -> T
 
 def video_tokens(features: VideoFeatures, device: str | torch.device = "cpu") -> VideoTokens:
     """Features of videos as 32-bit tensors on a device."""
+    experts, which = features.experts, features.which
     return VideoTokens(
         torch.from_numpy(features.frames).float().to(device),
         torch.from_numpy(features.patches).float().to(device),
         torch.from_numpy(features.backbone).float().to(device),
         torch.from_numpy(features.mask).to(device),
+        None if experts is None else torch.from_numpy(experts).float().to(device),
+        None if which is None else torch.from_numpy(which).to(device),
     )
 
 

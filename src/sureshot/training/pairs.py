@@ -1,6 +1,7 @@
 """What is trained on: captions and the videos they describe, as tokens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from jaxtyping import Shaped
 from torch.nn.utils.rnn import pad_sequence
 
+from sureshot.encoders.experts import Experts, expert_sizes, pack
 from sureshot.encoders.features import FrameFeatures, stack
 from sureshot.errors import SureshotError
 from sureshot.features import SplitFeatures
@@ -69,17 +71,20 @@ class FeaturePairs:
         video_of: list[int] = []
         self._names: list[str] = []
         self._videos: list[FrameFeatures] = []
+        self._experts: list[Experts] = []
         self._texts: list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = []
         for part in sets:
             first = len(self._videos)
             video_of += [first + caption.video for caption in part.split.captions]
             self._names += [caption_name(part, row) for row in range(len(part.split.captions))]
             self._videos += part.videos if patches else map(_without_patches, part.videos)
+            self._experts += [part.experts.get(item.id, {}) for item in part.split.items]
             self._texts += part.texts
             _check_finite(part)
         self.video_of: Sequence[int] = video_of
         some = self._videos[0]
-        self.sizes = Sizes(some.frames.shape[1], some.backbone.shape[1])
+        experts = expert_sizes(part.experts for part in sets)
+        self.sizes = Sizes(some.frames.shape[1], some.backbone.shape[1], experts)
 
     def name(self, row: int) -> str:
         """Id of the video and the caption."""
@@ -102,7 +107,10 @@ class FeaturePairs:
 
     def videos(self, rows: Sequence[int]) -> VideoTokens:
         """The videos of these pairs, padded to the longest."""
-        return video_tokens(stack([self._videos[self.video_of[row]] for row in rows]), self.device)
+        chosen = [self.video_of[row] for row in rows]
+        experts, which = pack([self._experts[video] for video in chosen], self.sizes.experts)
+        seen = stack([self._videos[video] for video in chosen])
+        return video_tokens(replace(seen, experts=experts, which=which), self.device)
 
 
 def caption_name(part: SplitFeatures, row: int) -> str:

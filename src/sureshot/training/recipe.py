@@ -41,7 +41,11 @@ _S = TypeVar("_S", bound="SplitRecipe")
 
 @dataclass(frozen=True, slots=True)
 class SplitRecipe:
-    """Where a split comes from; the fields are the arguments of `sureshot.datasets.load_split`."""
+    """Where a split comes from; the fields are the arguments of `sureshot.datasets.load_split`.
+
+    Attributes:
+        experts: folder of features that were extracted beforehand, see `sureshot.encoders.experts`.
+    """
 
     dataset: str
     root: Path
@@ -50,6 +54,7 @@ class SplitRecipe:
     videos: Path | None = None
     ids: Path | None = None
     label: str | None = None
+    experts: Path | None = None
 
     def load(self) -> Split:
         """Read it.
@@ -57,7 +62,7 @@ class SplitRecipe:
         Raises:
             SureshotError: see `sureshot.datasets.load_split`.
         """
-        return load_split(
+        split = load_split(
             self.dataset,
             self.split,
             self.root,
@@ -66,6 +71,7 @@ class SplitRecipe:
             ids=self.ids,
             label=self.label,
         )
+        return replace(split, experts=self.experts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +193,24 @@ class Recipe:
             raise SureshotError("The recipe has both val and hold_out; leave one of them out.")
         if self.hold_out < 0:
             raise SureshotError(f"Setting hold_out is {self.hold_out}; it counts videos.")
+        self._check_experts()
         if self.training.keep == "best" and not (self.val or self.hold_out):
             raise SureshotError(
                 'training.keep is "best", and there is no validation set to tell it; give [val] '
                 'or hold_out, or set training.keep to "last".'
+            )
+
+    def _check_experts(self) -> None:
+        if not any(part.experts for part in self.train):
+            return
+        if self.val and self.val.experts is None:
+            raise SureshotError(
+                "The training set has experts and the validation set none; give val.experts too."
+            )
+        if self.encoder.tuned:
+            raise SureshotError(
+                "Experts go with the features of a frozen encoder; set encoder.tuned to false, or "
+                "leave train.experts out."
             )
 
     @classmethod
@@ -287,6 +307,7 @@ def _placed(part: _S, folder: Path) -> _S:
         root=placed(part.root, folder),
         videos=part.videos and placed(part.videos, folder),
         ids=part.ids and placed(part.ids, folder),
+        experts=part.experts and placed(part.experts, folder),
     )
 
 

@@ -15,6 +15,7 @@ from sureshot.datasets import Item, Split
 from sureshot.encoders import Encoder, load
 from sureshot.encoders.clip import ClipEncoder
 from sureshot.encoders.device import device_for
+from sureshot.encoders.experts import Experts, expert_sizes, presence, read_experts
 from sureshot.errors import SureshotError
 from sureshot.evaluation import recalls, similarity
 from sureshot.features import SplitFeatures, Told, extract, sampled_frames
@@ -64,19 +65,24 @@ def train(
     # What would be refused after all videos have been encoded is refused before.
     if not resume:
         check_new(folder)
-    new_model(recipe, Sizes(encoder.dim, encoder.channels))
+    experts = [_experts(split) for split in splits]
+    new_model(recipe, Sizes(encoder.dim, encoder.channels, expert_sizes(experts)))
 
-    def features(split: Split) -> SplitFeatures:
-        return extract(split, encoder, frames=recipe.encoder.frames, cache=cache, told=extracting)
+    def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
+        frames = recipe.encoder.frames
+        seen = extract(split, encoder, frames=frames, cache=cache, told=extracting)
+        return replace(seen, experts=experts)
 
     if recipe.encoder.tuned:
         done = _tune(recipe, encoder, splits, held, folder, resume=resume, told=told, note=note)
     else:
-        sets = [features(split) for split in splits]
-        val = None if held is None else features(held)
+        sets = [features(*part) for part in zip(splits, experts, strict=True)]
+        val = None if held is None else features(held, _experts(held))
         done = train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
-        unread = [left_out(part) for part in [*sets, *([val] if val else [])] if part.unreadable]
-        done = replace(done, notes=(*unread, *done.notes))
+        used = [*sets, *([val] if val else [])]
+        unread = [left_out(part) for part in used if part.unreadable]
+        had = [_had(part) for part in used if part.experts]
+        done = replace(done, notes=(*unread, *had, *done.notes))
     if rank() == 0:
         _keep(recipe, folder / RECIPE)
     return done
@@ -122,6 +128,13 @@ def train_on(
         described=_described(recipe, encoder, [part.split for part in sets]),
         told=told,
     )
+
+
+def _experts(split: Split) -> dict[str, Experts]:
+    """What was extracted of the videos of a split beforehand."""
+    if split.experts is None:
+        return {}
+    return read_experts(split.experts, [item.id for item in split.items])
 
 
 def _tune(
@@ -179,7 +192,12 @@ def _saving(
 ) -> Save:
     """What writes a checkpoint after an epoch."""
     noted = EncoderNote(
-        encoder.name, encoder.fingerprint, recipe.encoder.frames, encoder.dim, encoder.channels
+        encoder.name,
+        encoder.fingerprint,
+        recipe.encoder.frames,
+        encoder.dim,
+        encoder.channels,
+        dict(model.stem.sizes.experts),
     )
     names = ", ".join(split.title() for split in splits)
 
@@ -196,6 +214,11 @@ def _saving(
         ).save_pretrained(place)
 
     return save
+
+
+def _had(part: SplitFeatures) -> str:
+    """A line about the experts of a set."""
+    return f"{part.split.title()}; experts: {presence(part.experts)}"
 
 
 def left_out(part: SplitFeatures) -> str:
@@ -242,6 +265,11 @@ def fresh_model(
     if config.kind == "linear" and system.reads_words and not config.words:
         raise SureshotError(
             f"stem.words is false, and {settings['name']} reads words; set it to true."
+        )
+    if sizes.experts and not system.reads_experts:
+        names = ", ".join(name for name, _ in sizes.experts)
+        raise SureshotError(
+            f"{settings['name']} reads no experts such as {names}; leave train.experts out."
         )
     return Model(stem, system)
 

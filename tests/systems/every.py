@@ -1,6 +1,7 @@
 """Every system in every form that a recipe may ask for, and tokens to try them on.
 
-A new system is one line of `FORMS`; all tests that are about systems as such then hold for it.
+All tests that are about systems as such hold for each. A new system is here by itself, with its
+defaults; other settings of it are lines of `FORMS`.
 """
 
 import math
@@ -9,7 +10,7 @@ from typing import Any, get_args
 import torch
 
 from sureshot.systems.duq import Distance
-from sureshot.systems.load import load_system
+from sureshot.systems.load import known_systems, load_system
 from sureshot.systems.pooled import Pooling
 from sureshot.systems.system import Codes, System
 from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
@@ -30,7 +31,30 @@ _C2V = {"name": "clip2video", "layers": 1, "heads": 2}
 _HIT = {"name": "hit", "layers": 2, "heads": 2}
 _UATVR = {"name": "uatvr", "layers": 1, "heads": 2}
 
+_DVTR = {
+    f"dvtr {name}".strip(): {"name": "dvtr", **settings}
+    for name, settings in {
+        "": {},
+        "paper": {"mode": "paper"},
+        "paper kl triplet": {"mode": "paper", "divergence": "kl", "loss": "triplet"},
+        "triplet": {"loss": "triplet", "negatives": "hardest"},
+        "kl": {"divergence": "kl", "temperature": 0.07},
+        "pcme": {"uncertainty": "pcme"},
+        "pcme paper": {"uncertainty": "pcme", "mode": "paper"},
+        "shuffled": {"uncertainty": "shuffled"},
+        "none": {"uncertainty": "none"},
+        "on xpool": {"base": {"name": "xpool", "dropout": 0.0}},
+        "on clip2video": {"base": {"name": "clip2video", "layers": 1, "heads": 2}},
+        "on hit": {"base": {"name": "hit", "layers": 1, "heads": 2, "bank": 8}},
+        "on ce": {"base": {"name": "ce"}},
+        "on duq": {"base": {"name": "duq", "dropout": 0.0}},
+        "on uatvr": {"base": _UATVR},
+    }.items()
+}
+
+# Every system there is with its defaults, and others by hand.
 FORMS: dict[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in known_systems()},
     "clip4clip mean": {"name": "clip4clip"},
     "clip4clip transformer": {"name": "clip4clip", "temporal": "transformer", "layers": 1},
     "xpool": {"name": "xpool"},
@@ -102,6 +126,7 @@ FORMS: dict[str, dict[str, Any]] = {
     },
     "ce without its parts": {"name": "ce", "gating": False, "weighting": False},
     "ce of frames": {"name": "ce", "experts": ["frames"]},
+    **_DVTR,
 }
 
 

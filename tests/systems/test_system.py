@@ -18,7 +18,14 @@ from tests.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told
 MANY = 200
 every = pytest.mark.parametrize("form", FORMS)
 # Tokens find each other a little later than whole items do, and noise takes its time.
-LATER = {"uatvr": 25, "tmass": 50, "pcme": 80, "pcme as released": 250, "pcme paper": 350}
+LATER = {
+    "dvtr paper": 60,
+    "uatvr": 25,
+    "tmass": 50,
+    "pcme": 80,
+    "pcme as released": 250,
+    "pcme paper": 350,
+}
 
 
 def scores(made: System, words: TextTokens, films: VideoTokens) -> torch.Tensor:
@@ -216,9 +223,16 @@ def test_noise_comes_from_the_generator_alone(form: str) -> None:
     assert all(torch.equal(draws[0][name], draws[1][name]) for name in draws[0])
 
 
-# As printed, the other distances leave alone what is looked at here.
+# As printed, the other distances leave alone what is looked at here; of DVTR's triplet loss see
+# `test_as_printed_everything_is_pulled_together`.
 @pytest.mark.parametrize(
-    "form", [f for f in FORMS if not f.startswith("duq paper distance") or "boundary" in f]
+    "form",
+    [
+        form
+        for form in FORMS
+        if (not form.startswith("duq paper distance") or "boundary" in form)
+        and form != "dvtr paper kl triplet"
+    ],
 )
 def test_known_pairs_are_learned(form: str) -> None:
     torch.manual_seed(0)

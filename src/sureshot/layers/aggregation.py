@@ -109,6 +109,7 @@ class PieAggregation(nn.Module):
     Args:
         dim: length of a token.
         hidden: width of the attention: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
+        whole: length of the global feature; None is ``dim``.
 
     References:
         PVSE, Song and Soleymani 2019, section 3.1, which UATVR and the first releases of DUQ's code
@@ -118,18 +119,19 @@ class PieAggregation(nn.Module):
         Both codes pass no mask, so that padding takes part.
     """
 
-    def __init__(self, dim: int, hidden: int) -> None:
+    def __init__(self, dim: int, hidden: int, whole: int | None = None) -> None:
         super().__init__()
+        whole = whole or dim
         self.pool = TanhPooling(dim, hidden)
-        self.linear = _xavier(nn.Linear(dim, dim))
-        self.norm = nn.LayerNorm(dim)
+        self.linear = _xavier(nn.Linear(dim, whole))
+        self.norm = nn.LayerNorm(whole)
 
     def forward(
         self,
-        whole: Float[Tensor, "batch dim"],
+        whole: Float[Tensor, "batch whole"],
         tokens: Float[Tensor, "batch tokens dim"],
         mask: Bool[Tensor, "batch tokens"],
-    ) -> Float[Tensor, "batch dim"]:
+    ) -> Float[Tensor, "batch whole"]:
         """One vector an item.
 
         Args:

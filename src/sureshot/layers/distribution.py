@@ -7,8 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sureshot.gaussian import Gaussian
-from sureshot.layers.aggregation import PieAggregation, PieDeviation
+from sureshot.layers.aggregation import PieAggregation, PieDeviation, TanhPooling
 from sureshot.layers.linear import identity, linear
+
+_LEAST = 1e-6  # variance
 
 
 class GaussianHead(nn.Module):
@@ -92,3 +94,61 @@ class PieGaussianHead(nn.Module):
         """
         mean = functional.normalize(self.mean(whole, tokens, mask), dim=-1)
         return Gaussian(mean=mean, log_var=2 * self.deviation(whole, tokens, mask))
+
+
+class HierarchicalGaussianHead(nn.Module):
+    r"""Mean and variance from a global feature g and local tokens l, as in DVTR.
+
+    .. math:: \mu = \mathrm{LN}\big(g + \sigma(W_\mu\,\mathrm{Attn}_\mu(l))\big), \qquad
+        \Sigma = \zeta\big(W_\Sigma\,(g + \mathrm{Attn}_\Sigma(l))\big)
+
+    with an attention pooling each, `sureshot.layers.aggregation.TanhPooling`, and softplus as zeta.
+
+    Args:
+        dim: length of a token.
+        whole: length of the global feature and of the Gaussian. Where it is another than ``dim``,
+            the pooled tokens of the variance are brought to it by one more linear layer.
+        literal: as printed: the mean as long as the layer norm makes it, :math:`\sqrt D`, and
+            variances that start near 0.7. Otherwise the mean has unit length and noise starts
+            about as long as it.
+
+    References:
+        DVTR eq. 3 and DVTR eq. 4 for videos, DVTR eq. 5 and DVTR eq. 6 for texts.
+
+    Differs:
+        In print the variance is a linear function, of which the next equation takes the root: no
+        number where it is negative. Softplus, and 1e-6 more, keep it above 0 in both forms. The
+        paper does not say how its self-attention becomes one vector, nor how deep its MLPs are:
+        here attention pooling and one layer.
+    """
+
+    def __init__(self, dim: int, whole: int, *, literal: bool = False) -> None:
+        super().__init__()
+        self.literal = literal
+        self.mean = PieAggregation(dim, max(dim // 2, 1), whole)
+        self.pool = TanhPooling(dim, max(dim // 2, 1))
+        self.fit: nn.Module = nn.Identity() if whole == dim else linear(dim, whole)
+        self.variance = linear(whole, whole)
+        if not literal:
+            nn.init.constant_(self.variance.bias, math.log(math.expm1(1 / whole)))
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch whole"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Gaussian:
+        """One Gaussian an item, with a unit mean unless literal.
+
+        Args:
+            whole: the global feature.
+            tokens: words or frames; what stands at padding has no influence.
+            mask: True where a token is real; every item has at least one.
+        """
+        mean = self.mean(whole, tokens, mask)
+        variance = (
+            functional.softplus(self.variance(whole + self.fit(self.pool(tokens, mask)))) + _LEAST
+        )
+        if not self.literal:
+            mean = functional.normalize(mean, dim=-1)
+        return Gaussian(mean=mean, log_var=variance.log())

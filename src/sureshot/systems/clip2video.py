@@ -171,6 +171,8 @@ class Clip2Video(System):
         SureshotError: the heads do not divide the width.
     """
 
+    Config = Clip2VideoConfig
+
     def __init__(self, config: Clip2VideoConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config

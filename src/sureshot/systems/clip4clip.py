@@ -53,6 +53,8 @@ class Clip4Clip(System):
         width: size of the vectors it reads.
     """
 
+    Config = Clip4ClipConfig
+
     weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = False
 

@@ -155,6 +155,8 @@ class Duq(System):
         width: size of the vectors it reads.
     """
 
+    Config = DuqConfig
+
     def __init__(self, config: DuqConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config

@@ -160,6 +160,8 @@ class Hit(System):
         SureshotError: the heads do not divide the width.
     """
 
+    Config = HitConfig
+
     banks: Float[Tensor, "levels sides bank width"]
     stored: Tensor
 

@@ -1,55 +1,47 @@
-"""Systems by name, built from plain settings."""
+"""Systems by name: that of the file each is in.
 
+A module of this package that defines a `System` with a ``Config`` is one more system; nothing else
+lists them.
+"""
+
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
+from sureshot import systems
 from sureshot.errors import SureshotError
-from sureshot.settings import build
-from sureshot.systems.clip2video import Clip2Video, Clip2VideoConfig
-from sureshot.systems.ce import Ce, CeConfig
-from sureshot.systems.clip4clip import Clip4Clip, Clip4ClipConfig
-from sureshot.systems.duq import Duq, DuqConfig
-from sureshot.systems.hit import Hit, HitConfig
-from sureshot.systems.pcme import Pcme, PcmeConfig
 from sureshot.systems.system import System
-from sureshot.systems.tmass import TMass, TMassConfig
 from sureshot.systems.tokens import Sizes
-from sureshot.systems.uatvr import Uatvr, UatvrConfig
-from sureshot.systems.xpool import XPool, XPoolConfig
-
-NAMES = ("clip4clip", "xpool", "duq", "uatvr", "clip2video", "pcme", "tmass", "hit", "ce")
 
 
-def load_system(settings: Mapping[str, Any], sizes: Sizes) -> System:
+def known_systems() -> dict[str, type[System]]:
+    """Class of every system by its name."""
+    found = {}
+    for module in pkgutil.iter_modules(systems.__path__):
+        defined = importlib.import_module(f"{systems.__name__}.{module.name}")
+        for value in vars(defined).values():
+            own = inspect.isclass(value) and value.__module__ == defined.__name__
+            if own and issubclass(value, System) and hasattr(value, "Config"):
+                found[module.name] = value
+    return found
+
+
+def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -> System:
     """The system of these settings, its weights fresh.
 
     Args:
         settings: its ``name`` and its own settings, as in the table ``[system]`` of a recipe.
         sizes: of the vectors it reads.
+        at: dotted path of the settings, for errors.
 
     Raises:
         SureshotError: no such system, or a setting it does not have or cannot take.
     """
     values = dict(settings)
     name = values.pop("name", None)
-    match name:
-        case "clip4clip":
-            return Clip4Clip(build(Clip4ClipConfig, values, "system"), sizes.dim)
-        case "xpool":
-            return XPool(build(XPoolConfig, values, "system"), sizes.dim)
-        case "duq":
-            return Duq(build(DuqConfig, values, "system"), sizes.dim)
-        case "uatvr":
-            return Uatvr(build(UatvrConfig, values, "system"), sizes.dim)
-        case "clip2video":
-            return Clip2Video(build(Clip2VideoConfig, values, "system"), sizes.dim)
-        case "pcme":
-            return Pcme(build(PcmeConfig, values, "system"), sizes.dim)
-        case "tmass":
-            return TMass(build(TMassConfig, values, "system"), sizes.dim)
-        case "hit":
-            return Hit(build(HitConfig, values, "system"), sizes.dim)
-        case "ce":
-            return Ce(build(CeConfig, values, "system"), sizes)
-        case _:
-            raise SureshotError(f"system.name is {name!r}; known: {', '.join(NAMES)}.")
+    known = known_systems()
+    if name not in known:
+        raise SureshotError(f"{at}.name is {name!r}; known: {', '.join(known)}.")
+    return known[name].from_settings(values, sizes, at)

@@ -99,6 +99,8 @@ class Pcme(System):
         width: size of the vectors it reads.
     """
 
+    Config = PcmeConfig
+
     text_noise: Tensor
     video_noise: Tensor
 

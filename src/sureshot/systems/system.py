@@ -7,7 +7,7 @@ a batch; only `System.similarity` brings the two together.
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from sureshot.gaussian import Gaussian
-from sureshot.systems.tokens import TextTokens, VideoTokens
+from sureshot.settings import build
+from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
 
 Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
 _LARGEST_SCALE = 100.0  # CLIP's limit
@@ -28,19 +29,40 @@ class System(nn.Module):
         scale: factor on similarities within a softmax, learned from here on, at most 100.
 
     Attributes:
+        Config: dataclass of its settings, the table ``[system]`` of a recipe.
         weights: factor of each named loss in the objective.
         reads_words: whether it reads word tokens, which a stem may leave out.
         passes: how often training goes through the data in an epoch.
+        vector_width: length of `text_vectors` and `video_vectors`; None is that of the tokens.
         reads_experts: whether it reads features that were extracted beforehand.
         searches: whether an index can be searched with it: it reads of a video what an index keeps,
             its frames, and its vectors lie in their space.
     """
 
+    Config: ClassVar[type[Any]]
     weights: Mapping[str, float]
     reads_words = True
     passes = 1
+    vector_width: int | None = None
     reads_experts = False
     searches = True
+
+    @classmethod
+    def from_settings(
+        cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
+    ) -> "System":
+        """A system with fresh weights.
+
+        Args:
+            values: fields of ``Config``; what is left out takes its default.
+            sizes: of the vectors it reads.
+            at: dotted path of the values, for errors.
+
+        Raises:
+            SureshotError: an unknown setting, or a value it cannot take.
+        """
+        made: System = cls(build(cls.Config, values, at), sizes.dim)  # type: ignore[call-arg]
+        return made
 
     def __init__(self, scale: float) -> None:
         super().__init__()

@@ -145,6 +145,8 @@ class TMass(System):
         width: size of the vectors it reads.
     """
 
+    Config = TMassConfig
+
     reads_words = False
     trial_noise: Tensor
 

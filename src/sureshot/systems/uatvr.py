@@ -135,6 +135,8 @@ class Uatvr(System):
         SureshotError: the heads do not divide the width.
     """
 
+    Config = UatvrConfig
+
     def __init__(self, config: UatvrConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config

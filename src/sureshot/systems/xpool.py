@@ -40,6 +40,8 @@ class XPool(System):
         width: size of the vectors it reads.
     """
 
+    Config = XPoolConfig
+
     weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = False
 

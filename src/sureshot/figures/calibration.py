@@ -88,6 +88,17 @@ class Calibration:
         total = float(self.hinge.sum())
         return 1 - float((self.other_eta * self.hinge).sum()) / total if total else 0.0
 
+    def profile(self) -> tuple[list[float], list[float], list[float]]:
+        """Middles of tenths of eta that hold pairs, and mean losses there, plain and weighed."""
+        eta, hinge = self.other_eta.ravel(), self.hinge.ravel()
+        tenth = np.minimum((10 * eta).astype(int), 9)
+        found = [(number, tenth == number) for number in np.unique(tenth)]
+        return (
+            [float(number + 0.5) / 10 for number, _ in found],
+            [float(hinge[held].mean()) for _, held in found],
+            [float((eta * hinge)[held].mean()) for _, held in found],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
         return {
@@ -117,11 +128,12 @@ class Calibration:
         plain(left, "uncertainty η of the pair", "score")
         left.legend(fontsize=SMALL, frameon=False, loc="lower left")
 
-        hinge = self.hinge.ravel()
-        middle.plot(eta, hinge, ".", color="0.6", ms=2.5, label="plain", **dots)
-        middle.plot(eta, eta * hinge, "x", color=ORANGE, ms=2.5, mew=0.6, label="times η", **dots)
+        middle.plot(eta, self.hinge.ravel(), ".", color="0.8", ms=2, label="each, plain", **dots)
+        at, plain_loss, weighed_loss = self.profile()
+        middle.plot(at, plain_loss, "o--", color=INK, mfc="white", ms=4, label="mean, plain")
+        middle.plot(at, weighed_loss, "x-", color=ORANGE, ms=5, mew=1.5, label="mean, times η")
         plain(middle, "uncertainty η of the pair", f"triplet loss of the pair (margin {_MARGIN})")
-        middle.legend(fontsize=SMALL, frameon=False, markerscale=2)
+        middle.legend(fontsize=SMALL, frameon=False)
         middle.set_title(f"{self.spared:.0%} of the loss is spared", fontsize=SMALL)
 
         shares = np.linspace(0, 1, eta.size)

@@ -1,5 +1,6 @@
 """Where figures are drawn: a page of matplotlib, colours that all can tell apart, and files."""
 
+import contextlib
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ Style = dict[str, Any]  # keywords of a drawing
 MISSING = "Figures need matplotlib, which is not installed: pip install 'sureshot[plots]'"
 SUFFIXES = (".png", ".svg")
 WIDTH = 7.0  # inches: the text width of a paper
-SMALL, NORMAL = 7, 8  # points
+SMALL, NORMAL = 7.0, 8.0  # points
 CENTRED: Style = {"ha": "center", "va": "center", "fontsize": SMALL - 1}
 
 INK, MUTED, PALE = "#1a1a1a", "#6b6b6b", "#c9c9c9"
@@ -68,7 +69,8 @@ def save(figure: "Figure", path: Path) -> None:
             figure.savefig(partial, dpi=150, metadata=metadata)
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise SureshotError(f"The figure {path} cannot be written: {error}.") from None
 
 
@@ -84,7 +86,7 @@ def plain(axes: "Axes", xlabel: str, ylabel: str) -> None:
 
 def below(figure: "Figure", text: str) -> None:
     """How to read a figure, in as many lines as it needs."""
-    lines = words(text, figure.get_figwidth() - 0.3, SMALL)
+    lines = words(text, float(figure.get_figwidth()) - 0.3, SMALL)
     figure.supxlabel("\n".join(lines), fontsize=SMALL)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import SureshotError
-from sureshot.figures.canvas import BLUE, CENTRED, NORMAL, WIDTH, page, plain
+from sureshot.figures.canvas import BLUE, CENTRED, NORMAL, WIDTH, below, page, plain
 from sureshot.figures.subject import Subject
 from sureshot.metrics.ranks import text_ranks
 
@@ -64,6 +64,7 @@ class Epochs:
         for axes in grid[len(names) :]:
             axes.set_visible(False)
         figure.suptitle(self.title, fontsize=NORMAL, parse_math=False)
+        below(figure, "numbers: the checkpoints in the order they were named")
         return figure
 
 

@@ -65,7 +65,7 @@ class Matrices:
     def draw(self) -> "Figure":
         """Light is near in every panel; a ring marks the best of a row, a square of a column."""
         panels = len(self.matrices) + bool(self.texts)
-        abreast = min(panels, _ABREAST)
+        abreast = 2 if panels == 4 else min(panels, _ABREAST)
         down = -(-panels // abreast)
         width = max(WIDTH * abreast / _ABREAST, 5.0)
         figure = page((width / abreast - 0.05) * down + 0.55, width=width)

@@ -32,6 +32,7 @@ _SIDE = 120  # pixels of the shorter side of a frame
 _LINE = 0.135  # inches a line
 _LEFT, _GAP, _TOP = 0.08, 0.1, 0.42  # inches: margins, between pictures, for the title
 _SHAPE = 0.72  # height of a picture by its width
+_BOLD = 1.15  # how much wider bold letters are
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Strip:
 def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     """All rows below each other; ``columns`` pictures would fill the width."""
     cell = (WIDTH - 2 * _LEFT - (columns - 1) * _GAP) / columns
-    headings = [words(strip.heading, WIDTH - 0.2, NORMAL + 1, 2) for strip in strips]
+    headings = [words(strip.heading, WIDTH - 0.2, _BOLD * (NORMAL + 1), 2) for strip in strips]
     heights = [
         _height(strip, heading, cell) for strip, heading in zip(strips, headings, strict=True)
     ]
@@ -127,7 +128,7 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
             _draw_cell(sheet, one, left, at, cell, seen)
         beside = _LEFT + len(strip.cells) * (cell + _GAP) + 0.08
         for note, right in strip.notes:
-            lines = words(note, WIDTH - beside - 0.1, SMALL + 0.5)
+            lines = words(note, WIDTH - beside - 0.1, _BOLD * SMALL)
             _line(sheet, beside, at, "\n".join(lines), colour=BLUE if right else INK, bold=right)
             at += len(lines) * _LINE + 0.05
         top += tall
@@ -154,7 +155,7 @@ def _height(strip: Strip, heading: Sequence[str], cell: float) -> float:
     bars = 0.1 if any(one.shade is not None for one in strip.cells) else 0.0
     pictures = cell * _SHAPE + bars + lines * _LINE + 0.06
     beside = WIDTH - _LEFT - len(strip.cells) * (cell + _GAP) - 0.18
-    notes = sum(len(words(note, beside, SMALL + 0.5)) * _LINE + 0.05 for note, _ in strip.notes)
+    notes = sum(len(words(note, beside, _BOLD * SMALL)) * _LINE + 0.05 for note, _ in strip.notes)
     return tall + max(pictures if strip.cells else 0.0, notes) + 0.12
 
 

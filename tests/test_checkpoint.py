@@ -86,6 +86,26 @@ def test_everything_known_of_a_model_is_kept(tmp_path):
     assert read.model.stem.config == saved.model.stem.config
 
 
+@pytest.mark.parametrize("kind", ["none", "linear"])
+def test_a_model_is_built_again_with_its_experts(tmp_path, kind):
+    made = checkpoint("ce", kind, experts={"motion": 7, "audio": 5})
+    made.save_pretrained(tmp_path / "model")
+    read = Checkpoint.from_pretrained(tmp_path / "model")
+    assert read.encoder.experts == {"motion": 7, "audio": 5}
+    assert read.model.stem.sizes.experts == (("motion", 7), ("audio", 5))
+    assert read.model.system.names[-2:] == ("motion", "audio")
+    assert ("cells" in read.model.system.names) == (kind == "none")
+    for name, weight in made.model.state_dict().items():
+        assert torch.equal(read.model.state_dict()[name], weight)
+
+
+def test_a_checkpoint_of_before_there_were_experts_has_none(folder):
+    config = json.loads((folder / CONFIG).read_text())
+    assert config["encoder"].pop("experts") == {}
+    (folder / CONFIG).write_text(json.dumps(config))
+    assert Checkpoint.from_pretrained(folder).encoder.experts == {}
+
+
 def test_a_checkpoint_replaces_the_one_before_it_and_leaves_nothing_beside_it(folder):
     second = checkpoint("duq", "linear", seed=1)
     assert not torch.equal(

@@ -281,6 +281,17 @@ def test_a_device_that_is_not_there_is_refused(tmp_path):
         load(str(model), "nonsense")
 
 
+@pytest.mark.parametrize("kind", ["none", "linear"])
+def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path, kind):
+    folder = saved(tmp_path / "model", "ce", kind)
+    with pytest.raises(
+        ModelError, match="is a model of the system ce, which compares more of"
+    ):
+        Retriever.load(folder)
+    with pytest.raises(ModelError, match="It can be evaluated; index with another system"):
+        load(str(folder))
+
+
 def test_a_damaged_checkpoint_makes_no_index(tmp_path, videos, capsys):
     model = saved(tmp_path / "model", "duq", "none")
     (model / "model.safetensors").write_bytes(b"cut off")

@@ -94,6 +94,15 @@ def test_the_sets_it_was_trained_on_are_named_once_each(tmp_path):
     assert Scorer.load(str(tmp_path / "model")).trained_on == "msrvtt + pairs"
 
 
+def test_the_experts_it_was_trained_on_are_those_of_its_model(tmp_path):
+    assert Scorer.load("tiny", "cpu").experts == ()
+    folder = tmp_path / "model"
+    checkpoint("ce", "linear", experts={"audio": 5, "motion": 7}).save_pretrained(folder)
+    assert Scorer.load(str(folder), "cpu").experts == ("audio", "motion")
+    checkpoint("ce", "none").save_pretrained(folder)
+    assert Scorer.load(str(folder), "cpu").experts == ()
+
+
 def test_another_version_of_the_encoder_is_refused_as_when_searching(tmp_path, monkeypatch):
     folder = str(saved(tmp_path / "model", "duq", "none"))
     monkeypatch.setattr(TinyEncoder, "fingerprint", "0" * 64)

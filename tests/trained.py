@@ -13,25 +13,33 @@ from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.tokens import Sizes
 
-SYSTEMS = ("clip4clip", "xpool", "duq")
+SYSTEMS = ("clip4clip", "xpool", "duq", "hit")
 WIDTH = 16  # of a linear stem: not the size of the encoder's space
 FRAMES = 6
 
 
 def checkpoint(
-    system: str, kind: str, *, seed: int = 0, words: bool = True, **known: Any
+    system: str,
+    kind: str,
+    *,
+    seed: int = 0,
+    words: bool = True,
+    experts: Mapping[str, int] | None = None,
+    **known: Any,
 ) -> Checkpoint:
     """A model whose weights the seed decides, far enough from plain ones to change rankings."""
     tiny = TinyEncoder()
     settings: Mapping[str, Any] = {"name": system}
+    experts = experts or {}
+    sizes = Sizes(tiny.dim, tiny.channels, tuple(experts.items()))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        stem = Stem(StemConfig(kind=kind, width=WIDTH, words=words), Sizes(tiny.dim, tiny.channels))
+        stem = Stem(StemConfig(kind=kind, width=WIDTH, words=words), sizes)
         model = Model(stem, load_system(settings, stem.sizes))
         with torch.no_grad():
             for weights in model.parameters():
                 weights.add_(0.2 * torch.randn_like(weights))
-    noted = EncoderNote(tiny.name, tiny.fingerprint, FRAMES, tiny.dim, tiny.channels)
+    noted = EncoderNote(tiny.name, tiny.fingerprint, FRAMES, tiny.dim, tiny.channels, experts)
     return Checkpoint(model, noted, settings, **known)
 
 

@@ -7,9 +7,7 @@ from torch.nn import functional
 from sureshot.errors import SureshotError
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.tokens import Sizes, VideoTokens
-from tests.systems.every import WIDTH, texts, videos
-
-SIZES = Sizes(WIDTH, 3)
+from tests.systems.every import EXPERTS, SIZES, WIDTH, texts, videos
 
 
 def stem(**settings) -> Stem:
@@ -61,6 +59,14 @@ def test_the_length_of_what_comes_in_does_not_count() -> None:
     torch.testing.assert_close(
         made.videos(wider).frames, made.videos(films).frames, atol=1e-3, rtol=1e-3
     )
+
+
+def test_experts_pass_and_cells_do_not() -> None:
+    made, films = stem(), videos(3)
+    seen = made.videos(films)
+    assert torch.equal(seen.experts, films.experts) and torch.equal(seen.which, films.which)
+    assert made.sizes == Sizes(6, 3, EXPERTS, cells=False)
+    assert Stem(StemConfig(), SIZES).sizes == SIZES and SIZES.cells
 
 
 def test_what_is_switched_off_is_not_read_and_has_no_weights() -> None:

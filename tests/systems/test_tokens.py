@@ -1,11 +1,14 @@
 """An encoder's features become tensors, number for number."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
+from sureshot.encoders.experts import pack
 from sureshot.encoders.features import FrameFeatures, stack
 from sureshot.encoders.tiny import TinyEncoder
-from sureshot.systems.tokens import text_tokens, video_tokens, without_first
+from sureshot.systems.tokens import VideoTokens, text_tokens, video_tokens, without_first
 
 
 def test_texts() -> None:
@@ -46,3 +49,26 @@ def test_a_mask_without_the_first_word_keeps_an_only_one() -> None:
         [False, True, False],
     ]
     assert torch.equal(mask, kept)
+
+
+def test_experts_come_along_and_are_none_otherwise() -> None:
+    draw = np.random.default_rng(0)
+
+    def some(*shape: int) -> np.ndarray:
+        return draw.normal(size=shape).astype(np.float16)
+
+    plain = stack([FrameFeatures(some(2, 4), some(2, 1, 4), some(2, 3)) for _ in range(3)])
+    bare = video_tokens(plain)
+    assert bare.experts.shape == bare.which.shape == (3, 0, 0)
+    assert (bare.experts.dtype, bare.which.dtype) == (torch.float32, torch.bool)
+    own = [{"audio": some(2, 5)}, {}, {"motion": some(1, 7), "audio": some(1, 5)}]
+    experts, which = pack(own, (("audio", 5), ("motion", 7)))
+    tokens = video_tokens(replace(plain, experts=experts, which=which))
+    np.testing.assert_array_equal(tokens.experts.numpy(), experts)
+    np.testing.assert_array_equal(tokens.which.numpy(), which)
+    # Cut and joined like every other tensor of a video, and kept by what replaces others.
+    parts = [VideoTokens(*(part[rows] for part in tokens)) for rows in (slice(1), slice(1, 3))]
+    whole = VideoTokens(*(torch.cat(pair) for pair in zip(*parts, strict=True)))
+    assert all(torch.equal(a, b) for a, b in zip(whole, tokens, strict=True))
+    other = tokens._replace(frames=2 * tokens.frames)
+    assert isinstance(other, VideoTokens) and other.experts is tokens.experts

@@ -1,5 +1,6 @@
 """Pairs of features: each caption beside its own video, whichever set it comes from."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,3 +106,29 @@ def test_sets_of_two_encoders_are_refused():
         FeaturePairs([VIDEOS, features([1], [0], 3, "other")])
     with pytest.raises(SureshotError, match="they have none"):
         FeaturePairs([])
+
+
+def test_experts_go_with_their_videos_whichever_set_they_are_of():
+    draw = np.random.default_rng(0)
+    given = [
+        {"s1v0": {"audio": draw.normal(size=(2, 3))}, "s1v2": {"motion": draw.normal(size=(1, 5))}},
+        {"s2v1": {"audio": draw.normal(size=(1, 3)), "motion": draw.normal(size=(2, 5))}},
+    ]
+    sets = [replace(part, experts=own) for part, own in zip((VIDEOS, PHOTOS), given, strict=True)]
+    pairs = FeaturePairs([*sets, features([2], [0], 3)])
+    assert pairs.sizes == Sizes(DIM, CHANNELS, (("audio", 3), ("motion", 5)))
+    tokens = pairs.videos([1, 2, 3, 4, 7])  # the videos s1v0, s1v1, s1v2, s2v1, s3v0
+    assert tokens.which.sum(1).tolist() == [[2, 0], [0, 0], [0, 1], [1, 2], [0, 0]]
+    for row, own in ((0, given[0]["s1v0"]), (2, given[0]["s1v2"]), (3, given[1]["s2v1"])):
+        for number, (name, size) in enumerate(pairs.sizes.experts):
+            found = tokens.experts[row, tokens.which[row, :, number], :size].numpy()
+            np.testing.assert_allclose(found, own.get(name, np.zeros((0, size))), rtol=1e-6)
+
+
+def test_a_batch_of_a_set_has_the_experts_that_are_asked_for():
+    rows = np.arange(6.0).reshape(2, 3)
+    part = replace(VIDEOS, experts={"s1v1": {"audio": rows}, "s1v2": {"smell": rows}})
+    batch = part.video_batch([2, 1], (("audio", 3),))
+    assert batch.which.tolist() == [[[False], [False]], [[True], [True]]]
+    np.testing.assert_array_equal(batch.experts[1], rows)
+    assert part.video_batch([2, 1]).experts.shape == (2, 0, 0)

@@ -101,6 +101,27 @@ def test_a_path_may_name_a_variable_of_the_environment(place, monkeypatch):
     assert load(place, "val.root=$NOWHERE/x.csv").val.root == place / "$NOWHERE/x.csv"
 
 
+def test_experts_start_at_the_file_and_stay_with_what_is_held_out(place, monkeypatch):
+    monkeypatch.setenv("SOMEWHERE", "/data")
+    recipe = load(place, "train.0.experts=near", "val.experts=$SOMEWHERE/experts")
+    assert recipe.train[0].experts == place / "near"
+    assert recipe.val is not None and recipe.val.experts == Path("/data/experts")
+    train, val = recipe.splits()
+    assert train[0].experts == place / "near" and val.experts == Path("/data/experts")
+    text = TEXT.replace("[val]", "[[train]]").replace("[encoder]", 'split = "train"\n\n[encoder]')
+    (place / "recipe.toml").write_text("hold_out = 3\n" + text)
+    train, held = load(place, "train.0.experts=near").splits()
+    assert [part.experts for part in (*train, held)] == [place / "near", None, place / "near"]
+    assert load(place).train[0].experts is None
+
+
+def test_experts_of_training_are_wanted_for_validation_and_of_a_frozen_encoder(place):
+    assert "give val.experts too" in refused(place, "train.0.experts=here")
+    both = ("train.0.experts=here", "val.experts=here")
+    assert "set encoder.tuned to false" in refused(place, *both, "encoder.tuned=true")
+    assert load(place, "val.experts=here").val.experts == place / "here"
+
+
 def test_every_recipe_of_the_repository_can_be_read(monkeypatch):
     monkeypatch.setenv("SURESHOT_DATA", "/data")
     found = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +109,22 @@ def encode(
     if not features.unreadable:
         return questions, features
     return questions.about({item.id for item in features.split.items}), features
+
+
+def answerable(
+    questions: Questions, features: SplitFeatures, vocabulary: Sequence[str]
+) -> tuple[Questions, SplitFeatures]:
+    """Those questions whose answer is in a vocabulary, and their features.
+
+    Raises:
+        SureshotError: there is none.
+    """
+    known, words = questions.answerable(vocabulary), set(vocabulary)
+    place = {item.id: row for row, item in enumerate(questions.split.items)}
+    videos = [features.videos[place[item.id]] for item in known.split.items]
+    both = zip(questions.answers, features.texts, strict=True)
+    texts = [text for answer, text in both if answer in words]
+    return known, replace(features, split=known.split, videos=videos, texts=texts)
 
 
 def predict(

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from sureshot.checkpoint import Checkpoint
 from sureshot.errors import ModelError
-from sureshot.questions.head import AnswerHead, AnswerModel, HeadConfig
+from sureshot.questions.head import AnswerHead, AnswerModel, HeadConfig, head_of
 from sureshot.settings import build, plain
 
 FORMAT = 1
@@ -82,7 +82,7 @@ class AnswerCheckpoint:
         retrieval = Checkpoint.from_pretrained(folder / RETRIEVAL, device)
         settings = build(HeadConfig, config["head"], "head")
         answers = tuple(config["answers"])
-        head = AnswerHead(retrieval.model.stem.sizes.dim, len(answers), settings.dropout)
+        head = head_of(retrieval.model, len(answers), settings)
         try:
             head.load_state_dict(load_file(folder / WEIGHTS))
         except (OSError, SafetensorError, RuntimeError):

@@ -79,17 +79,23 @@ class Answering(System):
 
     Args:
         retrieval: the system.
-        head: of its width.
+        head: for vectors as wide as the system's.
     """
 
     weights: Mapping[str, float] = {"answer": 1.0}
 
     def __init__(self, retrieval: System, head: AnswerHead) -> None:
         super().__init__(1.0)
-        self.log_scale = retrieval.log_scale
+        del self.log_scale  # the system's own is used
         self.reads_words = retrieval.reads_words
+        self.vector_width = retrieval.vector_width
         self.retrieval = retrieval
         self.head = head
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """The logit scale of the system."""
+        return self.retrieval.scale
 
     def after_step(self) -> None:
         """What is due after each step of the system."""
@@ -135,12 +141,18 @@ class Answering(System):
         return self.retrieval.video_vectors(videos)
 
 
+def head_of(model: Model, answers: int, config: HeadConfig) -> AnswerHead:
+    """A head with fresh weights for the vectors of a model."""
+    width = model.system.vector_width or model.stem.sizes.dim
+    return AnswerHead(width, answers, config.dropout)
+
+
 class AnswerModel(Model):
     """An encoder's features in, answers out.
 
     Args:
         retrieval: the model whose codes are read.
-        head: of the width of its system.
+        head: for vectors as wide as its system's.
         frozen: train the head alone; the model stays as it is, its dropout off.
     """
 

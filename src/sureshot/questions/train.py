@@ -22,9 +22,9 @@ from sureshot.encoders.clip import ClipEncoder
 from sureshot.encoders.device import device_for
 from sureshot.errors import SureshotError
 from sureshot.features import SplitFeatures, Told, sampled_frames
-from sureshot.questions.answerer import encode, predict
+from sureshot.questions.answerer import answerable, encode, predict
 from sureshot.questions.checkpoint import AnswerCheckpoint
-from sureshot.questions.head import LABEL, AnswerHead, AnswerModel
+from sureshot.questions.head import LABEL, AnswerModel, head_of
 from sureshot.questions.recipe import AnswerRecipe
 from sureshot.settings import plain
 from sureshot.systems.system import Codes
@@ -106,10 +106,12 @@ def train(
         done = _tune(recipe, start, known, held, folder, resume=resume, told=told)
     else:
         frames = start.retrieval.encoder.frames
-        seen = encode(known, start.encoder, frames, cache, extracting)
+        # All videos, so that other vocabularies and retrieval find the same files in the cache.
+        whole = encode(asked, start.encoder, frames, cache, extracting)
+        seen = answerable(*whole, start.answers)
         val = None if held is None else encode(held, start.encoder, frames, cache, extracting)
         done = train_on(recipe, start, seen, val, folder, resume=resume, told=told)
-        parts = [features for _, features in (seen, *([val] if val else []))]
+        parts = [features for _, features in (whole, *([val] if val else []))]
         unread = [left_out(part) for part in parts if part.unreadable]
         done = replace(done, notes=(*unread, *done.notes))
     if rank() == 0:
@@ -163,7 +165,7 @@ def new_model(recipe: AnswerRecipe, start: Start) -> AnswerModel:
     """The model of a recipe, its head with first weights that the seed decides."""
     torch.manual_seed(recipe.training.seed)
     model = start.retrieval.model
-    head = AnswerHead(model.stem.sizes.dim, len(start.answers), recipe.head.dropout)
+    head = head_of(model, len(start.answers), recipe.head)
     return AnswerModel(model, head, frozen=recipe.frozen)
 
 
@@ -194,6 +196,12 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
     named = recipe.encoder
     if recipe.retrieval is not None:
         found = Checkpoint.from_pretrained(recipe.retrieval)
+        if found.encoder.experts:
+            raise SureshotError(
+                f"{recipe.retrieval} reads experts extracted beforehand "
+                f"({', '.join(found.encoder.experts)}), and questions are asked without any. Name "
+                "a model that reads none."
+            )
         return found, found.load_encoder(recipe.retrieval, named.device)
     encoder = load(named.name, named.device)
     sizes = Sizes(encoder.dim, encoder.channels)

@@ -1,0 +1,125 @@
+"""Shares of right answers against counting by hand, and what a report says of them."""
+
+import numpy as np
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.answers import answer_report, published_answers
+
+TRUE = ["man", "dog", "man", "cook", "sing", "bee"]
+GIVEN = ["man", "dog", "dog", "cook", "cook", "man"]
+VIDEO = np.array([0, 0, 1, 1, 2, 2])
+KINDS = ["who", "who", "who", "what", "what", "where"]
+KNOWN = ["man", "dog", "cook", "sing"]
+
+
+def reported(given=GIVEN, true=TRUE, video=VIDEO, kinds=KINDS, **more):
+    settings = {"vocabulary": KNOWN, "constant": "man", "title": "walls test", **more}
+    return answer_report(given, true, video, kinds, **settings)
+
+
+def shown(line):
+    return line.name, round(line.value, 3), line.n
+
+
+def test_unknown_answers_count_as_wrong_and_are_counted():
+    found = reported()
+    assert shown(found.overall) == ("all questions", 50.0, 6)
+    assert found.unknown == 1
+    assert shown(found.answerable)[1:] == (60.0, 5)
+    assert (found.videos, found.vocabulary) == (3, 4)
+
+
+def test_each_type_has_a_line_the_most_frequent_first():
+    found = reported()
+    assert [shown(line) for line in found.kinds] == [
+        ("who", 66.667, 3),
+        ("what", 50.0, 2),
+        ("where", 0.0, 1),
+    ]
+
+
+def test_a_constant_answer_is_the_baseline():
+    assert shown(reported().constant) == ("always 'man'", 33.333, 6)
+    assert shown(reported(constant="bee").constant) == ("always 'bee'", 16.667, 6)
+
+
+def test_intervals_draw_whole_videos():
+    """Two videos, one all right, one all wrong: a draw is 0, 50 or 100, whatever the questions."""
+    given, true = ["man"] * 40, ["man"] * 20 + ["dog"] * 20
+    found = reported(given, true, np.repeat([0, 1], 20), ["who"] * 40)
+    assert (found.overall.low, found.overall.value, found.overall.high) == (0, 50, 100)
+    each = reported(given, true, np.arange(40), ["who"] * 40).overall
+    assert 30 < each.low < 40 < 60 < each.high < 70
+    assert reported(resamples=50, seed=1) != reported(resamples=50, seed=2)
+    assert reported(resamples=50, seed=1) == reported(resamples=50, seed=1)
+
+
+def test_what_has_no_interval_has_a_value_still():
+    one = reported(["man"], ["man"], np.array([7]), ["who"])
+    assert (one.overall.value, one.overall.low, one.overall.high) == (100, None, None)
+    assert "95 %" not in one.text() and "[" not in one.text()
+    none = reported(["man"], ["bee"], np.array([7]), ["who"])
+    assert (none.answerable.value, none.answerable.n) == (None, 0)
+    assert "-  " in none.text().splitlines()[-2]
+
+
+def test_the_text_says_what_the_numbers_are():
+    found = reported(system="xpool", encoder="tiny", frames=3, absent=2, resamples=20)
+    lines = found.text().splitlines()
+    assert lines[:4] == [
+        "walls test",
+        "xpool, encoder tiny, 3 frames, 4 answers known",
+        "n = 6 questions, 3 videos",
+        "[low, high]: 95 % of 20 resamples of whole videos, seed 0",
+    ]
+    assert lines[5].startswith("all questions ") and lines[5].endswith("n = 6")
+    assert " 50.0 [" in lines[5]
+    assert [line.split()[0] for line in lines[6:11]] == [
+        "who",
+        "what",
+        "where",
+        "always",
+        "questions",
+    ]
+    assert lines[11].startswith("1 questions (16.7 %) have an answer outside of the vocabulary")
+    assert lines[12:] == ["2 questions are left out: their video is not there"]
+    assert "published" not in found.text()
+
+
+def test_printed_rows_stand_with_what_speaks_against_them():
+    text = reported(against=["published"]).text()
+    assert "! Data differ, numbers do not compare: 6 questions about 3 videos here, 72821" in text
+    assert "leave test questions outside of the vocabulary out" in text
+    assert "VQA-T" in text and "DUQ              47.8  (DUQ-T5)  as printed: neither" in text
+    same = reported(against=["hbi"], same=True)
+    assert [row.method for row in same.published] == ["HBI"]
+    assert "Data differ" not in same.text() and "whether they are the same" in same.text()
+
+
+def test_a_method_that_nothing_is_printed_of_is_refused():
+    with pytest.raises(SureshotError, match=r"method 'X-Pool'; known: VQA-T, MERLOT, .*DUQ"):
+        published_answers("X-Pool")
+    with pytest.raises(SureshotError, match="'X-Pool'"):
+        reported(against=["X-Pool"])
+
+
+def test_the_printed_table():
+    rows = published_answers()
+    assert [(row.method, row.accuracy) for row in rows] == [
+        ("VQA-T", 41.5),
+        ("MERLOT", 43.1),
+        ("Co-Tokenization", 45.7),
+        ("EMCL-QA", 45.8),
+        ("HBI", 46.2),
+        ("TG-VQA", 46.3),
+        ("DUQ", 47.8),
+    ]
+    assert {(row.table, row.dataset) for row in rows} == {("DUQ-T5", "MSRVTT-QA")}
+
+
+def test_lists_that_do_not_fit_are_refused():
+    with pytest.raises(SureshotError, match="5 answers, 6 right ones, 6 videos and 6 types"):
+        reported(given=GIVEN[:5])
+    with pytest.raises(SureshotError, match="one question at least"):
+        reported([], [], np.array([], np.int64), [])

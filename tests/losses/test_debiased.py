@@ -169,9 +169,9 @@ def test_alignment_by_loops_and_its_best_is_no_collapse():
     assert alignment(parted, parted).item() == pytest.approx(-1, abs=1e-6)
     assert alignment(same, same).item() == pytest.approx(1, abs=1e-6)
     samples = [g.mean[:, None] for g in (parted, same)]
-    printed = [
+    one, other = (
         alignment_as_printed(g, g, s, s) for g, s in zip((parted, same), samples, strict=True)
-    ]
+    )
     torch.testing.assert_close(one, other)  # to the print they are alike
 
 

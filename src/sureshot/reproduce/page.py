@@ -115,7 +115,9 @@ def _gap(runs: Sequence[Run], variant: Variant, control: Variant, name: str) -> 
 
 def _printed(table: Table, variant: Variant, prefix: str) -> str:
     """R@1 text to video of the printed row; nothing where the paper has none, or other data."""
-    if variant.control or prefix or not (variant.printed or table.elsewhere):
+    if variant.paper and not prefix:
+        return variant.paper
+    if prefix or variant.printed is None:
         return ""
     rows: list[Row] = published("msrvtt", method=variant.method, direction="t2v")
     found = [r for r in rows if r.table == table.table and r.variant == variant.printed]
@@ -126,10 +128,18 @@ def _write_csv(path: Path, runs: Sequence[Run]) -> None:
     names = list(dict.fromkeys(name for run in runs for name in run.scores))
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["row", "seed", "epoch", "validation", "parameters", "seconds", *names])
+        writer.writerow(
+            ["row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds", *names]
+        )
         for run in runs:
             values = [run.scores.get(name, "") for name in names]
-            about = [run.epoch, f"{run.validation:.2f}", run.parameters, run.seconds]
+            about = [
+                run.epoch,
+                f"{run.validation:.2f}",
+                run.parameters,
+                run.seconds,
+                run.milliseconds,
+            ]
             writer.writerow([run.variant, run.seed, *about, *values])
 
 

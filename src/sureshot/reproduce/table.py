@@ -12,19 +12,21 @@ class Variant:
     Attributes:
         name: what the row is called.
         system: settings of the system, with its ``name``.
-        printed: ``variant`` of the printed row in metrics/published.csv; empty if there is none.
+        printed: ``variant`` of the printed row in metrics/published.csv; None if there is none.
         method: of the printed row.
         frames: frames a video; None is as many as were encoded.
         control: whether this is a baseline of ours that the paper does not have.
+        width: of the stem; None is that of the plan.
         paper: what the paper prints for the row, in words, where that is no R@1.
     """
 
     name: str
     system: Mapping[str, Any]
-    printed: str = ""
+    printed: str | None = None
     method: str = "DUQ"
     frames: int | None = None
     control: bool = False
+    width: int | None = None
     paper: str = ""
 
 

@@ -1,10 +1,12 @@
 """All tables that can be run again, by name."""
 
 from sureshot.errors import SureshotError
-from sureshot.reproduce import duq, uatvr
+from sureshot.reproduce import duq, dvtr, systems, uatvr
 from sureshot.reproduce.table import Table
 
-TABLES: dict[str, Table] = {one.name: one for one in (*duq.TABLES, *uatvr.TABLES)}
+TABLES: dict[str, Table] = {
+    one.name: one for one in (*duq.TABLES, *uatvr.TABLES, *dvtr.TABLES, systems.TABLE)
+}
 
 
 def table(name: str) -> Table:

@@ -284,9 +284,7 @@ def test_a_device_that_is_not_there_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", ["none", "linear"])
 def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path, kind):
     folder = saved(tmp_path / "model", "ce", kind)
-    with pytest.raises(
-        ModelError, match="is a model of the system ce, which compares more of"
-    ):
+    with pytest.raises(ModelError, match="is a model of the system ce, which compares more of"):
         Retriever.load(folder)
     with pytest.raises(ModelError, match="It can be evaluated; index with another system"):
         load(str(folder))

@@ -14,7 +14,8 @@ from sureshot.cli.app import app
 from tests.cli.terminal import COMMAND, check_snapshot, colours, in_terminal, spawn
 
 VERBS = ["index", "search", "describe", "export", "train", "evaluate", "reproduce"]
-VERBS += ["answer train", "answer evaluate", "answer ask", "status", "remove", "reset", "doctor"]
+VERBS += ["plot", "status", "remove", "reset", "doctor"]
+VERBS += ["answer train", "answer evaluate", "answer ask"]
 
 
 def found(group, before=""):
@@ -76,7 +77,9 @@ def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
         assert words(line) in shown
 
 
-@pytest.mark.parametrize("verb", ["index", "search", "evaluate", "answer evaluate", "answer ask"])
+@pytest.mark.parametrize(
+    "verb", ["index", "search", "evaluate", "plot", "answer evaluate", "answer ask"]
+)
 def test_the_help_ends_with_examples_that_can_be_typed(verb):
     lines = [line for line in (COMMANDS[verb].epilog or "").splitlines() if line]
     assert lines[0] == "Examples:"
@@ -129,6 +132,9 @@ def test_the_version_is_printed(sureshot):
         ["answer", "ask", "model", "a.mp4"],
         ["answer", "ask", "model", "a.mp4", "who?", "-k", "0"],
         ["reproduce", "duq-3"],
+        ["plot", "matrices"],
+        ["plot", "matrices", "tiny", "--data", "pairs"],
+        ["plot", "results", "tiny", "--data", "pairs", "--root", "x", "-n", "0"],
         ["reproduce", "duq-3", "--plan", "x", "--seeds", "0"],
         ["remove"],
     ],

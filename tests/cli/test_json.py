@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sureshot.cli.app import run
+from tests.asked import asked
 from tests.clips import coloured
-from tests.walls import walls
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 SECTIONS = dict(
@@ -57,12 +57,21 @@ def printed(tmp_path_factory):
     (tmp_path / "sentences.txt").write_text("red\nblue\n")
     (tmp_path / "clips").mkdir()
     (tmp_path / "clips" / "01 a 00.00.00-00.00.01.mp4").touch()
-    place = walls(tmp_path / "walls")
+    place = asked(tmp_path / "walls")
+    asking = ("--root", place / "qa", "--videos", place / "videos", "--cache", tmp_path / "cache")
+    answers = place / "answers" / "model"
     data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", tmp_path / "cache")
     model, run_in = place / "run" / "model", ("--to", place / "run", "--cache", tmp_path / "cache")
     return {
         "train": output("train", place / "recipe.toml", *run_in),
         "evaluate": output("evaluate", model, *data, "--post", "dsl"),
+        "plot": output("plot", "results", model, *data, "--to", tmp_path / "figures"),
+        "answer train": output(
+            *("answer", "train", place / "questions.toml"),
+            *("--to", place / "answers", "--cache", tmp_path / "cache"),
+        ),
+        "answer evaluate": output("answer", "evaluate", answers, *asking, "--against", "DUQ"),
+        "answer ask": output("answer", "ask", answers, place / "videos" / "9.mp4", "what?"),
         "index": output("index", videos, "--model", "tiny", *db),
         "search": output("search", "red", *db),
         "describe": output("describe", f"{videos}/a.mp4@0.5", tmp_path / "sentences.txt", *db),

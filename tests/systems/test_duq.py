@@ -320,6 +320,30 @@ def test_measures_are_the_vacuities_of_the_evidence_that_is_trained() -> None:
         assert lost[side][3].item() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("mode", ["well_posed", "paper"])
+def test_matrices_are_what_the_score_and_the_vacuities_are_made_of(mode: str) -> None:
+    made = shaken(f"duq {mode} distance=mean")
+    assert isinstance(made, Duq)
+    words, films = made.texts(texts(5)), made.videos(videos(6))
+    with torch.no_grad():
+        found = made.matrices(words, films)
+        vacuity = made.measures(words, films)["text vacuity"]
+        score, printed = made.similarity(words, films), made.printed(words, films)
+    assert list(found) == ["similarity", "belief", "distance", "printed score"]
+    near = 1 - found["distance"]
+    whole = found["similarity"] * near if mode == "paper" else found["similarity"] + 0.5 * near
+    torch.testing.assert_close(whole, score)
+    torch.testing.assert_close(found["belief"].sum(1) + vacuity, torch.ones(5))
+    torch.testing.assert_close(found["printed score"], printed)
+
+
+def test_without_a_branch_there_is_no_distance_to_show() -> None:
+    off = dict.fromkeys(("distance_loss", "distance_evidence"), False)
+    made = shaken("duq well_posed distance=mean", **off)
+    found = made.matrices(made.texts(texts(3)), made.videos(videos(3)))
+    assert list(found) == ["similarity", "belief", "printed score"]
+
+
 def test_as_printed_vacuity_is_high_for_the_ideal_matrix() -> None:
     """Evidence of plain cosines: the surer, the vaguer; so paper mode's numbers read as printed."""
     made = duq(mode="paper", pooling="mean")

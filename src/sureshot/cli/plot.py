@@ -1,5 +1,6 @@
 """`sureshot plot`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,6 +84,9 @@ def plot(
         int,
         typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at."),
     ] = 2000,
+    experts: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
+    ] = None,
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,
@@ -95,8 +99,9 @@ def plot(
     from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.cli.research import found, training_captions
+    from sureshot.cli.research import check_experts, found, training_captions
     from sureshot.datasets import load_split
+    from sureshot.encoders.experts import presence, read_experts
     from sureshot.features import caption_features, extract
     from sureshot.figures.catalogue import Wish, named, write
     from sureshot.figures.catalogue import figure as make
@@ -109,9 +114,14 @@ def plot(
     wanted = _second(figure, after)
     err = show.console(err=True)
     scorers = [Scorer.load(absolute_model(model) or model, device) for model in models]
+    for scorer in scorers:
+        check_experts(scorer, experts)
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
     for line in found(([loaded], None)):
         err.print(line)
+    given = {} if experts is None else read_experts(experts, [item.id for item in loaded.items])
+    if given:
+        err.print(f"experts: {presence(given)}")
     looked_at = training_captions(scorers[0], loaded, bank) if wanted in BANKED else None
     subjects: list[Subject] = []
     with Bar(err) as bar:
@@ -123,7 +133,7 @@ def plot(
                 cache=cache,
                 told=lambda what, done, total: bar.update(f"{what} encoded", done, total),
             )
-            subjects.append(Subject(scorer, features, seed))
+            subjects.append(Subject(scorer, replace(features, experts=given), seed))
         bank_scores = None
         if looked_at is not None:
             encoded = caption_features(looked_at, scorers[0].encoder, cache=cache)

@@ -178,7 +178,7 @@ def evaluate(
     _check_wanted(data, post or [], against or [])
     err = show.console(err=True)
     scorer = Scorer.load(absolute_model(model) or model, device)
-    _check_experts(scorer, experts)
+    check_experts(scorer, experts)
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
     for line in found(([loaded], None)):
         err.print(line)
@@ -227,7 +227,7 @@ def _check_wanted(data: str, post: list[str], against: list[str]) -> None:
         published(data, method=None if method == "published" else method)
 
 
-def _check_experts(scorer: "Scorer", folder: Path | None) -> None:
+def check_experts(scorer: "Scorer", folder: Path | None) -> None:
     """Refuse experts that nothing reads, and a model that would have to do without them."""
     if scorer.experts and folder is None:
         raise MistypedError(

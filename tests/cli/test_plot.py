@@ -1,0 +1,138 @@
+"""Figures as a person asks for them."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sureshot.figures.catalogue import FIGURES
+from tests.trained import saved
+from tests.walls import walls
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = walls(tmp_path_factory.mktemp("walls"))
+    for system in ("duq", "xpool", "uatvr"):
+        saved(folder / system, system, "linear")
+    saved(folder / "later", "uatvr", "linear", seed=1)
+    return folder
+
+
+@pytest.fixture
+def plot(sureshot, place, tmp_path):
+    def call(name, *models, more=(), split="train"):
+        data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", place / "cache")
+        folders = [place / model if (place / model).exists() else model for model in models]
+        to = () if "--to" in more else ("--to", tmp_path / "out")
+        return sureshot("plot", name, *folders, *data, "--split", split, *to, *more)
+
+    return call
+
+
+def test_a_figure_is_written_twice_and_both_are_named(plot, tmp_path):
+    ran = plot("matrices", "duq")
+    assert ran.code == 0
+    files = [tmp_path / "out" / f"matrices{suffix}" for suffix in (".png", ".svg")]
+    assert ran.out.splitlines() == [str(path) for path in files]
+    assert ran.err.splitlines() == ["pairs pairs.csv train, 6 videos, 12 captions"]
+    with Image.open(files[0]) as picture:
+        assert np.asarray(picture.convert("L")).std() > 10
+    assert "<svg" in files[1].read_text("utf-8")
+
+
+def test_a_file_can_be_named_and_its_numbers_printed(plot, tmp_path):
+    wanted = tmp_path / "one.png"
+    ran = plot("results", "xpool", more=("--to", wanted, "--json", "-n", "2", "--seed", "3"))
+    told = json.loads(ran.out)
+    assert (told["schema"], told["figure"]) == (1, "results")
+    assert told["model"] == "xpool on tiny, pairs pairs.csv train, 6 videos, 12 captions"
+    assert told["files"] == [str(wanted)] and wanted.exists()
+    assert len(told["numbers"]["queries"]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["one.png"]
+    other = plot("results", "xpool", more=("--to", wanted, "--json", "-n", "2", "--seed", "4"))
+    assert json.loads(other.out)["numbers"] != told["numbers"]
+
+
+def test_several_checkpoints_are_for_epochs_alone(plot):
+    ran = plot("epochs", "uatvr", "later", more=("--json",))
+    names = [point["name"] for point in json.loads(ran.out)["numbers"]["checkpoints"]]
+    assert [name.rsplit("/", 1)[1] for name in names] == ["uatvr", "later"]
+    ran = plot("results", "uatvr", "later")
+    assert (ran.code, ran.out) == (1, "")
+    assert "results draws one checkpoint, not 2" in ran.err
+
+
+def test_scores_are_corrected_for_hubs_on_request(plot, place, monkeypatch):
+    ran = plot("rerank", "xpool", more=("--after", "dsl", "--json"))
+    assert json.loads(ran.out)["numbers"]["scores"] == ["score", "dsl"]
+    ran = plot("rerank", "xpool")
+    assert ran.code == 1 and "does not re-rank by itself, as DUQ does" in ran.err
+    ran = plot("rerank", "xpool", more=("--after", "nnn"))
+    assert ran.code == 2 and "does not know its own" in ran.err  # it was never trained
+
+
+def test_training_captions_of_a_trained_model_make_the_bank(sureshot, plot, place):
+    recipe = ("train", place / "recipe.toml", "--cache", place / "cache", "--to", place / "run")
+    assert sureshot(*recipe).code == 0
+    both = [
+        json.loads(
+            plot("rerank", "run/model", more=("--after", "nnn", "--json", *more), split="test").out
+        )["numbers"]
+        for more in ((), ("--bank", "1"))
+    ]
+    assert both[0]["scores"] == ["score", "nnn"]
+    ranks = [sum(one[name] for name in ("rose", "fell", "stayed")) for one in both]
+    assert ranks == [6, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("matrices", ("--after", "dsl"), "--after belongs to rerank; matrices shows one score"),
+        ("rerank", ("--after", "dls"), "--after is 'dls'; known: score, printed, dsl"),
+    ],
+)
+def test_a_second_score_out_of_place_is_a_typing_error(plot, name, more, message):
+    ran = plot(name, "duq", more=more)
+    assert ran.code == 2 and message in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "message"),
+    [
+        ("matrix", "duq", "Unknown figure 'matrix'; known: matrices"),
+        ("embeddings", "xpool", "has no Gaussians to draw"),
+        ("uncertainty", "tiny", "has no uncertainty to draw"),
+        ("tokens", "duq", "does not compare words with frames"),
+        ("calibration", "duq", "does not estimate how uncertain a pair is"),
+        ("epochs", "duq", "name two checkpoints or more"),
+        ("matrices", "gone", "neither a folder nor the name"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_and_nothing_written(plot, tmp_path, name, model, message):
+    ran = plot(name, model)
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.err and "Traceback" not in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_list_needs_nothing_else(sureshot):
+    ran = sureshot("plot", "--list")
+    assert ran.code == 0
+    for name, entry in FIGURES.items():
+        assert name in ran.out and entry.about in ran.out
+
+
+def test_experts_are_refused_where_none_are_read(plot, tmp_path):
+    ran = plot("matrices", "duq", more=("--experts", tmp_path))
+    assert ran.code == 2 and "reads no experts; leave out --experts" in ran.err
+
+
+def test_without_matplotlib_the_error_says_what_to_install(plot, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    ran = plot("matrices", "duq")
+    assert ran.code == 1 and "pip install 'sureshot[plots]'" in ran.err

@@ -33,6 +33,7 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.searching
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.systems
+	$(BIN)/python -m benchmarks.extraction
 
 clean:
 	rm -rf $(VENV) .cache

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sureshot.systems.load import load_system
+from sureshot.systems.load import known_systems, load_system
 from sureshot.systems.system import Codes, System, joined, objective
 from sureshot.systems.tokens import Sizes, TextTokens, VideoTokens
 
@@ -27,12 +27,16 @@ STEPS: dict[str, dict[str, Any]] = {
     "duq, L_S alone": {"name": "duq", "dropout": 0.0, **_OFF},
     "duq, all losses": {"name": "duq", "dropout": 0.0},
     "duq, all losses, as printed": {"name": "duq", "dropout": 0.0, "mode": "paper"},
+    "uatvr, tokens alone": {"name": "uatvr", "adaptation": False, "matching": "none"},
+    "uatvr, all losses": {"name": "uatvr"},
+    "clip2video": {"name": "clip2video"},
+    "hit": {"name": "hit"},
+    "pcme": {"name": "pcme"},
+    "t-mass": {"name": "tmass", "dropout": 0.0},
+    "dvtr + clip4clip, both at once": {"name": "dvtr", "alternate": False},
 }
-SCORED: dict[str, dict[str, Any]] = {
-    "clip4clip": {"name": "clip4clip"},
-    "xpool": {"name": "xpool"},
-    "duq": {"name": "duq"},
-}
+# CE reads what random frames do not have; DVTR scores as its base does.
+SCORED = {name: {"name": name} for name in known_systems() if name not in ("ce", "dvtr")}
 
 
 def main() -> None:

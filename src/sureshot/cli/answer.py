@@ -198,7 +198,7 @@ def ask(
     guesses = Answerer.load(model, device).ask(video, question, most=limit)
     if as_json:
         told = [{"answer": guess.answer, "share": guess.share} for guess in guesses]
-        asked = {"video": str(video), "question": question, "status": "not calibrated"}
+        asked = {"video": str(video.absolute()), "question": question, "status": "not calibrated"}
         show.print_json({"schema": JSON_SCHEMA, **asked, "answers": told})
         return 0
     out = show.console()

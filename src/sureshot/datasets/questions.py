@@ -141,7 +141,7 @@ def load_questions(
     whole = len(lines), len(asked)
     published = whole == _SIZES[split]
     listing = Listing(
-        "",
+        "questions",
         {video: [question for question, _, _ in own] for video, own in asked.items()},
         len(asked) if ids is None else None,
         {video: (video.removeprefix("video"),) for video in asked if video.startswith("video")},

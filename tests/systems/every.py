@@ -97,15 +97,14 @@ FORMS: dict[str, dict[str, Any]] = {
     "clip2video with neither": {**_C2V, "difference": False, "alignment": False},
     "pcme": {"name": "pcme"},
     "pcme paper": {"name": "pcme", "mode": "paper", "score": "means"},
-    "pcme apart": {"name": "pcme", "weighing": "sum", "uniformity": 10.0},
+    "pcme apart": {"name": "pcme", "uniformity": 10.0},
     "pcme as released": {
         "name": "pcme",
         "mode": "paper",
         "score": "probability",
         "doubled": True,
-        "weighing": "sum",
     },
-    "pcme probability": {"name": "pcme", "score": "probability", "beta": 0.0},
+    "pcme balanced": {"name": "pcme", "weighing": "balanced", "score": "probability", "beta": 0.0},
     "tmass": {"name": "tmass"},
     "tmass paper": {"name": "tmass", "mode": "paper", "trials": 3},
     "tmass as released": {

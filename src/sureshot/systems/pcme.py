@@ -26,8 +26,8 @@ Differs:
     logarithm of the deviation in the one and of the variance in the other, and the samples' average
     for the mean.
 
-    The steepness a is learned by its logarithm and cannot change sign. ``doubled`` and
-    ``weighing = "sum"`` are the released code's; see `sureshot.losses.matching`.
+    The steepness a is learned by its logarithm and cannot change sign. The sigmoid is the printed
+    one; ``doubled`` is the released code's. See `sureshot.losses.matching`.
 
     The tokens are those of a text and of a video's frames; an image has cells in their place.
 """
@@ -65,8 +65,10 @@ class PcmeConfig:
         score: ``distance``, ``means`` or ``probability``, all without drawing anything.
         samples: K, embeddings of an item; drawn in training, fixed in the match probability.
         doubled: the sigmoid of the released code, that of twice the logit.
-        weighing: ``balanced`` between matched pairs and others, or the ``sum`` of all pairs.
-        uniformity: weight of the loss that spreads samples; 10 where the paper has it on.
+        weighing: the ``sum`` of all pairs as in the released code, or ``balanced`` between matched
+            pairs and others.
+        uniformity: weight of the loss that spreads samples; 10 where the released code has it on.
+            That goes with ``sum``; beside ``balanced`` it is most of the loss.
         beta: weight of the divergence from the prior.
         scale: first value of a, the steepness in the distance.
         shift: first value of b; a pair of samples matches with probability 1/2 at b / a.
@@ -76,7 +78,7 @@ class PcmeConfig:
     score: Score = "distance"
     samples: int = 7
     doubled: bool = False
-    weighing: Weighing = "balanced"
+    weighing: Weighing = "sum"
     uniformity: float = 0.0
     beta: float = 1e-5
     scale: float = 15.0

@@ -15,7 +15,7 @@ FIRST = Variant("first", {"name": "duq"}, printed="#1 L_S")
 SECOND = Variant("second", {"name": "duq"}, printed="#2 L_S+L_S^U")
 OWN = Variant("ours alone", {"name": "duq"})
 CONTROL = Variant("control: plain", {"name": "duq"}, control=True)
-TABLE = Table("t", "A table", "DUQ-T3", (FIRST, SECOND, OWN, CONTROL))
+TABLE = Table("t", "A table", "DUQ-T3", (FIRST, SECOND, OWN, CONTROL), "other videos")
 
 
 def run(variant, seed, r1, prefix="", **more):
@@ -111,7 +111,7 @@ def abroad():
         both = run(variant, 0, 40.0).scores | run(variant, 0, there, "B test: ").scores
         runs.append(Run(variant.name, 0, both, 1, 1.0, 10, 1.0))
     facts = Facts("x", "A train", "A val", ["A test", "B test"], "tiny", "3 epochs")
-    return Table("t", "A table", "DUQ-T3", (FIRST, CONTROL), elsewhere=True), runs, facts
+    return Table("t", "A table", "DUQ-T3", (FIRST, CONTROL), "others", elsewhere=True), runs, facts
 
 
 def test_each_test_set_has_a_table_of_its_own(abroad):
@@ -127,10 +127,10 @@ def test_each_test_set_has_a_table_of_its_own(abroad):
 def test_page_numbers_and_picture_are_written(tmp_path, abroad, several):
     table, runs, facts = abroad if several else (TABLE, RUNS, FACTS)
     written = write_page(tmp_path / "new", table, runs, facts)
-    assert [path.name for path in written] == ["t.md", "t.csv", "t.png", "t.svg"]
+    assert [path.name for path in written] == ["t.md", "t.csv", "t.json", "t.png", "t.svg"]
     assert written[0].read_text("utf-8") == page(table, runs, facts)
-    assert written[2].read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in written[3].read_text("utf-8")
+    assert written[3].read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in written[4].read_text("utf-8")
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["row"], int(row["seed"])) for row in rows] == [(r.variant, r.seed) for r in runs]
@@ -145,5 +145,5 @@ def test_page_numbers_and_picture_are_written(tmp_path, abroad, several):
 def test_without_matplotlib_there_is_no_picture(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     written = write_page(tmp_path, TABLE, RUNS, FACTS)
-    assert [path.name for path in written] == ["t.md", "t.csv"]
-    assert {path.name for path in tmp_path.iterdir()} == {"t.md", "t.csv"}
+    assert [path.name for path in written] == ["t.md", "t.csv", "t.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {"t.md", "t.csv", "t.json"}

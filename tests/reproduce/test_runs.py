@@ -60,8 +60,11 @@ def test_a_run_is_remembered_and_leaves_nothing_else(made, tmp_path):
     assert (run.variant, run.seed, run.epoch) == ("attention", 3, 1)
     assert 0 <= run.validation <= 600 and run.parameters > 1000 and run.seconds > 0
     assert set(run.scores) == {
-        "R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10"
+        "R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10",
+        "R@1 low", "R@1 high",
     }  # fmt: skip
+    assert run.scores["R@1 low"] <= run.scores["R@1"] <= run.scores["R@1 high"]
+    assert run.milliseconds > 0
 
 
 def test_scores_are_those_of_the_test_sets_by_a_loop(made, bench, monkeypatch):

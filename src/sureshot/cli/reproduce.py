@@ -11,14 +11,19 @@ EXAMPLES = examples(
     "sureshot reproduce duq-3 --plan results/frame-subset.toml --to results",
     "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
     "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
+    "sureshot reproduce summary --to results",
 )
 
 
 def reproduce(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as duq-3; all: every one.")],
-    plan: Annotated[
-        Path, typer.Option("--plan", metavar="FILE", help="TOML file: data, encoder, training.")
+    table: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="Such as duq-3; all: every one; summary: README.md."),
     ],
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="TOML file: data, encoder, training."),
+    ] = None,
     to: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="Folder of the pages and of finished runs.")
     ] = Path("results"),
@@ -29,7 +34,18 @@ def reproduce(
     ] = None,
     cache: Cache = None,
 ) -> int:
-    """Run a table of a paper again. Finished runs are kept, so a stopped one goes on."""
+    """Run a table of a paper again. Finished runs are kept, so a stopped one goes on.
+
+    "systems" compares all systems there are, "summary" writes the first page of a folder from the
+    tables in it: all systems, and which claims of the papers held.
+    """
+    if table == "summary":
+        from sureshot.reproduce.summary import write_summary
+
+        typer.echo(str(write_summary(to)))
+        return 0
+    if plan is None:
+        raise MistypedError("Name the data and the training with --plan FILE.")
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.reproduce.bench import read_plan, worlds

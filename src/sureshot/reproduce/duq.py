@@ -77,12 +77,15 @@ def _distances() -> tuple[Variant, ...]:
     return (*rows, CONTROL)
 
 
+_PROTOCOL = "1000 pairs of MSR-VTT 1k-A, CLIP ViT-B/32 trained end to end"
+
 TABLES = (
     Table(
         "duq-3",
         "DUQ, table 3: losses",
         "DUQ-T3",
         (*_components("well_posed"), *_components("paper"), CONTROL),
+        _PROTOCOL,
     ),
     Table(
         "duq-s3",
@@ -97,6 +100,7 @@ TABLES = (
                 "CA": "cross_attention",
             }.items()
         ),
+        _PROTOCOL,
     ),
     Table(
         "duq-s4",
@@ -114,6 +118,7 @@ TABLES = (
             ),
             CONTROL,
         ),
+        _PROTOCOL,
     ),
     Table(
         "duq-s5",
@@ -125,8 +130,9 @@ TABLES = (
             for frames in (1, 2, 4, 8, 12)
             for printed in (None if frames < 4 else f"F={frames}",)
         ),
+        _PROTOCOL,
     ),
-    Table("duq-s6", "DUQ, supplement, table 6: distances", "DUQ-S6", _distances()),
+    Table("duq-s6", "DUQ, supplement, table 6: distances", "DUQ-S6", _distances(), _PROTOCOL),
     Table(
         "duq-4",
         "DUQ, table 4: trained on one data set, tested on another",
@@ -137,6 +143,7 @@ TABLES = (
             Variant("DUQ", FULL, "", "DUQ"),
             CONTROL,
         ),
+        _PROTOCOL,
         elsewhere=True,
     ),
 )

@@ -1,8 +1,9 @@
 """A table of ours beside the printed one: text, numbers and a picture."""
 
 import csv
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ class Facts:
 
 
 def write_page(folder: Path, table: Table, runs: Sequence[Run], facts: Facts) -> list[Path]:
-    """Write NAME.md, NAME.csv and, where matplotlib is there, NAME.png and NAME.svg.
+    """Write NAME.md, NAME.csv, NAME.json and, where matplotlib is there, NAME.png and NAME.svg.
 
     Returns:
         The files written.
@@ -45,8 +46,10 @@ def write_page(folder: Path, table: Table, runs: Sequence[Run], facts: Facts) ->
     names = [folder / f"{table.name}{suffix}" for suffix in (".md", ".csv", ".png", ".svg")]
     names[0].write_text(page(table, runs, facts), "utf-8")
     _write_csv(names[1], runs)
+    about = folder / f"{table.name}.json"
+    about.write_text(json.dumps(asdict(facts), indent=1) + "\n", "utf-8")
     drawn = _draw(names[2:], table, runs, facts)
-    return [*names[:2], *drawn]
+    return [*names[:2], about, *drawn]
 
 
 def page(table: Table, runs: Sequence[Run], facts: Facts) -> str:
@@ -64,10 +67,13 @@ def page(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         lines += ["", f"## {title}", "", *_rows(table, runs, prefix)]
     lines += [
         "",
-        "The paper's column is another protocol (1000 pairs of MSR-VTT 1k-A, CLIP ViT-B/32 trained "
-        "end to end): its differences between rows can be compared with ours, its levels cannot.",
-        "",
     ]
+    if table.protocol:
+        lines += [
+            f"The paper's column is another protocol ({table.protocol}): its differences between "
+            "rows can be compared with ours, its levels cannot.",
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -85,7 +91,9 @@ def _spread(values: Sequence[float], sign: str = "") -> str:
 def _rows(table: Table, runs: Sequence[Run], prefix: str) -> list[str]:
     control = next((v for v in table.variants if v.control), table.variants[0])
     against = f"R@1 less {'control' if control.control else 'first row'}"
-    head = ["", *_SHOWN, against, "parameters", "seconds", "paper R@1 (other protocol)"]
+    head = ["", *_SHOWN, against, "parameters", "seconds"]
+    if table.protocol:
+        head.append(f"paper{' R@1' if table.table else ''} (other protocol)")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for variant in table.variants:
         own = [run for run in runs if run.variant == variant.name]
@@ -97,7 +105,7 @@ def _rows(table: Table, runs: Sequence[Run], prefix: str) -> list[str]:
             _gap(runs, variant, control, prefix + "R@1"),
             f"{own[0].parameters / 1e6:.2f} M",
             f"{np.mean([run.seconds for run in own]):.0f}",
-            _printed(table, variant, prefix),
+            *([_printed(table, variant, prefix)] if table.protocol else []),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

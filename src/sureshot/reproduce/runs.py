@@ -9,12 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from sureshot.checkpoint import Checkpoint
 from sureshot.encoders import Encoder
 from sureshot.evaluation import code_texts, code_videos, recalls, similarity
 from sureshot.features import SplitFeatures
+from sureshot.metrics.bootstrap import interval
+from sureshot.metrics.ranks import text_ranks
 from sureshot.metrics.recall import r_sum
 from sureshot.reproduce.bench import Features, Plan
 from sureshot.reproduce.table import Table, Variant
@@ -120,7 +123,10 @@ def perform(
 
 
 def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
-    texts, videos = recalls(similarity(model, features), features.split.owner())
+    matrix, owner = similarity(model, features), features.split.owner()
+    texts, videos = recalls(matrix, owner)
+    ranks, draw = text_ranks(matrix, owner), np.random.default_rng(0)
+    ends = interval(ranks, owner, lambda some: 100 * float((some <= 1).mean()), draw)
     found: Mapping[str, float] = {
         "R@1": texts.r1,
         "R@5": texts.r5,
@@ -131,6 +137,8 @@ def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
         "v2t R@1": videos.r1,
         "v2t R@5": videos.r5,
         "v2t R@10": videos.r10,
+        "R@1 low": ends.low,
+        "R@1 high": ends.high,
     }
     return {prefix + name: round(value, 4) for name, value in found.items()}
 

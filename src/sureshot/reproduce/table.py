@@ -39,6 +39,7 @@ class Table:
         title: what it shows.
         table: its id in metrics/published.csv.
         variants: its rows.
+        protocol: of the paper's numbers, in words; empty if it prints none.
         elsewhere: whether it is about another data set than that trained on.
     """
 
@@ -46,4 +47,5 @@ class Table:
     title: str
     table: str
     variants: tuple[Variant, ...]
+    protocol: str = ""
     elsewhere: bool = False

@@ -60,9 +60,11 @@ def _tokens() -> tuple[Variant, ...]:
     )
 
 
+_PROTOCOL = "1000 pairs of MSR-VTT 1k-A, CLIP ViT-B/16 trained end to end"
+
 TABLES = (
-    Table("uatvr-1", "UATVR, table 1: components", "UATVR-T1", _components()),
-    Table("uatvr-3", "UATVR, table 3: learned tokens", "UATVR-T3", _tokens()),
+    Table("uatvr-1", "UATVR, table 1: components", "UATVR-T1", _components(), _PROTOCOL),
+    Table("uatvr-3", "UATVR, table 3: learned tokens", "UATVR-T3", _tokens(), _PROTOCOL),
     Table(
         "uatvr-4",
         "UATVR, table 4: samples",
@@ -75,6 +77,7 @@ TABLES = (
             ),
             CONTROL,
         ),
+        _PROTOCOL,
     ),
     Table(
         "uatvr-5",
@@ -86,5 +89,6 @@ TABLES = (
             for frames in (1, 2, 4, 8, 12)
             for printed in (None if frames < 4 else f"F={frames}",)
         ),
+        _PROTOCOL,
     ),
 )

@@ -39,6 +39,7 @@ def test_rows_are_pairs_and_the_diagonal_belongs_together(subject, system):
         ([[3, 1, 2], [9, 8, 1], [1, 2, 7]], "distance", (0, 0)),
         ([[1, 2, 2], [2, 1, 2], [2, 2, 3]], "eta", (2, 2)),
         ([[1, 1], [0, 0]], "score", (0, 1)),  # ties are not found
+        ([[1, 0], [1, 5]], "score", (2, 1)),
         ([[4]], "score", (1, 1)),
     ],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sureshot.datasets import load_split
 from sureshot.datasets.split import Item
@@ -41,6 +42,20 @@ def first(figure):
 def test_the_frame_asked_for_is_drawn(walls_of, frame, colour):
     cell = Cell(walls_of[0], frame=frame, frames=3)
     assert np.abs(first(draw_strips("", [Strip("", [cell])], 4)) - colour).max() < 40
+
+
+def test_a_picture_stands_upright_and_loses_its_edges_alone(tmp_path):
+    photo = np.zeros((90, 300, 3), np.uint8)
+    photo[:45], photo[45:] = (255, 0, 0), (0, 0, 255)
+    photo[:, :60] = 255  # cut off, since the place is not as wide
+    Image.fromarray(photo).save(tmp_path / "a.png")
+    figure = draw_strips("", [Strip("", [Cell(Item("a", tmp_path / "a.png"))])], 2)
+    (image,) = figure.axes[0].images
+    left, right, bottom, top = (round(100 * edge) for edge in image.get_extent())
+    seen = pixels(figure)[top + 3 : bottom - 3, left + 3 : right - 3]
+    high = len(seen)
+    assert seen[: high // 3, :, 0].min() > 240 > 15 > seen[: high // 3, :, 2].max()
+    assert seen[-high // 3 :, :, 2].min() > 240 > 15 > seen[-high // 3 :, :, 0].max()
 
 
 def test_only_what_is_right_has_a_thick_blue_frame_and_a_tick(walls_of):

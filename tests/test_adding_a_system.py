@@ -1,0 +1,42 @@
+"""The page that shows how to add a system: its file, as it stands there, is a system."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from sureshot import systems
+from sureshot.systems.load import known_systems, load_system
+from sureshot.systems.tokens import Sizes
+from tests.systems.every import CHANNELS, WIDTH, texts, videos
+
+PAGE = Path(__file__).parents[1] / "docs" / "adding-a-system.md"
+
+
+@pytest.fixture
+def added(tmp_path, monkeypatch):
+    """The system of the page, in a folder that belongs to the package."""
+    code = PAGE.read_text("utf-8").split("```python\n")[1].split("```")[0]
+    (tmp_path / "best_frame.py").write_text(code, "utf-8")
+    monkeypatch.setattr(systems, "__path__", [*systems.__path__, str(tmp_path)])
+
+
+def test_its_file_is_all_it_takes(added):
+    assert "best_frame" in known_systems()
+    made = load_system({"name": "best_frame", "scale": 20.0}, Sizes(WIDTH, CHANNELS))
+    words, films = texts(5), videos(6)
+    found = made.similarity(made.texts(words), made.videos(films))
+    for i, j in ((0, 0), (4, 5), (2, 3)):
+        frames = films.frames[j][films.mask[j]]
+        best = torch.cosine_similarity(words.sentence[i], frames).max()
+        torch.testing.assert_close(found[i, j], best)
+
+
+def test_and_dvtr_goes_on_it(added):
+    made = load_system({"name": "dvtr", "base": {"name": "best_frame"}}, Sizes(WIDTH, CHANNELS))
+    losses = made.losses(made.texts(texts(4)), made.videos(videos(4)))
+    assert set(losses) == {"similarity", "alignment", "matching_eta"}
+
+
+def test_it_is_gone_with_its_file():
+    assert "best_frame" not in known_systems()

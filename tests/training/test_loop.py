@@ -16,7 +16,7 @@ from sureshot.training.log import read
 from sureshot.training.loop import LOG, MODEL, PLOT, STATE, fit
 from sureshot.training.recipe import TrainingConfig
 from tests.training.together import together
-from tests.training.toy import Pairs, model
+from tests.training.toy import Pairs, Toy, model
 
 CONFIG = TrainingConfig(epochs=4, batch=5, rate=0.02, weight_decay=0.01, micro_batch=3)
 
@@ -346,3 +346,21 @@ def test_two_processes_fit_what_one_fits_and_only_one_writes(tmp_path):
         for name, weight in alone.net.state_dict().items():
             torch.testing.assert_close(found["weights"][name], weight, atol=1e-5, rtol=0)
     assert len(read(tmp_path / "both" / LOG)) == 16
+
+
+def test_labels_of_pairs_join_the_codes_of_their_texts(tmp_path, monkeypatch):
+    seen = []
+    run = Run(tmp_path / "run", dataclasses.replace(CONFIG, epochs=1))
+    losses = Toy.losses
+
+    def watched(self, texts, videos, generator=None):
+        seen.append((texts["row"].tolist(), texts["sentence"], "row" in videos))
+        return losses(self, texts, videos, generator)
+
+    monkeypatch.setattr(Toy, "losses", watched)
+    run(labels=lambda rows: {"row": torch.tensor(list(rows))})
+    batches = plan(run.pairs.video_of, batch=5, seed=0, epoch=0)
+    assert [row for row, _, _ in seen] == [batch.tolist() for batch in batches]
+    for row, sentence, _ in seen:
+        assert not any(leaked for _, _, leaked in seen)
+        assert len(sentence) == len(row)

@@ -261,11 +261,13 @@ def page(bench: Bench, reports: Mapping[str, Sequence[AnswerReport]]) -> str:
         "here stands beside a published one.",
         "",
         f"`{command} --epochs {bench.epochs}`: frozen `bridge` encoder, linear stem of width 128,",
-        f"at most {FRAMES} frames a video, batch 128, rate 1e-3, every question in each epoch; the epoch",
+        f"at most {FRAMES} frames a video, batch 128, rate 1e-3, every question in each epoch; the "
+        "epoch",
         "that is best on validation is tested.",
         "",
         *(f"* {title}" for title in bench.sizes.values()),
-        f"* {len(bench.answers)} answers known, the most frequent of training; {bench.dropped} training",
+        f"* {len(bench.answers)} answers known, the most frequent of training; {bench.dropped} "
+        "training",
         "  questions have none of them and are left out",
         f"* {first.unknown} test questions have none of them and count as wrong",
         "",

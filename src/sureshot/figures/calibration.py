@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SURE = 0.9  # the paper counts the negatives above it
 _MARGIN = 0.5  # of the paper's triplet loss
-_SOFTEST = 3  # texts told of below the figure
+_SOFTEST = 3  # named among the numbers
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def words(text: str, width: float, size: float = NORMAL, lines: int = 3) -> list
         >>> words("a man is singing", 0.6)
         ['a man is', 'singing']
         >>> words("a man is singing", 0.6, lines=1)
-        ['a man…']
+        ['a man is…']
     """
     letters = max(4, int(width / (size * 0.0078)))
     return textwrap.wrap(clean(text), letters, max_lines=lines, placeholder="…") or [""]

@@ -131,7 +131,7 @@ def test_the_version_is_printed(sureshot):
         ["answer", "evaluate", "model"],
         ["answer", "ask", "model", "a.mp4"],
         ["answer", "ask", "model", "a.mp4", "who?", "-k", "0"],
-        ["reproduce", "duq-3"],
+        ["reproduce"],
         ["plot", "matrices"],
         ["plot", "matrices", "tiny", "--data", "pairs"],
         ["plot", "results", "tiny", "--data", "pairs", "--root", "x", "-n", "0"],

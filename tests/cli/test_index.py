@@ -5,10 +5,12 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from sureshot.cli import bar
 from sureshot.cli import index as module
 from sureshot.cli.show import console
 from sureshot.config import Decode
@@ -209,29 +211,34 @@ def report(**values):
 
 
 def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
-    monkeypatch.setattr(module, "_EVERY", 0.0)
-    with module._Progress(console(err=True)) as progress:
-        progress.update(report())
-        progress.update(report(unchanged=5, bytes_done=500))
-        time.sleep(0.02)
-        progress.update(report(unchanged=5, indexed=1, bytes_done=600, seconds=60.0))
-    first, second, third = capsys.readouterr().err.splitlines()
+    now = [0.0]
+    monkeypatch.setattr(bar.time, "monotonic", lambda: now[0])
+    with bar.Bar(console(err=True)) as shown:
+        progress = module._Progress(shown)
+        for seconds, values in (
+            (10, {}),
+            (20, {"unchanged": 5, "bytes_done": 500}),
+            (25, {"unchanged": 5, "bytes_done": 500}),
+            (30, {"unchanged": 5, "indexed": 1, "bytes_done": 600, "seconds": 60.0}),
+            (
+                40,
+                {
+                    "unchanged": 5,
+                    "bytes_done": 500,
+                    "bytes_begun": 100,
+                    "failed": ((Path("a"), "b"),),
+                },
+            ),
+        ):
+            now[0] = seconds
+            progress.update(report(**values))
+    first, second, third, fourth = capsys.readouterr().err.splitlines()
     assert first == "0 of 10 videos"
     # What cost no time says nothing about the time that is left.
     assert second == "5 of 10 videos"
-    assert re.fullmatch(r"6 of 10 videos, [\d.]+ times real time, about 0 s left", third)
-
-
-def test_time_left_is_estimated_from_the_bytes_that_cost_time(monkeypatch):
-    progress = module._Progress(console(err=True))
-    progress.update(report(unchanged=5, bytes_done=500))
-    monkeypatch.setattr(module.time, "monotonic", lambda: progress._began + 10)
-    done = report(unchanged=5, indexed=1, bytes_done=600)
-    begun = report(unchanged=5, bytes_done=500, bytes_begun=100)
-    assert progress._left(begun) == ", about 40 s left"
-    assert progress._left(done) == ", about 40 s left"
-    monkeypatch.setattr(module.time, "monotonic", lambda: progress._began + 100)
-    assert progress._left(done) == ", about 7 min left"
+    # A fifth of what costs time took 30 seconds.
+    assert third == "6 of 10 videos, 2.0 times real time, about 2 min left"
+    assert fourth == "6 of 10 videos, 1 failed, about 3 min left"
 
 
 def test_ctrl_c_keeps_what_is_indexed_and_ends_with_130(tmp_path):

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _EVERY = 10.0  # seconds between lines where there is no terminal
+_WIDE, _BAR = 80, 20  # columns: from here there is room for a bar, so long
+_TOLD = 0.01  # share of the work that must be done before an estimate is worth telling
 
 
 class Bar(AbstractContextManager["Bar"]):
@@ -16,9 +18,10 @@ class Bar(AbstractContextManager["Bar"]):
 
     Args:
         err: where it is shown.
+        first: what is shown until there is more to say.
     """
 
-    def __init__(self, err: "Console") -> None:
+    def __init__(self, err: "Console", first: str = "") -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         from sureshot.cli.show import is_live
@@ -28,13 +31,20 @@ class Bar(AbstractContextManager["Bar"]):
         self._began = self._printed = time.monotonic()
         self._bar: Progress | None = None
         if is_live(err):
-            columns = BarColumn(20), TextColumn("{task.description}"), TimeRemainingColumn(True)
-            self._bar = Progress(*columns, console=err, transient=True)
-            self._task = self._bar.add_task("", total=None)
+            columns = BarColumn(_BAR), TextColumn("{task.description}"), TimeRemainingColumn(True)
+            # Without room for all of it the words say more than the bar.
+            shown = columns if err.width >= _WIDE else columns[1:]
+            self._bar = Progress(*shown, console=err, transient=True)
+            self._task = self._bar.add_task(first, total=None)
             self._bar.start()
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the work began."""
+        return time.monotonic() - self._began
+
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
-        """Show a state of the work.
+        """Show how many of a kind are done.
 
         Args:
             what: the kind of thing counted; the estimate of the time left begins anew with it.
@@ -42,22 +52,37 @@ class Bar(AbstractContextManager["Bar"]):
             total: how many there are.
             more: words behind the numbers.
         """
-        text = f"{done} of {total} {what}{more}"
-        now = time.monotonic()
         if what != self._what:
-            self._what, self._began = what, now
+            self._what, self._began = what, time.monotonic()
             if self._bar is not None:
                 self._bar.reset(self._task)
+        self.show(f"{done} of {total} {what}{more}", done, total)
+
+    def show(self, text: str, done: int, total: int, free: int = 0) -> None:
+        """Show a state of the work.
+
+        Args:
+            text: the state in words.
+            done: how much is done, in any unit.
+            total: how much there is.
+            free: how much of what is done cost no time.
+        """
         if self._bar is not None:
             self._bar.update(self._task, description=text, total=max(total, 1), completed=done)
-        elif now - self._printed >= _EVERY:
-            from sureshot.cli.show import duration
+        elif time.monotonic() - self._printed >= _EVERY:
+            self._printed = time.monotonic()
+            self._err.print(text + self._left(done - free, total - free))
 
-            self._printed = now
-            left = (now - self._began) * (total - done) / done if done else 0.0
-            if left >= 1:
-                text += f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
-            self._err.print(text)
+    def _left(self, done: int, total: int) -> str:
+        from sureshot.cli.show import duration
+
+        if done <= 0 or done < _TOLD * total:
+            return ""
+        left = self.elapsed * (total - done) / done
+        if left < 1:
+            return ""
+        # An estimate to the second would claim too much.
+        return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
 
     def __exit__(
         self,

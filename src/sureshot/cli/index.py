@@ -1,13 +1,10 @@
 """`sureshot index`."""
 
 import os
-import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,12 +15,9 @@ from sureshot.errors import QueryError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from sureshot.cli.bar import Bar
     from sureshot.config import IndexSettings
     from sureshot.ingest import Report
-
-_EVERY = 10.0  # seconds between lines where there is no terminal
-_TOLD = 0.05  # share of the work after which the rest can be guessed from it
-_BAR, _WIDE = 20, 80  # columns of the bar, and of a terminal that has room for it
 
 
 class Decoded(StrEnum):
@@ -139,6 +133,7 @@ def _run(
     """Index with a progress bar; also gives where the index is."""
     from sureshot.answer import plain
     from sureshot.cli import show
+    from sureshot.cli.bar import Bar
     from sureshot.ingest import ingest
     from sureshot.retriever import Retriever, load
     from sureshot.store import Store
@@ -154,8 +149,8 @@ def _run(
     if isinstance(encoder, Retriever) and "frames" not in given and not Store.exists(where):
         settings = replace(settings, frames=encoder.frames)
     store = Store.create(where, settings, encoder.fingerprint, encoder.dim, encoder.channels)
-    with _Progress(err) as progress:
-        report = ingest(store, encoder, paths, observe=progress.update, **options)
+    with Bar(err, "looking for videos") as bar:
+        report = ingest(store, encoder, paths, observe=_Progress(bar).update, **options)
     return report, store.location
 
 
@@ -196,41 +191,20 @@ def _plain(report: "Report", location: str) -> dict[str, Any]:
     return {"schema": JSON_SCHEMA, "index": printable(location), **values}
 
 
-class _Progress(AbstractContextManager["_Progress"]):
-    """A bar on a terminal, a line now and then elsewhere."""
+class _Progress:
+    """Tells a bar where an indexing run stands."""
 
-    def __init__(self, err: "Console") -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        from sureshot.cli.show import is_live
-
-        self._err = err
-        self._began = self._printed = time.monotonic()
+    def __init__(self, bar: "Bar") -> None:
+        self._bar = bar
         self._free = 0  # bytes that cost no time, as they were indexed before
-        self._bar: Progress | None = None
-        if is_live(err):
-            columns = BarColumn(_BAR), TextColumn("{task.description}"), TimeRemainingColumn(True)
-            # Without room for all of it the words say more than the bar.
-            shown = columns if err.width >= _WIDE else columns[1:]
-            self._bar = Progress(*shown, console=err, transient=True)
-            self._task = self._bar.add_task("looking for videos", total=None)
-            self._bar.start()
 
     def update(self, report: "Report") -> None:
         """Show where the run stands."""
         if not report.indexed + len(report.failed):
             self._free = report.bytes_done
-        if self._bar is not None:
-            # Bytes, not videos, so that one film among clips does not upset the estimate.
-            self._bar.update(
-                self._task,
-                description=self._text(report),
-                total=max(report.bytes_found, 1),
-                completed=report.bytes_done + report.bytes_begun,
-            )
-        elif time.monotonic() - self._printed >= _EVERY:
-            self._printed = time.monotonic()
-            self._err.print(self._text(report) + self._left(report))
+        # Bytes, not videos, so that one film among clips does not upset the estimate.
+        worked = report.bytes_done + report.bytes_begun
+        self._bar.show(self._text(report), worked, report.bytes_found, self._free)
 
     def _text(self, report: "Report") -> str:
         failed = len(report.failed) + report.known_failures
@@ -239,27 +213,5 @@ class _Progress(AbstractContextManager["_Progress"]):
         if report.failed:
             text += f", {len(report.failed)} failed"
         if report.seconds:
-            speed = report.seconds / (time.monotonic() - self._began)
-            text += f", {speed:.1f} times real time"
+            text += f", {report.seconds / self._bar.elapsed:.1f} times real time"
         return text
-
-    def _left(self, report: "Report") -> str:
-        from sureshot.cli.show import duration
-
-        worked = report.bytes_done + report.bytes_begun
-        done = worked - self._free
-        if done <= _TOLD * (report.bytes_found - self._free):
-            return ""
-        elapsed = time.monotonic() - self._began
-        left = elapsed * (report.bytes_found - worked) / done
-        # An estimate to the second would claim too much.
-        return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()

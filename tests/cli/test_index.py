@@ -211,7 +211,7 @@ def report(**values):
 
 
 def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
-    now = [0.0]
+    now, broken = [0.0], [(Path("a"), "b")]
     monkeypatch.setattr(bar.time, "monotonic", lambda: now[0])
     with bar.Bar(console(err=True)) as shown:
         progress = module._Progress(shown)

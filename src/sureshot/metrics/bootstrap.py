@@ -30,8 +30,19 @@ class Interval:
         return asdict(self)
 
 
+def of_columns(metric: Callable[..., float]) -> Statistic:
+    """A metric of several arrays as a statistic of the columns of one.
+
+    Examples:
+        >>> share = of_columns(lambda hits, asked: float(hits.sum() / asked.sum()))
+        >>> share(np.array([[1.0, 2.0], [2.0, 2.0]]))
+        0.75
+    """
+    return lambda rows: metric(*rows.T)
+
+
 def intervals(
-    values: Float[np.ndarray, " queries"],
+    values: Float[np.ndarray, "queries *columns"],
     cluster: Integer[np.ndarray, " queries"],
     statistics: Mapping[str, Statistic],
     rng: np.random.Generator,
@@ -47,7 +58,7 @@ def intervals(
     much another gallery or another training run would.
 
     Args:
-        values: of each query, for instance its rank.
+        values: of each query, for instance its rank; or a row of several, see `of_columns`.
         cluster: the video that each query belongs to.
         statistics: functions from the values of some queries to a number.
         rng: source of all chance.
@@ -70,7 +81,7 @@ def intervals(
 
 
 def interval(
-    values: Float[np.ndarray, " queries"],
+    values: Float[np.ndarray, "queries *columns"],
     cluster: Integer[np.ndarray, " queries"],
     statistic: Statistic,
     rng: np.random.Generator,

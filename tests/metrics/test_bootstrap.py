@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import Interval, interval, intervals, paired_difference
+from sureshot.metrics.bootstrap import (
+    Interval,
+    interval,
+    intervals,
+    of_columns,
+    paired_difference,
+)
 
 
 def rng(seed=0):
@@ -99,3 +105,16 @@ def test_settings_out_of_range_are_refused(setting):
     ):
         with pytest.raises(SureshotError, match=next(iter(setting))):
             call()
+
+
+def test_a_statistic_may_look_at_several_columns():
+    hits, asked = rng(10).random((2, 12))
+    rows, cluster = np.stack([hits, asked], 1), np.arange(12) // 2
+    share = of_columns(lambda a, b: float(a.sum() / b.sum()))
+    found = interval(rows, cluster, share, rng(), resamples=30)
+    assert found.value == pytest.approx(hits.sum() / asked.sum())
+    draws, source = [], rng()
+    for _ in range(30):
+        drawn = np.concatenate([[2 * d, 2 * d + 1] for d in source.integers(6, size=6)])
+        draws.append(hits[drawn].sum() / asked[drawn].sum())
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))

@@ -42,7 +42,7 @@ def of_columns(metric: Callable[..., float]) -> Statistic:
 
 
 def intervals(
-    values: Float[np.ndarray, "queries *columns"],
+    values: Float[np.ndarray, "queries ..."],
     cluster: Integer[np.ndarray, " queries"],
     statistics: Mapping[str, Statistic],
     rng: np.random.Generator,
@@ -81,7 +81,7 @@ def intervals(
 
 
 def interval(
-    values: Float[np.ndarray, "queries *columns"],
+    values: Float[np.ndarray, "queries ..."],
     cluster: Integer[np.ndarray, " queries"],
     statistic: Statistic,
     rng: np.random.Generator,

@@ -1,0 +1,264 @@
+"""How well a confidence tells right answers from wrong ones, whatever its scale.
+
+Every function takes one confidence and one outcome a query and depends on the order of the
+confidences only. Queries that tie count as if their order were drawn by lot, in expectation, so no
+number depends on the order of the rows. All can be resampled by whole videos, see
+`sureshot.metrics.bootstrap.of_columns`.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Num
+
+from sureshot.errors import SureshotError
+
+_RATES = np.linspace(0, 1, 11)[:-1]  # abstained from: nothing, a tenth, ... nine tenths
+
+
+def auroc(confidence: Float[np.ndarray, " queries"], right: Num[np.ndarray, " outcomes"]) -> float:
+    """Chance that a right answer has a higher confidence than a wrong one; ties count half.
+
+    1 is perfect, 0.5 is a guess. Where all answers are right or all wrong there is nothing to tell
+    apart, and it is 0.5.
+
+    Args:
+        confidence: higher is surer.
+        right: 1 where the answer is right, 0 where it is wrong.
+
+    Raises:
+        SureshotError: NaN, no query, an outcome that is neither 0 nor 1, or lengths that differ.
+
+    Examples:
+        >>> auroc(np.array([0.9, 0.4, 0.4]), np.array([1, 1, 0]))
+        0.75
+    """
+    true = _outcomes(confidence, right)
+    count, other = np.count_nonzero(true), np.count_nonzero(~true)
+    if not count or not other:
+        return 0.5
+    ranks = _mean_ranks(confidence)
+    return float((ranks[true].sum() - count * (count + 1) / 2) / (count * other))
+
+
+def fpr_at_tpr(
+    confidence: Float[np.ndarray, " queries"],
+    right: Num[np.ndarray, " outcomes"],
+    tpr: float = 0.95,
+) -> float:
+    """Share of the wrong answers that pass the threshold which at least ``tpr`` of the right pass.
+
+    0 is perfect, ``tpr`` a guess; that is also what comes out where all are right or all wrong.
+
+    Args:
+        confidence: higher is surer; a threshold lets equal values pass.
+        right: 1 where the answer is right, 0 where it is wrong.
+        tpr: above 0, at most 1.
+
+    Raises:
+        SureshotError: as for `auroc`, or ``tpr`` out of range.
+
+    Examples:
+        >>> fpr_at_tpr(np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 1, 0, 0]))
+        0.0
+    """
+    _share("tpr", tpr)
+    true = _outcomes(confidence, right)
+    if true.all() or not true.any():
+        return float(tpr)
+    passing = np.sort(confidence[true])[::-1]
+    threshold = passing[_needed(tpr, len(passing)) - 1]
+    return float(np.mean(confidence[~true] >= threshold))
+
+
+def aurc(confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]) -> float:
+    """Mean, over all coverages, of the risk among the queries answered first.
+
+    The queries are answered from the surest to the least sure; after each one the risk is the mean
+    loss so far. Lower is better. The few surest queries weigh most, see `augrc`.
+
+    Args:
+        confidence: higher is surer.
+        wrong: loss of each answer from 0 to 1, such as 1 where it is wrong.
+
+    Raises:
+        SureshotError: NaN, no query, a loss out of range, or lengths that differ.
+
+    References:
+        Geifman et al., "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR
+        2019, arXiv:1805.08206.
+    """
+    lost = _lost(confidence, wrong)
+    return float(np.mean(lost / np.arange(1, len(lost) + 1)))
+
+
+def excess_aurc(
+    confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]
+) -> float:
+    """`aurc` less that of the best possible order of the same answers; 0 is perfect.
+
+    Arguments and errors as for `aurc`.
+    """
+    return aurc(confidence, wrong) - aurc(-wrong.astype(np.float64), wrong)
+
+
+def augrc(confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]) -> float:
+    """Mean, over all coverages, of the share of all queries that are answered and wrong.
+
+    Lower is better. All queries weigh alike: with losses of 0 and 1 it is
+    (1 - AUROC) a (1 - a) + (1 - a)^2 / 2 with the share a of right answers.
+
+    Arguments and errors as for `aurc`.
+
+    References:
+        Traub et al., "Overcoming common flaws in the evaluation of selective classification
+        systems", NeurIPS 2024, arXiv:2407.01032.
+    """
+    lost = _lost(confidence, wrong)
+    # Trapezoids from nothing answered to everything answered.
+    return float((lost.sum() - lost[-1] / 2) / len(lost) ** 2)
+
+
+def risk_at_coverage(
+    confidence: Float[np.ndarray, " queries"],
+    wrong: Num[np.ndarray, " outcomes"],
+    coverage: float,
+) -> float:
+    """Mean loss of the surest queries, so many that at least ``coverage`` of all is answered.
+
+    Args:
+        confidence: higher is surer.
+        wrong: loss of each answer from 0 to 1.
+        coverage: above 0, at most 1.
+
+    Raises:
+        SureshotError: as for `aurc`, or ``coverage`` out of range.
+
+    Examples:
+        >>> risk_at_coverage(np.array([0.9, 0.8, 0.3, 0.1]), np.array([0, 0, 1, 1]), 0.75)
+        0.3333333333333333
+    """
+    _share("coverage", coverage)
+    lost = _lost(confidence, wrong)
+    count = _needed(coverage, len(lost))
+    return float(lost[count - 1] / count)
+
+
+def risk_curve(
+    confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]
+) -> tuple[Float64[np.ndarray, " queries"], Float64[np.ndarray, " queries"]]:
+    """Coverages 1/n, 2/n, ... 1 and the mean loss at each; arguments and errors as for `aurc`."""
+    lost = _lost(confidence, wrong)
+    answered = np.arange(1, len(lost) + 1)
+    return answered / len(lost), lost / answered
+
+
+def abstention_nauc(
+    confidence: Float[np.ndarray, " queries"], quality: Num[np.ndarray, " outcomes"]
+) -> float:
+    """NAUC of mteb: how much of what abstention can gain a confidence gains.
+
+    At each of ten rates (0, 0.1, ... 0.9) the least sure queries are left out and the quality of
+    the rest averaged; the area under this curve is scaled so that 0 is the area where abstention
+    gains nothing and 1 that of the best order. Below 0 abstention harms.
+
+    Args:
+        confidence: higher is surer; mteb takes those of `similarity_confidences`.
+        quality: any metric of each query, such as its recall or reciprocal rank; higher is better.
+
+    Raises:
+        SureshotError: NaN, no query, or lengths that differ.
+
+    References:
+        Gisserot-Boukhlef et al., "Towards trustworthy reranking: a simple yet effective abstention
+        mechanism", arXiv:2402.12997, as mteb computes it (``nAUC_..._max`` and the like).
+
+    Differs:
+        Where all queries have the same quality it is 0, not NaN. Ties keep the order of their
+        rows, as in mteb; it is the one number here that depends on it.
+    """
+    _checked(confidence, quality)
+    values = quality.astype(np.float64)
+    found = _area(values[np.argsort(confidence, kind="stable")])
+    best = _area(np.sort(values))
+    flat = values.mean() * _RATES[-1]
+    return 0.0 if np.isclose(best, flat, rtol=1e-12) else float((found - flat) / (best - flat))
+
+
+def similarity_confidences(
+    similarity: Float[np.ndarray, "queries videos"],
+) -> dict[str, Float64[np.ndarray, " queries"]]:
+    """The three confidences that mteb takes from the similarities of a query.
+
+    ``max`` is the best similarity, ``std`` the standard deviation, ``diff1`` the best less the
+    second (0 where there is one video).
+
+    Raises:
+        SureshotError: an empty matrix, or similarities that are not finite.
+
+    Differs:
+        mteb looks at the 1000 best documents of a query, this at the whole gallery.
+    """
+    if not similarity.size or not np.isfinite(similarity).all():
+        raise SureshotError(
+            "Confidences need a matrix of finite similarities with a video at least."
+        )
+    scores = similarity.astype(np.float64)
+    best = np.partition(scores, -2, axis=1) if scores.shape[1] > 1 else np.repeat(scores, 2, 1)
+    return {"max": best[:, -1], "std": scores.std(1), "diff1": best[:, -1] - best[:, -2]}
+
+
+def _lost(
+    confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]
+) -> Float64[np.ndarray, " queries"]:
+    """Expected sum of the losses of the 1, 2, ... surest queries."""
+    _checked(confidence, wrong)
+    loss = wrong.astype(np.float64)
+    if loss.min() < 0 or loss.max() > 1:
+        raise SureshotError(f"Losses lie between {loss.min()} and {loss.max()}; give 0 to 1.")
+    # Within a tie each place costs the mean of the tie.
+    _, tie, size = np.unique(-confidence, return_inverse=True, return_counts=True)
+    mean = np.bincount(tie, weights=loss) / size
+    return np.cumsum(np.repeat(mean, size))
+
+
+def _mean_ranks(values: Float[np.ndarray, " queries"]) -> Float64[np.ndarray, " queries"]:
+    """Ranks from 1, the lowest, where ties share their mean."""
+    _, tie, size = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(size) - (size - 1) / 2)[tie]
+
+
+def _area(ordered: Float64[np.ndarray, " queries"]) -> float:
+    """Area under the mean of what is left when the first queries are left out."""
+    out = [min(round(rate * len(ordered)), len(ordered) - 1) for rate in _RATES]
+    curve = np.array([ordered[first:].mean() for first in out])
+    return float(((curve[1:] + curve[:-1]) / 2 * np.diff(_RATES)).sum())
+
+
+def _needed(share: float, count: int) -> int:
+    """How many of ``count`` are at least this share, rounding of floats aside."""
+    return max(1, int(np.ceil(share * count - 1e-9)))
+
+
+def _share(name: str, value: float) -> None:
+    if not 0 < value <= 1:
+        raise SureshotError(f"{name} is {value}; it must be above 0 and at most 1.")
+
+
+def _outcomes(
+    confidence: Float[np.ndarray, " queries"], right: Num[np.ndarray, " outcomes"]
+) -> Bool[np.ndarray, " outcomes"]:
+    _checked(confidence, right)
+    if not np.isin(right, (0, 1)).all():
+        raise SureshotError("An answer is right, 1, or wrong, 0; other outcomes were given.")
+    return right == 1
+
+
+def _checked(
+    confidence: Num[np.ndarray, " queries"], outcome: Num[np.ndarray, " outcomes"]
+) -> None:
+    if not len(confidence) or len(confidence) != len(outcome):
+        raise SureshotError(
+            f"{len(confidence)} confidences and {len(outcome)} outcomes; give one of each for "
+            "every query, and one query at least."
+        )
+    if np.isnan(confidence).any() or np.isnan(outcome).any():
+        raise SureshotError("A confidence or an outcome is NaN; leave such a query out or mend it.")

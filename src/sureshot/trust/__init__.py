@@ -1,0 +1,1 @@
+"""Trust: signals, calibrated probabilities, conformal sets, certified risk; numpy only."""

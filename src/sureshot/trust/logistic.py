@@ -1,0 +1,165 @@
+"""Logistic regression with a penalty, fitted by Newton's method; numpy only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float64, Num
+
+from sureshot.errors import SureshotError
+
+STRENGTH = 0.3
+_STEPS = 100
+_DONE = 1e-10  # gradient of one unit of weight
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A probability from some features.
+
+    Attributes:
+        mean: of each feature where it was fitted.
+        scale: spread of each feature where it was fitted; 1 for a constant one.
+        coef: weight of each feature after ``(feature - mean) / scale``.
+        bias: logit where every feature is at its mean.
+    """
+
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    coef: tuple[float, ...]
+    bias: float
+
+    def __post_init__(self) -> None:
+        if (
+            not len(self.mean) == len(self.scale) == len(self.coef)
+            or min(self.scale, default=1) <= 0
+        ):
+            raise SureshotError(
+                f"A logistic regression has {len(self.mean)} means, {len(self.scale)} scales and "
+                f"{len(self.coef)} coefficients; it needs one of each a feature, and scales above 0."
+            )
+
+    @classmethod
+    def fit(
+        cls,
+        features: Float[np.ndarray, "rows features"],
+        labels: Num[np.ndarray, " labels"],
+        *,
+        strength: float = STRENGTH,
+        weights: Float[np.ndarray, " weights"] | None = None,
+    ) -> "Logistic":
+        """Minimise |coef|^2 / 2 + strength * (weighted sum of the log losses).
+
+        Features are standardised first, so the penalty treats all alike; the bias is not
+        penalised. The penalty keeps the fit finite where the labels can be separated.
+
+        Args:
+            features: one row a query; a constant one gets coefficient 0.
+            labels: 0 or 1, or a share between them.
+            strength: of the data against the penalty, above 0.
+            weights: of the rows, 0 or more; all 1 if left out.
+
+        Raises:
+            SureshotError: no row, values that are not finite, labels out of range or all the
+                same, no weight, or ``strength`` out of range.
+
+        Examples:
+            >>> found = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
+            >>> found.probability(np.array([[0.0], [2.0]])).round(2)
+            array([0.25, 0.42])
+        """
+        weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
+        _check(features, labels, weight, strength)
+        weight = weight[:, None]
+        mean = (weight * features).sum(0) / weight.sum()
+        spread = np.sqrt((weight * (features - mean) ** 2).sum(0) / weight.sum())
+        # A constant column may differ from its own mean by rounding.
+        constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
+        scale = np.where(constant, 1.0, spread)
+        inputs = np.where(constant, 0.0, (features - mean) / scale)
+        coef = _newton(inputs, labels.astype(np.float64), strength * weight[:, 0])
+        return cls(
+            tuple(map(float, mean)),
+            tuple(map(float, scale)),
+            tuple(map(float, coef[:-1])),
+            float(coef[-1]),
+        )
+
+    def probability(
+        self, features: Float[np.ndarray, "rows features"]
+    ) -> Float64[np.ndarray, " rows"]:
+        """Probabilities strictly as the fit says, 0 to 1.
+
+        Raises:
+            SureshotError: another number of features than it was fitted with.
+        """
+        if features.shape[1] != len(self.coef):
+            raise SureshotError(
+                f"{features.shape[1]} features were given to a fit of {len(self.coef)}."
+            )
+        inputs = (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
+        return _sigmoid(inputs @ np.array(self.coef) + self.bias)
+
+
+def _newton(
+    inputs: Float64[np.ndarray, "rows features"],
+    labels: Float64[np.ndarray, " rows"],
+    weights: Float64[np.ndarray, " rows"],
+) -> Float64[np.ndarray, " coefs"]:
+    """Coefficients, the bias last."""
+    design = np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1)
+    penalty = np.append(np.ones(inputs.shape[1]), 0.0)
+    share = (weights * labels).sum() / weights.sum()
+    coef = np.append(np.zeros(inputs.shape[1]), np.log(share / (1 - share)))
+
+    def loss(at: Float64[np.ndarray, " coefs"]) -> float:
+        logit = design @ at
+        return float(
+            (weights * (np.logaddexp(0, logit) - labels * logit)).sum()
+            + (penalty * at**2).sum() / 2
+        )
+
+    here = loss(coef)
+    for _ in range(_STEPS):
+        found = _sigmoid(design @ coef)
+        gradient = design.T @ (weights * (found - labels)) + penalty * coef
+        if np.abs(gradient).max() <= _DONE * weights.sum():
+            break
+        curvature = weights * found * (1 - found)
+        hessian = (design * curvature[:, None]).T @ design + np.diag(penalty + 1e-12)
+        step = np.linalg.solve(hessian, gradient)
+        # Far from the minimum a whole step may climb; halves of it come to descend.
+        while (there := loss(coef - step)) > here and np.abs(step).max() > 1e-14:
+            step /= 2
+        coef, here = coef - step, min(there, here)
+    return coef
+
+
+def _sigmoid(logit: Float64[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"]:
+    return np.exp(-np.logaddexp(0, -logit))
+
+
+def _check(
+    features: Float[np.ndarray, "rows features"],
+    labels: Num[np.ndarray, " labels"],
+    weights: Float[np.ndarray, " weights"],
+    strength: float,
+) -> None:
+    if not len(features) or not len(features) == len(labels) == len(weights):
+        raise SureshotError(
+            f"{len(features)} rows, {len(labels)} labels and {len(weights)} weights; a fit needs "
+            "one of each, and one row at least."
+        )
+    if not 0 < strength < np.inf:
+        raise SureshotError(f"strength is {strength}; it must be finite and above 0.")
+    if not np.isfinite(features).all():
+        raise SureshotError("A feature is not finite; nothing can be fitted to it.")
+    if not ((labels >= 0) & (labels <= 1)).all():
+        raise SureshotError("A label is NaN or outside of 0 to 1.")
+    if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.sum() > 0:
+        raise SureshotError("Weights must be finite, 0 or more, and not all 0.")
+    share = (weights * labels).sum() / weights.sum()
+    if not 1e-12 < share < 1 - 1e-12:
+        raise SureshotError(
+            "All labels are the same; a probability needs answers that were right and answers "
+            "that were wrong. Judge more queries."
+        )

@@ -1,0 +1,185 @@
+"""How confidences order queries, against slow counting and scikit-learn."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.bootstrap import interval, of_columns
+from sureshot.metrics.detection import (
+    abstention_nauc,
+    augrc,
+    aurc,
+    auroc,
+    excess_aurc,
+    fpr_at_tpr,
+    risk_at_coverage,
+    risk_curve,
+    similarity_confidences,
+)
+
+ORDERINGS = [
+    lambda c, r: auroc(c, r),
+    lambda c, r: fpr_at_tpr(c, r, 0.8),
+    lambda c, r: aurc(c, 1 - r),
+    lambda c, r: excess_aurc(c, 1 - r),
+    lambda c, r: augrc(c, 1 - r),
+    lambda c, r: risk_at_coverage(c, 1 - r, 0.7),
+]
+
+
+def some(seed, n=40, levels=8):
+    rng = np.random.default_rng(seed)
+    confidence = rng.integers(0, levels, n) / levels - 0.5
+    right = (rng.random(n) < 0.2 + 0.6 * (confidence + 0.5)).astype(int)
+    return confidence, right
+
+
+def all_orders(confidence, wrong):
+    """Cumulated losses of every order of the ties, by brute force."""
+    groups = [np.flatnonzero(confidence == c) for c in sorted(set(confidence), reverse=True)]
+    for parts in itertools.product(*(itertools.permutations(g) for g in groups)):
+        yield np.cumsum(wrong[list(itertools.chain(*parts))])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_auroc_counts_pairs(seed):
+    confidence, right = some(seed)
+    pairs = [
+        1.0 if a > b else 0.5 if a == b else 0.0
+        for a in confidence[right == 1]
+        for b in confidence[right == 0]
+    ]
+    assert auroc(confidence, right) == pytest.approx(np.mean(pairs))
+
+
+def test_auroc_agrees_with_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    confidence, right = some(3, 500, 60)
+    assert auroc(confidence, right) == pytest.approx(metrics.roc_auc_score(right, confidence))
+
+
+@pytest.mark.parametrize("tpr", [0.5, 0.8, 0.95, 1.0])
+def test_fpr_is_that_of_the_strictest_threshold_that_lets_enough_pass(tpr):
+    confidence, right = some(1)
+    for threshold in sorted(set(confidence), reverse=True):
+        passing = confidence >= threshold
+        if passing[right == 1].mean() >= tpr:
+            break
+    assert fpr_at_tpr(confidence, right, tpr) == pytest.approx(passing[right == 0].mean())
+
+
+def test_areas_are_the_mean_over_all_orders_of_the_ties():
+    confidence = np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1])
+    wrong = np.array([0, 1, 0, 0, 1, 0])
+    orders = np.array(list(all_orders(confidence, wrong)))
+    risks = (orders / np.arange(1, 7)).mean(0)
+    assert aurc(confidence, wrong) == pytest.approx(risks.mean())
+    shares = np.concatenate([[0], orders.mean(0) / 6])
+    assert augrc(confidence, wrong) == pytest.approx(((shares[1:] + shares[:-1]) / 2).sum() / 6)
+    coverage, risk = risk_curve(confidence, wrong)
+    np.testing.assert_allclose(coverage, np.arange(1, 7) / 6)
+    np.testing.assert_allclose(risk, risks)
+    for share, count in ((0.01, 1), (0.5, 3), (0.51, 4), (1.0, 6)):
+        assert risk_at_coverage(confidence, wrong, share) == pytest.approx(risks[count - 1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_augrc_is_a_function_of_auroc_and_accuracy(seed):
+    confidence, right = some(seed, 90)
+    share = right.mean()
+    expected = (1 - auroc(confidence, right)) * share * (1 - share) + (1 - share) ** 2 / 2
+    assert augrc(confidence, 1 - right) == pytest.approx(expected)
+
+
+def test_a_perfect_order_has_no_excess_and_the_reverse_the_most():
+    wrong = np.array([0, 0, 0, 1, 1])
+    assert excess_aurc(-wrong.astype(float), wrong) == 0
+    assert excess_aurc(wrong.astype(float), wrong) > excess_aurc(np.zeros(5), wrong) > 0
+
+
+def test_losses_may_be_shares():
+    assert aurc(np.array([2.0, 1.0]), np.array([0.5, 0.25])) == pytest.approx((0.5 + 0.375) / 2)
+
+
+@pytest.mark.parametrize("metric", ORDERINGS)
+@given(seed=st.integers(0, 1000))
+def test_only_the_order_of_confidences_counts_and_not_that_of_the_rows(metric, seed):
+    confidence, right = some(seed, 25, 5)
+    found = metric(confidence, right)
+    assert metric(np.exp(3 * confidence), right) == pytest.approx(found)
+    mixed = np.random.default_rng(seed).permutation(25)
+    assert metric(confidence[mixed], right[mixed]) == pytest.approx(found)
+
+
+def test_where_nothing_can_be_told_apart_it_is_a_guess():
+    confidence = np.array([0.1, 0.2, 0.3])
+    for right in (np.ones(3), np.zeros(3)):
+        assert auroc(confidence, right) == 0.5
+        assert fpr_at_tpr(confidence, right) == 0.95
+    assert auroc(np.zeros(4), np.array([1, 0, 1, 0])) == 0.5
+    assert fpr_at_tpr(np.zeros(4), np.array([1, 0, 1, 0])) == 1.0
+
+
+def slow_nauc(confidence, quality):
+    """Curve, best curve and flat curve point by point."""
+    n, curves = len(quality), []
+    for key in (confidence, quality):
+        order = sorted(range(n), key=lambda i: key[i])
+        curves.append([np.mean(quality[order[round(r / 10 * n) :]]) for r in range(10)])
+    raw, best = (sum((a + b) / 20 for a, b in itertools.pairwise(c)) for c in curves)
+    flat = quality.mean() * 0.9
+    return (raw - flat) / (best - flat)
+
+
+def test_nauc_is_that_of_mteb():
+    rng = np.random.default_rng(0)
+    quality = rng.random(57)
+    confidence = quality + rng.normal(size=57)
+    assert abstention_nauc(confidence, quality) == pytest.approx(slow_nauc(confidence, quality))
+    assert abstention_nauc(quality, quality) == pytest.approx(1)
+    assert abstention_nauc(-quality, quality) < 0
+    assert abstention_nauc(confidence, np.full(57, 0.3)) == 0
+    assert abstention_nauc(np.array([0.5]), np.array([1])) == 0
+
+
+def test_confidences_of_similarities():
+    found = similarity_confidences(np.array([[0.1, 0.5, 0.3], [0.2, 0.2, 0.2]]))
+    np.testing.assert_allclose(found["max"], [0.5, 0.2])
+    np.testing.assert_allclose(found["diff1"], [0.2, 0])
+    np.testing.assert_allclose(found["std"], [np.std([0.1, 0.5, 0.3]), 0], atol=1e-12)
+    assert similarity_confidences(np.array([[0.4]]))["diff1"] == [0]
+    with pytest.raises(SureshotError, match="finite"):
+        similarity_confidences(np.array([[np.nan]]))
+
+
+@pytest.mark.parametrize("metric", ORDERINGS)
+def test_whole_videos_are_resampled(metric):
+    confidence, right = some(2)
+    rows = np.stack([confidence, right], 1)
+    rng = np.random.default_rng(0)
+    found = interval(rows, np.arange(40) // 4, of_columns(metric), rng, resamples=50)
+    assert found.value == pytest.approx(metric(confidence, right))
+    assert found.low < found.high
+
+
+@pytest.mark.parametrize("metric", ORDERINGS)
+@pytest.mark.parametrize(
+    ("confidence", "right"),
+    [([], []), ([0.1], [1, 0]), ([np.nan, 0.1], [1, 0]), ([0.2, 0.1], [1, 3])],
+)
+def test_bad_input_is_refused(metric, confidence, right):
+    with pytest.raises(SureshotError):
+        metric(np.array(confidence, float), np.array(right, int))
+
+
+def test_shares_out_of_range_are_refused():
+    confidence, right = some(0)
+    for share in (0.0, 1.01):
+        with pytest.raises(SureshotError, match="coverage is"):
+            risk_at_coverage(confidence, right, share)
+        with pytest.raises(SureshotError, match="tpr is"):
+            fpr_at_tpr(confidence, right, share)

@@ -3,7 +3,7 @@
 import os
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from sureshot.answer import Answer, Description, Descriptions, FrameScore, Hit, 
 from sureshot.data.discover import Source, discover, frame_files
 from sureshot.encoders import Encoder, TextFeatures
 from sureshot.errors import QueryError
+from sureshot.gallery import AT_MOST, Gallery, Score, Told, VideoScores, best_videos, every_video
 from sureshot.moments import Moment, fold_copies, join_adjacent
 from sureshot.places import default_index
 from sureshot.pooling import mean_pool
@@ -24,13 +25,9 @@ from sureshot.store import Store
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not fill it
 _CANDIDATES = 200  # windows scored exactly, at least
+_TEXTS = 64  # encoded at once
 _QUERY_WINDOWS = 24  # windows of a long query video that are searched for
 _LONGEST = 100_000  # characters of a query that are looked at
-# Scores of padded windows, the best of all queries each.
-_Score = Callable[
-    [Float[np.ndarray, "windows frames dim"], Bool[np.ndarray, "windows frames"]],
-    Float[np.ndarray, " windows"],
-]
 
 
 def open_index(
@@ -113,6 +110,44 @@ class Searcher:
         hits = self._hits(vectors, self._scorer(features), asked)
         return self._answer(text, hits, asked, began, self._warnings([text], features))
 
+    def video_scores(
+        self, query: str, *, under: str | Path | None = None, most: int = AT_MOST
+    ) -> VideoScores:
+        """The best videos for a sentence, each with the score of its best window.
+
+        Args:
+            query: a sentence or a few words.
+            under: only videos at or below this path.
+            most: videos at most.
+
+        Raises:
+            QueryError: an empty query.
+            StoreError: the index cannot be read.
+        """
+        features = self.encoder.encode_texts([clean(query)])
+        vector = self._scoring.text_vectors(features)[0]
+        return best_videos(
+            self.store, vector, self._scorer(features), most=most, under=_below(under)
+        )
+
+    def all_video_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
+        """The score of every sentence with the best window of every indexed video.
+
+        Args:
+            queries: sentences.
+            told: called with windows done and windows there are.
+
+        Raises:
+            QueryError: no query, or an empty one.
+            StoreError: the index cannot be read.
+        """
+        if not queries:
+            raise QueryError("There is no query to score; give at least one.")
+        texts = [clean(query) for query in queries]
+        parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
+        encoded = [self.encoder.encode_texts(part) for part in parts]
+        return every_video(self.store, self._scoring, encoded, told)
+
     def like(
         self,
         video: str | Path,
@@ -174,11 +209,11 @@ class Searcher:
         warnings = self._warnings(cleaned, features)
         return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
 
-    def _scorer(self, texts: TextFeatures) -> _Score:
+    def _scorer(self, texts: TextFeatures) -> Score:
         return lambda frames, mask: self._scoring.score(texts, frames, mask).max(0)
 
     def _hits(
-        self, vectors: Float[np.ndarray, "queries dim"], score: _Score, asked: _Asked
+        self, vectors: Float[np.ndarray, "queries dim"], score: Score, asked: _Asked
     ) -> tuple[Hit, ...]:
         """Hits for queries any of which may match; more candidates where folding eats them up."""
         wanted = max(_CANDIDATES, 10 * asked.k)
@@ -341,7 +376,7 @@ def _union(found: Sequence[StoredWindows]) -> StoredWindows:
     )
 
 
-def _hit(rank: int, moment: Moment, windows: StoredWindows, score: _Score) -> Hit:
+def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:
     """A moment with a score of its own for each frame, as if that were the whole video."""
     rows = moment.rows
     real = windows.mask[rows]

@@ -210,6 +210,12 @@ class Store:
         with guard(self.location, "read"):
             return int(self._tables.use("windows", lambda table: table.count_rows(condition)))
 
+    def count_videos(self, under: Path | None = None) -> int:
+        """Number of videos that can be found, or of those at or below a path."""
+        condition = "windows > 0" if under is None else f"windows > 0 AND {path_below(under)}"
+        with guard(self.location, "read"):
+            return int(self._tables.use("videos", lambda table: table.count_rows(condition)))
+
     def nearest(
         self,
         vector: Float[np.ndarray, " dim"],
@@ -252,6 +258,18 @@ class Store:
                 lambda table: table.to_table(columns=list(STORED_COLUMNS), filter=path_is(path)),
             )
         return stored_windows(rows.sort_by("start"), self.dim)
+
+    def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
+        """All windows of some videos, each video's together and in the order of time."""
+        ids = ", ".join(f"'{v.id}'" for v in videos) or "''"
+        with guard(self.location, "read"):
+            rows = self._tables.use(
+                "windows",
+                lambda table: table.to_table(
+                    columns=list(STORED_COLUMNS), filter=f"video IN ({ids})"
+                ),
+            )
+        return stored_windows(rows.sort_by("key"), self.dim)
 
     def sweep(self) -> int:
         """Remove windows left by an interrupted write; returns of how many videos.

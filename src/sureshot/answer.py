@@ -10,7 +10,8 @@ from typing import Any, Literal, overload
 from sureshot.timecode import time_range, timecode
 
 JSON_SCHEMA = 1  # docs/json.md describes it; raised whenever a field changes its meaning
-Status = Literal["not calibrated"]
+# How sure an answer is, from the best to the worst that can be said.
+Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
 _JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
 
 
@@ -36,6 +37,9 @@ class Hit:
             says nothing about 0.3 for another.
         frames: the sampled frames of the moment in the order of time.
         copies: other videos that show the same pictures, folded under this one.
+        relevant: probability that the video is a right answer; None where nothing was calibrated.
+        plausible: whether the video is in the set that holds a right answer with the coverage asked
+            for; None where there is no such set.
     """
 
     rank: int
@@ -45,6 +49,8 @@ class Hit:
     score: float
     frames: tuple[FrameScore, ...]
     copies: tuple[Path, ...] = ()
+    relevant: float | None = None
+    plausible: bool | None = None
 
     @property
     def peak(self) -> float:
@@ -60,8 +66,48 @@ class Hit:
             "end": round(self.end, 3),
             "peak": round(self.peak, 3),
             "score": round(self.score, 6),
+            "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
+            "plausible": self.plausible,
             "copies": [printable(path) for path in self.copies],
             "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure an answer is, as a calibration on labelled queries has it.
+
+    Attributes:
+        right: probability that the best video is a right answer.
+        present: how ordinary the best score is among queries that the library did answer: the
+            share of them whose best score was no higher. Small means: probably not here.
+        coverage: of the set of plausible videos: the share of queries of which it holds a right
+            answer.
+        plausible: how many videos that set has; None if the labels were too few to promise one.
+        risk: the share of wrong answers that ``certified`` is about; None if none was asked for.
+        certified: whether this answer is among those of which no more than that share is wrong,
+            with 95 % confidence.
+        valid_for: what the labels were of, in words.
+    """
+
+    right: float
+    present: float
+    coverage: float
+    plausible: int | None
+    risk: float | None
+    certified: bool | None
+    valid_for: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "right": round(self.right, 4),
+            "present": round(self.present, 4),
+            "coverage": self.coverage,
+            "plausible": self.plausible,
+            "risk": self.risk,
+            "certified": self.certified,
+            "valid_for": self.valid_for,
         }
 
 
@@ -74,11 +120,13 @@ class Answer:
         hits: best first; empty where nothing is indexed.
         status: how sure the answer is. Until a confidence has been calibrated on labelled queries
             this is "not calibrated": scores then only order the hits, and even a query that nothing
-            answers has a best hit.
+            answers has a best hit. Hits of an answer that is "probably not here" are the nearest
+            there are.
         model: the encoder.
         searched: windows in the index, or of it at or below the path that was named.
         seconds: time the search took.
         warnings: what the user should know about this answer.
+        confidence: the numbers behind the status; None where nothing was calibrated.
     """
 
     query: str
@@ -88,6 +136,7 @@ class Answer:
     searched: int
     seconds: float
     warnings: tuple[str, ...] = ()
+    confidence: Confidence | None = None
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -110,6 +159,7 @@ class Answer:
             "schema": JSON_SCHEMA,
             "query": self.query,
             "status": self.status,
+            "confidence": None if self.confidence is None else self.confidence.to_dict(),
             "model": self.model,
             "searched": self.searched,
             "seconds": round(self.seconds, 4),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sureshot.answer import Answer, Descriptions, Hit, Status, counted, plain, printable
+from sureshot.answer import Answer, Confidence, Descriptions, Hit, Status, counted, plain, printable
 from sureshot.timecode import time_range, timecode
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
 _MEANING: dict[Status, str] = {
-    "not calibrated": "scores only give the order, even rank 1 can be far from what you asked for"
+    "confident": "the first video is probably a right answer",
+    "several plausible": "a right answer is probably among these, the first need not be it",
+    "probably not here": "nothing fits as well as right answers do; the nearest are shown",
+    "not calibrated": "scores only give the order, even rank 1 can be far from what you asked for",
 }
 
 
@@ -84,26 +87,66 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
             out.print()
         print_answer(out, answer)
         shown = answer if answer.hits or shown is None else shown
-    if shown is not None and shown.hits:
+    if shown is not None and shown.hits and shown.confidence is None:
         print_status(out, shown.status)
 
 
 def print_answer(out: Console, answer: Answer) -> None:
     """What was asked, the table of hits, and what to know about them."""
     out.print(Text(plain(answer.query), "bold"))
+    if answer.hits and answer.confidence is not None:
+        print_confidence(out, answer.status, answer.confidence)
     if out.width < _NARROW:
         for hit in answer.hits:
             when = f"{time_range(hit.start, hit.end)}, best at {timecode(hit.peak)}"
-            out.print(f"{hit.rank}  {hit.score:.3f}  {when}")
+            likely = f"  {_relevant(hit)} relevant" if hit.relevant is not None else ""
+            out.print(f"{hit.rank}  {hit.score:.3f}{likely}  {when}")
             out.print(_video(hit))
     elif answer.hits:
-        table = _table("", "score", "time", "best at", "video")
+        known = answer.confidence is not None
+        table = _table("", "score", *(["relevant"] if known else []), "time", "best at", "video")
         for hit in answer.hits:
             when = time_range(hit.start, hit.end)
-            row = (str(hit.rank), f"{hit.score:.3f}", when, timecode(hit.peak), _video(hit))
-            table.add_row(*row)
+            sure = [_relevant(hit)] if known else []
+            row = (str(hit.rank), f"{hit.score:.3f}", *sure, when, timecode(hit.peak), _video(hit))
+            table.add_row(*row, style="dim" if hit.plausible is False else "")
         print_table(out, table)
     print_notes(out, answer.warnings)
+
+
+def print_confidence(out: Console, status: Status, confidence: Confidence) -> None:
+    """How sure an answer is, in a line or two."""
+    colour = {"confident": "green", "probably not here": "red"}.get(status, "yellow")
+    right = percent(confidence.right)
+    lines = [Text.assemble((status, f"bold {colour}"), f": {_MEANING[status]} ({right})")]
+    if confidence.plausible is None:
+        lines.append(Text("too few judged queries to say how many videos to look at", "dim"))
+    else:
+        videos = counted(confidence.plausible, "video")
+        share = percent(confidence.coverage)
+        lines.append(Text(f"{share} of such queries have a right answer among {videos}", "dim"))
+    if confidence.certified is not None and confidence.risk is not None:
+        word = "is" if confidence.certified else "is not"
+        share = percent(confidence.risk)
+        lines.append(Text(f"{word} among the answers of which at most {share} are wrong", "dim"))
+    for line in lines:
+        out.print(line)
+
+
+def percent(share: float) -> str:
+    """A share as people read it; nothing is certain.
+
+    Examples:
+        >>> percent(0.834), percent(0.998), percent(0.001), percent(0.0)
+        ('83 %', 'over 99 %', 'under 1 %', 'under 1 %')
+    """
+    if share > 0.99:
+        return "over 99 %"
+    return "under 1 %" if share < 0.01 else f"{round(100 * share)} %"
+
+
+def _relevant(hit: Hit) -> str:
+    return "" if hit.relevant is None else percent(hit.relevant)
 
 
 def print_descriptions(out: Console, found: Descriptions) -> None:
@@ -198,6 +241,6 @@ def _video(hit: Hit) -> Text:
 def _table(*names: str) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        right = name in ("", "score", "time", "best at")
+        right = name in ("", "score", "relevant", "time", "best at")
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
     return table

@@ -198,9 +198,7 @@ def similarity_confidences(
         mteb looks at the 1000 best documents of a query, this at the whole gallery.
     """
     if not similarity.size or not np.isfinite(similarity).all():
-        raise SureshotError(
-            "Confidences need a matrix of finite similarities with a video at least."
-        )
+        raise SureshotError("Confidences need finite similarities with at least one video.")
     scores = similarity.astype(np.float64)
     best = np.partition(scores, -2, axis=1) if scores.shape[1] > 1 else np.repeat(scores, 2, 1)
     return {"max": best[:, -1], "std": scores.std(1), "diff1": best[:, -1] - best[:, -2]}

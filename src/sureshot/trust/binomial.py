@@ -45,6 +45,8 @@ def beta_quantile(share: float, a: float, b: float) -> float:
     """
     if not 0 <= share <= 1:
         raise SureshotError(f"A quantile at {share} is not defined; give 0 to 1.")
+    if share in (0.0, 1.0):
+        return float(share)
     low, high = 0.0, 1.0
     while high - low > 1e-15 and low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if beta_cdf(middle, a, b) < share else (low, middle)

@@ -29,13 +29,11 @@ class Logistic:
     bias: float
 
     def __post_init__(self) -> None:
-        if (
-            not len(self.mean) == len(self.scale) == len(self.coef)
-            or min(self.scale, default=1) <= 0
-        ):
+        sizes = {len(self.mean), len(self.scale), len(self.coef)}
+        if len(sizes) != 1 or min(self.scale, default=1) <= 0:
             raise SureshotError(
                 f"A logistic regression has {len(self.mean)} means, {len(self.scale)} scales and "
-                f"{len(self.coef)} coefficients; it needs one of each a feature, and scales above 0."
+                f"{len(self.coef)} coefficients; it needs one of each, and scales above 0."
             )
 
     @classmethod
@@ -113,10 +111,8 @@ def _newton(
 
     def loss(at: Float64[np.ndarray, " coefs"]) -> float:
         logit = design @ at
-        return float(
-            (weights * (np.logaddexp(0, logit) - labels * logit)).sum()
-            + (penalty * at**2).sum() / 2
-        )
+        data = weights * (np.logaddexp(0, logit) - labels * logit)
+        return float(data.sum() + (penalty * at**2).sum() / 2)
 
     here = loss(coef)
     for _ in range(_STEPS):

@@ -1,0 +1,128 @@
+"""A bound on how often an answer is wrong, for those that are given as sure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from sureshot.errors import SureshotError
+from sureshot.trust.binomial import upper_bound
+
+RISKS = tuple(step / 20 for step in range(1, 11))  # 0.05, 0.1, ... 0.5
+LEVEL = 0.95
+_STEPS = 50  # thresholds that are tried at most
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Answering at or above a threshold is wrong at most so often.
+
+    Attributes:
+        risk: bound on the share of wrong answers among those given.
+        level: share of all choices of the labelled queries in which the bound holds.
+        threshold: confidence from which an answer is given.
+        coverage: share of the labelled queries that is answered.
+        answered: how many that are.
+        wrong: how many of them are wrong.
+        bound: Clopper-Pearson bound at this threshold, at most ``risk``.
+    """
+
+    risk: float
+    level: float
+    threshold: float
+    coverage: float
+    answered: int
+    wrong: int
+    bound: float
+
+
+def certify(
+    confidence: Float[np.ndarray, " queries"],
+    wrong: Bool[np.ndarray, " queries"],
+    thresholds: Sequence[float],
+    risk: float,
+    level: float = LEVEL,
+) -> Certificate | None:
+    """The laxest threshold whose risk is certified.
+
+    The thresholds are tried in their order, and the first failure ends it; so the chance that a
+    threshold with a larger risk is given out is at most 1 - ``level``, however many are tried.
+
+    Args:
+        confidence: of independent labelled queries, no two of them of one video.
+        wrong: whether the answer is wrong.
+        thresholds: descending, and chosen without these queries; see `thresholds`.
+        risk: to be certified, above 0 and below 1.
+        level: likewise.
+
+    Returns:
+        None where the first threshold fails already: it cannot be certified.
+
+    Raises:
+        SureshotError: shares out of range, thresholds that ascend, NaN, or lengths that differ.
+
+    References:
+        Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017,
+        arXiv:1705.08500; Angelopoulos et al., "Learn then test", arXiv:2110.01052, section 2.3, for
+        the fixed sequence.
+    """
+    _check(confidence, risk, level)
+    if len(confidence) != len(wrong):
+        raise SureshotError(f"{len(confidence)} confidences and {len(wrong)} outcomes were given.")
+    if any(b > a for a, b in pairwise(thresholds)):
+        raise SureshotError("Thresholds must descend, from strict to lax.")
+    found = None
+    for threshold in thresholds:
+        given = confidence >= threshold
+        answered, errors = int(given.sum()), int((given & wrong).sum())
+        bound = upper_bound(errors, answered, level)
+        if bound > risk:
+            break
+        share = answered / len(confidence)
+        found = Certificate(risk, level, float(threshold), share, answered, errors, bound)
+    return found
+
+
+def thresholds(
+    probability: Float[np.ndarray, " queries"],
+    queries: int,
+    level: float = LEVEL,
+) -> tuple[float, ...]:
+    """Thresholds to try, from probabilities of being right on other queries.
+
+    The first must be neither so strict that a handful of answers cannot certify anything, nor so
+    lax that it fails. These probabilities foretell how many of ``queries`` each threshold would
+    answer and how many of those wrongly; the first is the one whose bound they foretell to be the
+    lowest. It is the same for every risk.
+
+    Args:
+        probability: of other queries, as many as there are.
+        queries: how many the certificate will be tried on.
+        level: of the certificate.
+
+    Raises:
+        SureshotError: no probability, NaN, or shares out of range.
+    """
+    _check(probability, 0.5, level)
+    ordered = np.sort(probability)[::-1]
+    errors = np.cumsum(1 - np.clip(ordered, 0, 1))
+    counts = np.unique(np.linspace(1, len(ordered), min(_STEPS, len(ordered))).astype(int))
+    scale = queries / len(ordered)
+    bounds = [
+        upper_bound(min(trials, round(scale * float(errors[count - 1]))), trials, level)
+        for count in counts
+        if (trials := max(1, round(scale * int(count))))
+    ]
+    first = int(np.argmin(bounds))
+    tried = [float(ordered[count - 1]) for count in counts[first:]]
+    return tuple(dict.fromkeys(tried))
+
+
+def _check(confidence: Float[np.ndarray, " queries"], risk: float, level: float) -> None:
+    if not len(confidence) or np.isnan(confidence).any():
+        raise SureshotError("Confidences are needed, one at least, and none of them NaN.")
+    for name, value in (("risk", risk), ("level", level)):
+        if not 0 < value < 1:
+            raise SureshotError(f"{name} is {value}; it must be above 0 and below 1.")

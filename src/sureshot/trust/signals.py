@@ -1,0 +1,305 @@
+"""What the scores of one query tell about how far its ranking can be believed.
+
+The ranking scores are those that order the results: similarities less the hub correction where
+there is one. Rows are queries, columns videos, higher is better; ``-inf`` rules a video out, which
+is then no part of the gallery. Every signal is finite for every row of numbers: constant scores,
+ties and a gallery of one video included.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+
+from sureshot.errors import SureshotError
+
+SIGNALS = (
+    "top",
+    "margin",
+    "gap",
+    "top_logit",
+    "entropy",
+    "top_less_lse",
+    "raw_margin",
+    "log_videos",
+)
+RESULT_SIGNALS = ("score", "logit", "below_top", "log_rank", "raw_score", "log_videos")
+
+_NEXT = 9  # videos after the first that `gap` averages
+_SUREST = 30.0  # logits are kept within this
+_CELLS = 1 << 22  # scores looked at together
+
+
+def query_signals(
+    ranking: Float[np.ndarray, "queries videos"],
+    temperature: float,
+    raw: Float[np.ndarray, "queries videos"] | None = None,
+) -> Float64[np.ndarray, "queries signals"]:
+    """The signals of each query, in the order of ``SIGNALS``.
+
+    With the ranking scores s(1) >= s(2) >= ... of N videos and p = softmax(s / T):
+
+    * ``top``: s(1);
+    * ``margin``: s(1) - s(2);
+    * ``gap``: s(1) less the mean of s(2) to s(10), or of as many as there are;
+    * ``top_logit``: log p(1) / (1 - p(1)), within -30 and 30;
+    * ``entropy``: of p, in nats;
+    * ``top_less_lse``: s(1) - T log sum exp(s / T), 0 or less;
+    * ``raw_margin``: raw similarity of the first video less the best raw one of the others, which
+      is negative where the correction put another video first;
+    * ``log_videos``: log N.
+
+    A single video has nothing beside it to be compared with. Its margins, gap and logit are 0, as
+    in a tie: one video alone never looks sure.
+
+    Args:
+        ranking: the scores that order the results.
+        temperature: T, above 0, see `fit_temperature`.
+        raw: similarities without correction; the ranking scores themselves if left out.
+
+    Raises:
+        SureshotError: no video, a row without a number, NaN or ``+inf``, matrices of two shapes, or
+            a temperature out of range.
+
+    Examples:
+        >>> query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)[0, :3]
+        array([0.5 , 0.25, 0.25])
+    """
+    return np.concatenate(
+        [
+            _query_signals(_Row.of(part, temperature, part_raw))
+            for part, part_raw in _parts(ranking, raw, temperature)
+        ]
+    )
+
+
+def result_signals(
+    ranking: Float[np.ndarray, "queries videos"],
+    temperature: float,
+    raw: Float[np.ndarray, "queries videos"] | None = None,
+    *,
+    results: int | None = None,
+) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results signals"]]:
+    """The best videos of each query and the signals of each, in the order of ``RESULT_SIGNALS``.
+
+    * ``score``: s, the ranking score;
+    * ``logit``: log p / (1 - p) with p = softmax(s / T), within -30 and 30;
+    * ``below_top``: s(1) - s;
+    * ``log_rank``: log(1 + rank), the first rank 1; ties keep the order of the columns;
+    * ``raw_score``: raw similarity;
+    * ``log_videos``: log N.
+
+    Args:
+        ranking: as for `query_signals`.
+        temperature: likewise.
+        raw: likewise.
+        results: how many videos; all of them if left out or if there are fewer. Videos that are
+            ruled out come last, with signals of 0 but for rank and N.
+
+    Returns:
+        Columns, best first, and signals.
+
+    Raises:
+        SureshotError: as for `query_signals`, or ``results`` below 1.
+    """
+    if results is not None and results < 1:
+        raise SureshotError(f"results is {results}; at least 1 is needed.")
+    count = min(results or ranking.shape[1], ranking.shape[1])
+    parts = [
+        _result_signals(_Row.of(part, temperature, part_raw), count)
+        for part, part_raw in _parts(ranking, raw, temperature)
+    ]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def fit_temperature(
+    ranking: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
+) -> float:
+    """The T at which softmax(s / T) gives the relevant videos the most likelihood.
+
+    Minimises the mean of -log of the total probability of each query's relevant videos over log T,
+    by golden sections between 1/1000 and 1000 times the spread of the scores. Fit it on other
+    queries than those whose calibration it will be judged by.
+
+    Args:
+        ranking: finite scores.
+        relevant: queries without a relevant video, and those with nothing else, do not count.
+
+    Raises:
+        SureshotError: no query counts, or as for `query_signals`.
+    """
+    _parts(ranking, None, 1.0)
+    counts = relevant.any(1) & ~relevant.all(1)
+    if not counts.any():
+        raise SureshotError(
+            "No query has both a relevant video and another one; a temperature needs some."
+        )
+    scores, sought = ranking[counts].astype(np.float64), relevant[counts]
+    scores = scores - scores.max(1, keepdims=True)
+    real = scores[np.isfinite(scores)]
+    spread = float(real.std()) or 1.0
+
+    def loss(log_t: float) -> float:
+        z = np.exp(scores / np.exp(log_t))
+        share = np.where(sought, z, 0).sum(1) / z.sum(1)
+        return float(-np.log(np.maximum(share, 1e-300)).mean())
+
+    low, high = np.log(spread) - np.log(1000), np.log(spread) + np.log(1000)
+    ratio = (np.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    while high - low > 1e-4:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = loss(right)
+    return float(np.exp((low + high) / 2))
+
+
+def top_is_relevant(
+    ranking: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
+) -> Bool[np.ndarray, " queries"]:
+    """Whether the first video of each query is relevant; of a tie for the first place, all of it.
+
+    Constant scores are never right by the order of the columns.
+    """
+    return (relevant | (ranking < ranking.max(1, keepdims=True))).all(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """What both kinds of signals need of some queries.
+
+    Attributes:
+        scores: ranking scores.
+        raw: similarities.
+        first: column of the best video.
+        best: its score.
+        z: exp((s - s(1)) / T).
+        rest: sum of z without the best.
+        videos: gallery of each query.
+        temperature: T.
+    """
+
+    scores: Float64[np.ndarray, "queries videos"]
+    raw: Float64[np.ndarray, "queries videos"]
+    first: Int[np.ndarray, " queries"]
+    best: Float64[np.ndarray, " queries"]
+    z: Float64[np.ndarray, "queries videos"]
+    rest: Float64[np.ndarray, " queries"]
+    videos: Int[np.ndarray, " queries"]
+    temperature: float
+
+    @classmethod
+    def of(
+        cls,
+        ranking: Float[np.ndarray, "queries videos"],
+        temperature: float,
+        raw: Float[np.ndarray, "queries videos"] | None,
+    ) -> "_Row":
+        scores = ranking.astype(np.float64)
+        first = scores.argmax(1)
+        best = scores[np.arange(len(scores)), first]
+        z = np.exp((scores - best[:, None]) / temperature)
+        # The best is left out before the sum: 1 + tiny - 1 would be 0.
+        others = z.copy()
+        others[np.arange(len(scores)), first] = 0
+        return cls(
+            scores,
+            scores if raw is None else raw.astype(np.float64),
+            first,
+            best,
+            z,
+            others.sum(1),
+            (scores > -np.inf).sum(1),
+            temperature,
+        )
+
+    @property
+    def top_logit(self) -> Float64[np.ndarray, " queries"]:
+        logit = -np.log(np.maximum(self.rest, np.exp(-_SUREST)))
+        return np.where(self.videos > 1, np.maximum(logit, -_SUREST), 0.0)
+
+
+def _query_signals(row: _Row) -> Float64[np.ndarray, "queries signals"]:
+    several = row.videos > 1
+    shown = min(1 + _NEXT, row.scores.shape[1])
+    ordered = -np.sort(-np.partition(row.scores, -shown, axis=1)[:, -shown:], axis=1)
+    second = ordered[:, 1] if shown > 1 else row.best
+    following = ordered[:, 1:]
+    real = following > -np.inf
+    mean = np.where(real, following, 0).sum(1) / np.maximum(real.sum(1), 1)
+    total = np.log1p(row.rest)
+    below = np.where(row.z > 0, row.scores - row.best[:, None], 0)
+    entropy = total - (row.z * below).sum(1) / row.temperature / (1 + row.rest)
+    raw_first = np.take_along_axis(row.raw, row.first[:, None], 1)[:, 0]
+    masked = np.where(row.scores > -np.inf, row.raw, -np.inf)
+    masked[np.arange(len(masked)), row.first] = -np.inf
+    signals = [
+        row.best,
+        np.where(several, row.best - second, 0),
+        np.where(several, row.best - mean, 0),
+        row.top_logit,
+        entropy,
+        -row.temperature * total,
+        np.where(several, raw_first - masked.max(1), 0),
+        np.log(row.videos),
+    ]
+    return np.stack(signals, axis=1)
+
+
+def _result_signals(
+    row: _Row, count: int
+) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results signals"]]:
+    order = np.argsort(-row.scores, axis=1, kind="stable")[:, :count]
+    score = np.take_along_axis(row.scores, order, 1)
+    z = np.take_along_axis(row.z, order, 1)
+    with np.errstate(divide="ignore"):
+        # Beside any but the best there is the best, so the sum of the others is 1 or more.
+        others = np.maximum(1 + row.rest[:, None] - z, 1.0)
+        logit = np.clip(np.log(z) - np.log(others), -_SUREST, _SUREST)
+    logit[:, 0] = row.top_logit
+    rank = np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape)
+    real = score > -np.inf
+    raw = np.take_along_axis(row.raw, order, 1)
+    videos = np.broadcast_to(np.log(row.videos)[:, None], score.shape)
+    signals = [
+        np.where(real, score, 0),
+        np.where(real, logit, 0),
+        np.where(real, row.best[:, None] - score, 0),
+        rank,
+        np.where(real, raw, 0),
+        videos,
+    ]
+    return order, np.stack(signals, axis=2)
+
+
+def _parts(
+    ranking: Float[np.ndarray, "queries videos"],
+    raw: Float[np.ndarray, "other videos_too"] | None,
+    temperature: float,
+) -> list[tuple[Float[np.ndarray, "part videos"], Float[np.ndarray, "part videos"] | None]]:
+    """Checked rows, so few at a time that their exponentials fit."""
+    if not ranking.size:
+        raise SureshotError(
+            f"There are {len(ranking)} queries and {ranking.shape[1]} videos; give at least one "
+            "of each."
+        )
+    if not 0 < temperature < np.inf:
+        raise SureshotError(f"The temperature is {temperature}; it must be finite and above 0.")
+    if not (ranking.max(1) > -np.inf).all() or not (ranking < np.inf).all():
+        raise SureshotError("Scores must be numbers below infinity, one at least in each row.")
+    if raw is not None and raw.shape != ranking.shape:
+        raise SureshotError(
+            f"The corrected scores are {ranking.shape}, the raw ones {raw.shape}; give both for "
+            "the same queries and videos."
+        )
+    if raw is not None and not np.isfinite(raw[ranking > -np.inf]).all():
+        raise SureshotError("A raw similarity is not finite where the corrected score is.")
+    step = max(1, _CELLS // ranking.shape[1])
+    starts = range(0, len(ranking), step)
+    return [(ranking[s : s + step], None if raw is None else raw[s : s + step]) for s in starts]

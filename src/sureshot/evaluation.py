@@ -78,6 +78,38 @@ def similarity(
     return np.concatenate(scores)
 
 
+def text_measures(
+    model: Model,
+    features: SplitFeatures,
+    *,
+    captions: Sequence[int] | None = None,
+    device: str = "cpu",
+) -> dict[str, Float[np.ndarray, " texts"]]:
+    """The uncertainties that a system's paper defines of a text before all videos of a split.
+
+    Args:
+        model: put into evaluation mode for the time being.
+        features: whose videos are the gallery.
+        captions: rows of the captions; None is all.
+        device: where the model is.
+
+    Returns:
+        By the name of `sureshot.systems.system.System.measures`; higher is less sure. Empty where
+        the paper defines none.
+    """
+    chosen = range(len(features.texts)) if captions is None else captions
+    videos = code_videos(model, features, range(len(features.videos)), device)
+    found: dict[str, list[Float[np.ndarray, " texts"]]] = {}
+    for part in _parts(chosen, _ITEMS):
+        texts = code_texts(model, features, part, device)
+        with _frozen(model):
+            measures = model.system.measures(texts, videos)
+        for name, values in measures.items():
+            if name.startswith("text "):
+                found.setdefault(name.removeprefix("text "), []).append(values.cpu().numpy())
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
 def encoder_similarity(
     features: SplitFeatures, *, bank: SplitFeatures | None = None
 ) -> Float[np.ndarray, "texts videos"]:

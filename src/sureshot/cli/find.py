@@ -125,7 +125,7 @@ def describe(
 
     searcher = open_index(place(db), model=absolute_model(model), device=device)
     path, at = _split_time(video)
-    found = searcher.describe(path, list(_lines(sentences)), at=at)
+    found = searcher.describe(path, list(lines_of(sentences)), at=at)
     if as_json:
         show.print_json(found.to_dict())
     else:
@@ -179,7 +179,7 @@ def _answers(
         path, at = _split_time(like)
         yield searcher.like(path, at=at, **wanted)
         return
-    queries = [" ".join(words)] if words is not None else _lines(from_file or Path("-"))
+    queries = [" ".join(words)] if words is not None else lines_of(from_file or Path("-"))
     for query in queries:
         yield searcher.search(query, **wanted)
 
@@ -229,7 +229,7 @@ def _cut(
     return written, failed
 
 
-def _lines(path: Path) -> list[str]:
+def lines_of(path: Path) -> list[str]:
     """The lines of a file that hold something that can be read.
 
     Raises:

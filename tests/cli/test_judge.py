@@ -1,0 +1,216 @@
+"""`sureshot judge`: asked in a terminal, scripted, stopped and taken up again."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from PIL import Image
+
+from tests.cli.terminal import COMMAND, in_terminal, spawn
+
+
+@pytest.fixture
+def queries(tmp_path):
+    path = tmp_path / "queries.txt"
+    path.write_text("red\nyellow\n\nwhite\nred\n")
+    return path
+
+
+@pytest.fixture
+def judged(tmp_path):
+    return tmp_path / "judged.jsonl"
+
+
+def judge(library, queries, judged, said, *options):
+    """Run without a terminal, the answers one a line."""
+    command = ("judge", queries, "--to", judged, "--db", library.db, *options)
+    return spawn(*command, stdin=said.encode())
+
+
+def lines(judged):
+    return [json.loads(line) for line in judged.read_text().splitlines()]
+
+
+def states(judged):
+    return [(line["query"], len(line["relevant"]), line["absent"]) for line in lines(judged)]
+
+
+def test_answers_can_come_from_a_file(library, queries, judged):
+    ran = judge(library, queries, judged, "y\nYES\nno\n n \nn\nn\nu\ns\n")
+    assert (ran.code, ran.err) == (0, "")
+    assert states(judged) == [("red", 2, False), ("yellow", 0, False)]
+    assert [len(line["judged"]) for line in lines(judged)] == [3, 3]
+    assert "2 of 3  yellow" in ran.out
+    assert "None of 3 videos is right" in ran.out
+    assert ran.out.splitlines()[-2:] == [
+        f"2 queries judged in {judged}, 1 of them not found.",
+        "48 more for a rough calibration (50), 198 for a good one (200).",
+    ]
+
+
+def test_the_same_command_goes_on_with_what_is_left(library, queries, judged):
+    judge(library, queries, judged, "y\nn\nn\nq\n")
+    assert states(judged) == [("red", 1, False)]
+    before = judged.read_bytes()
+    ran = judge(library, queries, judged, "")
+    assert ran.code == 0 and judged.read_bytes() == before
+    assert "1 of 2  yellow" in ran.out and "red" not in ran.out.splitlines()[1]
+    ran = judge(library, queries, judged, "a\ny\nn\nn\n")
+    assert states(judged) == [("red", 1, False), ("yellow", 0, True), ("white", 2, False)]
+    ran = judge(library, queries, judged, "")
+    assert len(ran.out.splitlines()) == 2
+    assert ran.out.startswith("3 queries judged in") and "1 of them not in the library" in ran.out
+
+
+def test_what_is_no_answer_is_asked_again(library, queries, judged):
+    ran = judge(library, queries, judged, "x\n\nm\ny\n\x1b[A\nn\nn\nq\n")
+    assert states(judged) == [("red", 1, False)]
+    assert ran.out.count("y yes, n no") == 5
+    assert "\x1b" not in ran.out
+
+
+def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
+    queries = tmp_path / "many.txt"
+    queries.write_text("".join(f"red {n}\n" for n in range(51)))
+    ran = judge(library, queries, judged, "y\n" * 50 + "q\n", "-k", "1")
+    assert ran.out.splitlines()[-2:] == [
+        "Enough for a rough calibration; 150 more for a good one.",
+        f"sureshot calibrate --labels {judged}",
+    ]
+
+
+def test_json_has_the_counts_and_the_questions_go_elsewhere(library, queries, judged):
+    ran = judge(library, queries, judged, "y\nn\nn\na\n", "--json")
+    assert json.loads(ran.out) == {
+        "schema": 1,
+        "labels": str(judged),
+        "judged": 2,
+        "present": 1,
+        "absent": 1,
+        "not_found": 0,
+        "left": 1,
+    }
+    assert "right? " in ran.err
+
+
+def test_the_hits_can_be_drawn(library, queries, judged, tmp_path):
+    ran = judge(library, queries, judged, "q\n", "--explain", str(tmp_path / "hits.png"))
+    assert ran.code == 0
+    with Image.open(tmp_path / "hits.png") as picture:
+        assert picture.width > 100
+    assert not judged.exists()
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [("", "There is no line in"), ("query,video\nred,a.mp4\n", "something other than judgements")],
+)
+def test_files_at_fault_are_said(library, queries, judged, text, said):
+    if text:
+        judged.write_text(text)
+    else:
+        queries.write_text(text)
+    ran = judge(library, queries, judged, "y\n")
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err and len(ran.err.splitlines()) == 1
+    assert not text or judged.read_text() == text
+
+
+def test_a_place_that_cannot_be_written_is_said(library, queries, tmp_path):
+    ran = judge(library, queries, tmp_path / "none" / "judged.jsonl", "y\nn\nn\n")
+    assert ran.code == 1
+    assert "cannot be written" in ran.err
+
+
+# --- in a terminal --------------------------------------------------------------------------------
+
+
+def test_one_key_is_an_answer_in_a_terminal(library, queries, judged):
+    command = ("judge", queries, "--to", judged, "--db", library.db)
+    code, sent = in_terminal(*command, typed=b"yn\rnq")
+    assert code == 0
+    assert states(judged) == [("red", 1, False)]
+    assert "1 query judged" in sent
+
+
+# Makes standard input the terminal that Ctrl-C comes from, and then becomes the command.
+TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+TAKE += "os.execv(sys.argv[1], sys.argv[1:])"
+
+
+class Session:
+    """A command in a terminal that is answered as it asks."""
+
+    def __init__(self, *arguments):
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", TAKE, *COMMAND, *map(str, arguments)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.sent = ""
+
+    def until(self, text):
+        """Read until a text was sent, and forget all up to its end."""
+        deadline = time.monotonic() + 60
+        while text not in self.sent:
+            assert time.monotonic() < deadline, self.sent
+            self.sent += os.read(self.ours, 4096).decode()
+        self.sent = self.sent.split(text, 1)[1]
+
+    def type(self, keys):
+        os.write(self.ours, keys)
+
+    def end(self):
+        """Read what is left, so that nothing blocks; the exit code."""
+        try:
+            while part := os.read(self.ours, 4096):
+                self.sent += part.decode()
+        except OSError:
+            pass
+        os.close(self.ours)
+        return self.process.wait(60)
+
+
+def test_keys_that_are_no_answer_are_none(library, queries, judged):
+    session = Session("judge", queries, "--to", judged, "--db", library.db)
+    for key in (b"\x1b[A", "\u00e4".encode(), b"y", b"\x1bOA", b"n", b"n", b"q"):
+        session.until("right? ")
+        session.type(key)
+    assert session.end() == 0
+    assert states(judged) == [("red", 1, False)]
+
+
+def test_control_c_keeps_what_is_judged(library, queries, judged):
+    session = Session("judge", queries, "--to", judged, "--db", library.db)
+    for key in (b"y", b"n", b"n", b"y"):
+        session.until("right? ")
+        session.type(key)
+    session.until("right? ")
+    session.type(b"\x03")
+    assert session.end() == 130
+    assert "1 query judged" in session.sent
+    assert "Traceback" not in session.sent
+    assert states(judged) == [("red", 1, False)]
+
+
+def test_a_kill_loses_the_query_in_hand_at_most(library, queries, judged):
+    session = Session("judge", queries, "--to", judged, "--db", library.db)
+    for key in (b"y", b"y", b"n", b"n"):
+        session.until("right? ")
+        session.type(key)
+    session.until("right? ")
+    session.process.send_signal(signal.SIGKILL)
+    assert session.end() == -signal.SIGKILL
+    assert states(judged) == [("red", 2, False)]
+    ran = judge(library, queries, judged, "y\nn\nn\ny\nn\nn\n")
+    assert [state[0] for state in states(judged)] == ["red", "yellow", "white"]
+    assert "1 of 2  yellow" in ran.out

@@ -4,13 +4,14 @@ import os
 import time
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from sureshot.answer import Answer, Description, Descriptions, FrameScore, Hit, printable
+from sureshot.confidence import Point, find_card, judged
 from sureshot.data.discover import Source, discover, frame_files
 from sureshot.encoders import Encoder, TextFeatures
 from sureshot.errors import QueryError
@@ -79,6 +80,7 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self._scoring = scoring(encoder)
+        self._card, self._card_warnings = find_card(store.location, encoder)
 
     def search(
         self,
@@ -88,6 +90,8 @@ class Searcher:
         under: str | Path | None = None,
         per_video: int = PER_VIDEO,
         fold: bool = True,
+        coverage: float = 0.9,
+        risk: float | None = None,
     ) -> Answer:
         """Moments that a sentence describes, best first.
 
@@ -97,18 +101,30 @@ class Searcher:
             under: only videos at or below this path.
             per_video: moments of one video at most.
             fold: whether copies of a video share a row.
+            coverage: of the set of plausible videos, where a confidence was calibrated.
+            risk: call the answer confident only if at most this share of such answers is wrong;
+                None asks for a probability of 80 %.
 
         Raises:
-            QueryError: an empty query, or ``k`` or ``per_video`` below 1.
+            QueryError: an empty query, ``k`` or ``per_video`` below 1, or ``coverage`` or ``risk``
+                not between 0 and 1.
             StoreError: the index cannot be read.
         """
         began = time.perf_counter()
         text = clean(query)
         features = self.encoder.encode_texts([text])
         asked = _Asked(k, per_video, fold, under=_below(under))
-        vectors = self._scoring.text_vectors(features)
-        hits = self._hits(vectors, self._scorer(features), asked)
-        return self._answer(text, hits, asked, began, self._warnings([text], features))
+        point = _point(coverage, risk)
+        vectors, scorer = self._scoring.text_vectors(features), self._scorer(features)
+        hits = self._hits(vectors, scorer, asked)
+        warnings = self._warnings([text], features)
+        if self._card is None or not hits:
+            warnings = (*warnings, *self._card_warnings)
+            return self._answer(text, hits, asked, began, warnings)
+        found = best_videos(self.store, vectors[0], scorer, under=asked.under)
+        status, confidence, hits, more = judged(self._card, found, hits, point)
+        answer = self._answer(text, hits, asked, began, (*warnings, *more))
+        return replace(answer, status=status, confidence=confidence)
 
     def video_scores(
         self, query: str, *, under: str | Path | None = None, most: int = AT_MOST
@@ -290,6 +306,13 @@ class Searcher:
             warnings = (*warnings, _why_nothing(asked, searched or self.store.count()))
         seconds = time.perf_counter() - began
         return Answer(query, hits, "not calibrated", self.encoder.name, searched, seconds, warnings)
+
+
+def _point(coverage: float, risk: float | None) -> Point:
+    for name, value in (("coverage", coverage), ("risk", risk)):
+        if value is not None and not 0 < value < 1:
+            raise QueryError(f"{name} is {value}; it must be between 0 and 1, such as 0.9 or 0.2.")
+    return Point(coverage, risk)
 
 
 def _why_nothing(asked: _Asked, windows: int) -> str:

@@ -64,6 +64,15 @@ Pad = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of the same name.")]
 
+Coverage = Annotated[
+    float,
+    typer.Option(metavar="SHARE", help="Of queries whose plausible videos hold a right answer."),
+]
+Risk = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Call answers confident of which no more are wrong."),
+]
+
 SEARCH_EXAMPLES = examples(
     'sureshot search "a dog catches a frisbee"',
     'sureshot search "a goal" -k 3 --in ~/Videos/2024 --explain hits.png',
@@ -82,6 +91,8 @@ def search(
     explain: Explain = None,
     per_video: PerVideo = 3,
     fold: Fold = True,
+    coverage: Coverage = 0.9,
+    risk: Risk = None,
     db: Db = None,
     model: Model = None,
     device: Device = None,
@@ -99,7 +110,9 @@ def search(
     if explain is not None and from_file is not None:
         raise MistypedError("--explain draws one answer; leave out --from-file.")
     searcher = open_index(place(db), model=absolute_model(model), device=device)
-    wanted = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
+    wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
+    if like is None:
+        wanted |= {"coverage": coverage, "risk": risk}
     answers = _answers(searcher, words, like, from_file, wanted)
     if explain is not None:
         answers = _drawn(answers, explain, searcher.store.settings.frame_rate)

@@ -107,9 +107,9 @@ def print_answer(out: Console, answer: Answer) -> None:
         table = _table("", "score", *(["relevant"] if known else []), "time", "best at", "video")
         for hit in answer.hits:
             when = time_range(hit.start, hit.end)
-            sure = [_relevant(hit)] if known else []
-            row = (str(hit.rank), f"{hit.score:.3f}", *sure, when, timecode(hit.peak), _video(hit))
-            table.add_row(*row, style="dim" if hit.plausible is False else "")
+            numbers = [str(hit.rank), f"{hit.score:.3f}", *([_relevant(hit)] if known else [])]
+            style = "dim" if hit.plausible is False else ""
+            table.add_row(*numbers, when, timecode(hit.peak), _video(hit), style=style)
         print_table(out, table)
     print_notes(out, answer.warnings)
 

@@ -14,11 +14,13 @@ from jaxtyping import Bool, Float, Float64, Int, Num
 
 from sureshot.errors import SureshotError
 
+# Of each query: 1 or True, 0 or False.
+Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
 BINS = 15  # of equal width
 ADAPTIVE_BINS = 10  # of equal count
 
 
-def brier(probability: Float[np.ndarray, " queries"], right: Num[np.ndarray, " outcomes"]) -> float:
+def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     """Mean squared difference of probability and outcome, 0 to 1; lower is better.
 
     The constant base rate b scores b (1 - b).
@@ -37,7 +39,7 @@ def brier(probability: Float[np.ndarray, " queries"], right: Num[np.ndarray, " o
 
 def nll(
     probability: Float[np.ndarray, " queries"],
-    right: Num[np.ndarray, " outcomes"],
+    right: Outcomes,
     clip: float = 1e-6,
 ) -> float:
     """Mean negative log likelihood in nats; lower is better.
@@ -77,7 +79,7 @@ class Reliability:
 
 def reliability(
     probability: Float[np.ndarray, " queries"],
-    right: Num[np.ndarray, " outcomes"],
+    right: Outcomes,
     *,
     bins: int = BINS,
     adaptive: bool = False,
@@ -110,7 +112,7 @@ def reliability(
 
 def ece(
     probability: Float[np.ndarray, " queries"],
-    right: Num[np.ndarray, " outcomes"],
+    right: Outcomes,
     *,
     bins: int = BINS,
     adaptive: bool = False,
@@ -188,7 +190,7 @@ def _places(
 
 
 def _checked(
-    probability: Num[np.ndarray, " queries"], right: Num[np.ndarray, " outcomes"]
+    probability: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
     if not len(probability) or len(probability) != len(right):
         raise SureshotError(

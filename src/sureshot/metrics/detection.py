@@ -11,10 +11,12 @@ from jaxtyping import Bool, Float, Float64, Num
 
 from sureshot.errors import SureshotError
 
+# Of each query: 1 or True, 0 or False.
+Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
 _RATES = np.linspace(0, 1, 11)[:-1]  # abstained from: nothing, a tenth, ... nine tenths
 
 
-def auroc(confidence: Float[np.ndarray, " queries"], right: Num[np.ndarray, " outcomes"]) -> float:
+def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     """Chance that a right answer has a higher confidence than a wrong one; ties count half.
 
     1 is perfect, 0.5 is a guess. Where all answers are right or all wrong there is nothing to tell
@@ -41,7 +43,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Num[np.ndarray, " ou
 
 def fpr_at_tpr(
     confidence: Float[np.ndarray, " queries"],
-    right: Num[np.ndarray, " outcomes"],
+    right: Outcomes,
     tpr: float = 0.95,
 ) -> float:
     """Share of the wrong answers that pass the threshold which at least ``tpr`` of the right pass.
@@ -69,7 +71,7 @@ def fpr_at_tpr(
     return float(np.mean(confidence[~true] >= threshold))
 
 
-def aurc(confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]) -> float:
+def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
     """Mean, over all coverages, of the risk among the queries answered first.
 
     The queries are answered from the surest to the least sure; after each one the risk is the mean
@@ -90,9 +92,7 @@ def aurc(confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " out
     return float(np.mean(lost / np.arange(1, len(lost) + 1)))
 
 
-def excess_aurc(
-    confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]
-) -> float:
+def excess_aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
     """`aurc` less that of the best possible order of the same answers; 0 is perfect.
 
     Arguments and errors as for `aurc`.
@@ -100,7 +100,7 @@ def excess_aurc(
     return aurc(confidence, wrong) - aurc(-wrong.astype(np.float64), wrong)
 
 
-def augrc(confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]) -> float:
+def augrc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
     """Mean, over all coverages, of the share of all queries that are answered and wrong.
 
     Lower is better. All queries weigh alike: with losses of 0 and 1 it is
@@ -119,7 +119,7 @@ def augrc(confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " ou
 
 def risk_at_coverage(
     confidence: Float[np.ndarray, " queries"],
-    wrong: Num[np.ndarray, " outcomes"],
+    wrong: Outcomes,
     coverage: float,
 ) -> float:
     """Mean loss of the surest queries, so many that at least ``coverage`` of all is answered.
@@ -143,7 +143,7 @@ def risk_at_coverage(
 
 
 def risk_curve(
-    confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]
+    confidence: Float[np.ndarray, " queries"], wrong: Outcomes
 ) -> tuple[Float64[np.ndarray, " queries"], Float64[np.ndarray, " queries"]]:
     """Coverages 1/n, 2/n, ... 1 and the mean loss at each; arguments and errors as for `aurc`."""
     lost = _lost(confidence, wrong)
@@ -151,9 +151,7 @@ def risk_curve(
     return answered / len(lost), lost / answered
 
 
-def abstention_nauc(
-    confidence: Float[np.ndarray, " queries"], quality: Num[np.ndarray, " outcomes"]
-) -> float:
+def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes) -> float:
     """NAUC of mteb: how much of what abstention can gain a confidence gains.
 
     At each of ten rates (0, 0.1, ... 0.9) the least sure queries are left out and the quality of
@@ -205,7 +203,7 @@ def similarity_confidences(
 
 
 def _lost(
-    confidence: Float[np.ndarray, " queries"], wrong: Num[np.ndarray, " outcomes"]
+    confidence: Float[np.ndarray, " queries"], wrong: Outcomes
 ) -> Float64[np.ndarray, " queries"]:
     """Expected sum of the losses of the 1, 2, ... surest queries."""
     _checked(confidence, wrong)
@@ -242,7 +240,7 @@ def _share(name: str, value: float) -> None:
 
 
 def _outcomes(
-    confidence: Float[np.ndarray, " queries"], right: Num[np.ndarray, " outcomes"]
+    confidence: Float[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
     _checked(confidence, right)
     if not np.isin(right, (0, 1)).all():
@@ -250,9 +248,7 @@ def _outcomes(
     return right == 1
 
 
-def _checked(
-    confidence: Num[np.ndarray, " queries"], outcome: Num[np.ndarray, " outcomes"]
-) -> None:
+def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> None:
     if not len(confidence) or len(confidence) != len(outcome):
         raise SureshotError(
             f"{len(confidence)} confidences and {len(outcome)} outcomes; give one of each for "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Float64, Num
+from jaxtyping import Bool, Float, Float64, Num
 
 from sureshot.errors import SureshotError
 
@@ -40,7 +40,7 @@ class Logistic:
     def fit(
         cls,
         features: Float[np.ndarray, "rows features"],
-        labels: Num[np.ndarray, " labels"],
+        labels: Num[np.ndarray, " labels"] | Bool[np.ndarray, " labels"],
         *,
         strength: float = STRENGTH,
         weights: Float[np.ndarray, " weights"] | None = None,
@@ -136,7 +136,7 @@ def _sigmoid(logit: Float64[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"
 
 def _check(
     features: Float[np.ndarray, "rows features"],
-    labels: Num[np.ndarray, " labels"],
+    labels: Num[np.ndarray, " labels"] | Bool[np.ndarray, " labels"],
     weights: Float[np.ndarray, " weights"],
     strength: float,
 ) -> None:

@@ -1,6 +1,6 @@
 """How well signals tell right answers from wrong ones, beside each other on the same queries."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,13 @@ from sureshot.metrics.detection import (
     auroc,
     excess_aurc,
     risk_at_coverage,
+    similarity_confidences,
 )
 from sureshot.trust.signals import query_signals
 
 _RESAMPLES = 200
+_CELLS = 1 << 22  # scores looked at together
+_TAU, _LARGEST = 5.0, 30.0  # of `sureshot.losses.evidential.exp_evidence`
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +100,43 @@ def plain_confidences(
 ) -> dict[str, Float64[np.ndarray, " queries"]]:
     """Confidences that need no labels: of the scores alone, higher is surer.
 
-    The evidence is what DUQ makes of raw similarities, whose vacuity it reads as uncertainty.
+    The highest similarity, the margin and the standard deviation are those that mteb abstains by.
+    The last three are one less the vacuity that DUQ reads as uncertainty, of evidence from raw
+    similarities.
 
     Args:
-        scores: similarities.
+        scores: similarities, finite.
         temperature: of the softmax, fitted on other queries.
+
+    Raises:
+        SureshotError: scores that are no scores, or a temperature out of range.
     """
     signals = query_signals(scores, temperature)
-    videos = scores.shape[1]
-    scaled = scores.astype(np.float64)
-    evidence = {
-        "ReLU": np.maximum(scaled, 0),
-        "softplus": np.logaddexp(0, scaled),
-        "exp": np.exp(scaled / 5),
-    }
     return {
         "highest similarity": signals[:, 0],
         "margin": signals[:, 1],
+        "standard deviation": similarity_confidences(scores)["std"],
         "softmax probability": signals[:, 3],
         "entropy": -signals[:, 4],
         "energy": signals[:, 0] - signals[:, 5],
-        **{
-            f"DUQ's 1 - u, {kind} evidence of raw scores": 1 - videos / (found.sum(1) + videos)
-            for kind, found in evidence.items()
-        },
+        "DUQ 1-u, ReLU evidence": _belief(scores, lambda s: np.maximum(s, 0)),
+        "DUQ 1-u, softplus evidence": _belief(scores, lambda s: np.logaddexp(0, s)),
+        "DUQ 1-u, exp evidence": _belief(scores, lambda s: np.exp(np.minimum(s / _TAU, _LARGEST))),
     }
+
+
+def _belief(
+    scores: Float[np.ndarray, "queries videos"],
+    evidence: Callable[[Float64[np.ndarray, "part videos"]], Float64[np.ndarray, "part videos"]],
+) -> Float64[np.ndarray, " queries"]:
+    """The share of the mass that evidence holds, which is all but the vacuity."""
+    step = max(1, _CELLS // scores.shape[1])
+    found = [
+        evidence(scores[first : first + step].astype(np.float64)).mean(1)
+        for first in range(0, len(scores), step)
+    ]
+    mean = np.concatenate(found)
+    return mean / (mean + 1)
 
 
 def orders(

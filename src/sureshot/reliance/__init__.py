@@ -1,0 +1,1 @@
+"""Reliance: how far the answers of one evaluation can be believed; numpy only."""

@@ -91,14 +91,10 @@ def _fraction(x: float, a: float, b: float) -> float:
             term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         else:
             term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        lower = 1.0 / _off_zero(1.0 + term * lower)
+        lower = 1.0 / (1.0 + term * lower or _TINY)
         # The first partial denominator follows a leading 0, all others are 1.
-        upper = _off_zero(1.0 + term / upper)
+        upper = 1.0 + term / upper or _TINY
         value *= upper * lower
         if abs(upper * lower - 1.0) < 1e-15:
             break
     return value
-
-
-def _off_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

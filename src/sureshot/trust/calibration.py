@@ -182,12 +182,16 @@ class Calibration:
     ) -> Float64[np.ndarray, " queries"]:
         """Probability that the first result of each query is relevant.
 
+        In a gallery smaller than the smallest calibrated one it is what the same signals mean in
+        that one, so a small library makes nothing surer. In one that has outgrown the card it is
+        extrapolated in log N.
+
         Raises:
             SureshotError: scores that are no scores, or a correction that was not calibrated or is
                 missing.
         """
         ranking = self._ranking(scores, corrected)
-        return self.top1.probability(query_signals(ranking, self.temperature, scores))
+        return self.top1.probability(self._within(query_signals(ranking, self.temperature, scores)))
 
     def p_relevant(
         self,
@@ -214,7 +218,8 @@ class Calibration:
         """
         ranking = self._ranking(scores, corrected)
         order, signals = result_signals(ranking, self.temperature, scores, results=results)
-        found = self.result.probability(signals.reshape(-1, signals.shape[2])).reshape(order.shape)
+        every = self._within(signals.reshape(-1, signals.shape[2]))
+        found = self.result.probability(every).reshape(order.shape)
         found[:, 0] = self.p_top1(scores, corrected)
         return order, found
 
@@ -335,6 +340,13 @@ class Calibration:
             return build(cls, values)
         except SureshotError as error:
             _damaged(str(error))
+
+    def _within(
+        self, signals: Float64[np.ndarray, "rows signals"]
+    ) -> Float64[np.ndarray, "rows signals"]:
+        """The signals, the last of them, log N, at least that of the smallest gallery."""
+        signals[:, -1] = np.maximum(signals[:, -1], np.log(self.valid_for.smallest))
+        return signals
 
     def _ranking(
         self,

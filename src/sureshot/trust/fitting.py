@@ -245,8 +245,9 @@ def _certificates(
     single = certifying.at_most(1, rng)
     confidence, right = _stream(single, top1, temperature, absent, rng)
     foretold, _ = _stream(fitted, top1, temperature, absent, rng)
-    sequence = thresholds(foretold, len(right))
-    tried = (certify(confidence, ~right, sequence, risk) for risk in RISKS)
+    tried = (
+        certify(confidence, ~right, thresholds(foretold, len(right), risk), risk) for risk in RISKS
+    )
     return tuple(found for found in tried if found is not None)
 
 

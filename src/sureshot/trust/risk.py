@@ -1,14 +1,14 @@
 """A bound on how often an answer is wrong, for those that are given as sure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from sureshot.errors import SureshotError
-from sureshot.trust.binomial import upper_bound
+from sureshot.trust.binomial import beta_cdf, upper_bound
 
 RISKS = tuple(step / 20 for step in range(1, 11))  # 0.05, 0.1, ... 0.5
 LEVEL = 0.95
@@ -40,7 +40,7 @@ class Certificate:
 
 def certify(
     confidence: Float[np.ndarray, " queries"],
-    wrong: Bool[np.ndarray, " queries"],
+    wrong: Bool[np.ndarray, " outcomes"],
     thresholds: Sequence[float],
     risk: float,
     level: float = LEVEL,
@@ -77,47 +77,55 @@ def certify(
     for threshold in thresholds:
         given = confidence >= threshold
         answered, errors = int(given.sum()), int((given & wrong).sum())
-        bound = upper_bound(errors, answered, level)
-        if bound > risk:
+        if not _below(errors, answered, risk, level):
             break
         share = answered / len(confidence)
-        found = Certificate(risk, level, float(threshold), share, answered, errors, bound)
-    return found
+        found = Certificate(risk, level, float(threshold), share, answered, errors, risk)
+    if found is None:
+        return None
+    return replace(found, bound=upper_bound(found.wrong, found.answered, level))
 
 
 def thresholds(
     probability: Float[np.ndarray, " queries"],
     queries: int,
+    risk: float,
     level: float = LEVEL,
 ) -> tuple[float, ...]:
     """Thresholds to try, from probabilities of being right on other queries.
 
     The first must be neither so strict that a handful of answers cannot certify anything, nor so
     lax that it fails. These probabilities foretell how many of ``queries`` each threshold would
-    answer and how many of those wrongly; the first is the one whose bound they foretell to be the
-    lowest. It is the same for every risk.
+    answer and how many of those wrongly; the first is the one whose share of wrong answers they
+    foretell to be below the risk by the most standard errors, among those with so many answers
+    that a certificate could be had if all were right.
 
     Args:
         probability: of other queries, as many as there are.
         queries: how many the certificate will be tried on.
+        risk: to be certified.
         level: of the certificate.
 
     Raises:
         SureshotError: no probability, NaN, or shares out of range.
     """
-    _check(probability, 0.5, level)
+    _check(probability, risk, level)
     ordered = np.sort(probability)[::-1]
     errors = np.cumsum(1 - np.clip(ordered, 0, 1))
     counts = np.unique(np.linspace(1, len(ordered), min(_STEPS, len(ordered))).astype(int))
-    scale = queries / len(ordered)
-    bounds = [
-        upper_bound(min(trials, round(scale * float(errors[count - 1]))), trials, level)
-        for count in counts
-        if (trials := max(1, round(scale * int(count))))
-    ]
-    first = int(np.argmin(bounds))
+    trials = counts * queries / len(ordered)
+    evidence = (risk - errors[counts - 1] / counts) * np.sqrt(trials)
+    needed = np.log(1 - level) / np.log(1 - risk)
+    first = int(np.argmax(np.where(trials >= min(needed, trials[-1]), evidence, -np.inf)))
     tried = [float(ordered[count - 1]) for count in counts[first:]]
     return tuple(dict.fromkeys(tried))
+
+
+def _below(events: int, trials: int, risk: float, level: float) -> bool:
+    """Whether the Clopper-Pearson bound is at most ``risk``, without working it out."""
+    if events == trials:
+        return False
+    return beta_cdf(risk, events + 1.0, float(trials - events)) >= level
 
 
 def _check(confidence: Float[np.ndarray, " queries"], risk: float, level: float) -> None:

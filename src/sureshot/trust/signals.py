@@ -49,8 +49,8 @@ def query_signals(
       is negative where the correction put another video first;
     * ``log_videos``: log N.
 
-    A single video has nothing beside it to be compared with. Its margins, gap and logit are 0, as
-    in a tie: one video alone never looks sure.
+    A single video has nothing beside it to be compared with. It gets the signals of a gallery that
+    holds it twice, a tie, so one video alone never looks sure.
 
     Args:
         ranking: the scores that order the results.
@@ -180,8 +180,8 @@ class _Row:
         first: column of the best video.
         best: its score.
         z: exp((s - s(1)) / T).
-        rest: sum of z without the best.
-        videos: gallery of each query.
+        rest: sum of z without the best; of a single video it is its own.
+        videos: gallery of each query, 2 at the least.
         temperature: T.
     """
 
@@ -208,25 +208,25 @@ class _Row:
         # The best is left out before the sum: 1 + tiny - 1 would be 0.
         others = z.copy()
         others[np.arange(len(scores)), first] = 0
+        videos = (scores > -np.inf).sum(1)
         return cls(
             scores,
             scores if raw is None else raw.astype(np.float64),
             first,
             best,
             z,
-            others.sum(1),
-            (scores > -np.inf).sum(1),
+            np.where(videos > 1, others.sum(1), 1.0),
+            np.maximum(videos, 2),
             temperature,
         )
 
     @property
     def top_logit(self) -> Float64[np.ndarray, " queries"]:
-        logit = -np.log(np.maximum(self.rest, np.exp(-_SUREST)))
-        return np.where(self.videos > 1, np.maximum(logit, -_SUREST), 0.0)
+        return np.maximum(-np.log(np.maximum(self.rest, np.exp(-_SUREST))), -_SUREST)
 
 
 def _query_signals(row: _Row) -> Float64[np.ndarray, "queries signals"]:
-    several = row.videos > 1
+    several = (row.scores > -np.inf).sum(1) > 1
     shown = min(1 + _NEXT, row.scores.shape[1])
     ordered = -np.sort(-np.partition(row.scores, -shown, axis=1)[:, -shown:], axis=1)
     second = ordered[:, 1] if shown > 1 else row.best

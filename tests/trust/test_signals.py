@@ -1,0 +1,205 @@
+"""Signals against slow formulas, and finite whatever the scores are."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from sureshot.errors import SureshotError
+from sureshot.trust.signals import (
+    RESULT_SIGNALS,
+    SIGNALS,
+    fit_temperature,
+    query_signals,
+    result_signals,
+    top_is_relevant,
+)
+from tests.trust.worlds import world
+
+
+def slow(ranking, t, raw):
+    """The signals of one query by their formulas, in plain Python."""
+    order = sorted(range(len(ranking)), key=lambda j: -ranking[j])
+    s = [float(ranking[j]) for j in order]
+    mass = sum(math.exp(v / t) for v in s)
+    p = [math.exp(v / t) / mass for v in s]
+    best_other = max(float(raw[j]) for j in order[1:])
+    return [
+        s[0],
+        s[0] - s[1],
+        s[0] - sum(s[1:10]) / len(s[1:10]),
+        min(30, math.log(p[0] / sum(p[1:]))),
+        -sum(q * math.log(q) for q in p),
+        s[0] - t * math.log(mass),
+        float(raw[order[0]]) - best_other,
+        math.log(len(s)),
+    ]
+
+
+@pytest.mark.parametrize("videos", [2, 5, 10, 11, 40])
+@pytest.mark.parametrize("t", [0.03, 0.5])
+def test_signals_are_their_formulas(videos, t):
+    rng = np.random.default_rng(videos)
+    raw = rng.uniform(-1, 1, (6, videos))
+    ranking = raw - 0.3 * rng.random(videos)
+    found = query_signals(ranking, t, raw)
+    expected = [slow(a, t, b) for a, b in zip(ranking, raw, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert found.shape[1] == len(SIGNALS)
+    np.testing.assert_allclose(query_signals(raw, t)[:, 6], query_signals(raw, t)[:, 1])
+
+
+def test_a_correction_that_puts_another_first_has_a_negative_raw_margin():
+    raw, ranking = np.array([[0.9, 0.5]]), np.array([[0.1, 0.4]])
+    assert query_signals(ranking, 0.1, raw)[0, 6] == pytest.approx(-0.4)
+
+
+def test_result_signals_are_their_formulas():
+    rng = np.random.default_rng(1)
+    raw = rng.uniform(-1, 1, (4, 30))
+    ranking = raw - 0.3 * rng.random(30)
+    order, found = result_signals(ranking, 0.2, raw, results=7)
+    assert found.shape == (4, 7, len(RESULT_SIGNALS))
+    for i in range(4):
+        s = ranking[i]
+        assert order[i].tolist() == sorted(range(30), key=lambda j: -s[j])[:7]
+        p = np.exp(s / 0.2) / np.exp(s / 0.2).sum()
+        for place, j in enumerate(order[i]):
+            expected = [
+                s[j],
+                math.log(p[j] / (p.sum() - p[j])),
+                s.max() - s[j],
+                math.log(2 + place),
+                raw[i, j],
+                math.log(30),
+            ]
+            np.testing.assert_allclose(found[i, place], expected, atol=1e-9)
+
+
+def test_a_video_that_is_ruled_out_is_no_part_of_the_gallery():
+    rng = np.random.default_rng(2)
+    raw = rng.normal(size=(3, 12))
+    ranking = raw - rng.random(12)
+    out = np.insert(ranking, [0, 5], -np.inf, axis=1)
+    shown = np.insert(raw, [0, 5], 7.0, axis=1)
+    np.testing.assert_allclose(query_signals(out, 0.1, shown), query_signals(ranking, 0.1, raw))
+    order, found = result_signals(out, 0.1, shown)
+    _, expected = result_signals(ranking, 0.1, raw)
+    np.testing.assert_allclose(found[:, :12], expected)
+    assert np.isfinite(found).all()
+    assert set(order[0, 12:]) == {0, 6}
+
+
+def test_one_video_looks_like_a_tie():
+    twice = np.array([[0.7, 0.7]])
+    for one in (np.array([[0.7]]), np.array([[-np.inf, 0.7, -np.inf]])):
+        np.testing.assert_allclose(query_signals(one, 0.1), query_signals(twice, 0.1))
+        order, several = result_signals(one, 0.1, results=1)
+        assert order.tolist() == [[one.argmax()]]
+        np.testing.assert_allclose(several, result_signals(twice, 0.1, results=1)[1])
+
+
+def test_constant_scores_are_as_unsure_as_can_be():
+    found = dict(zip(SIGNALS, query_signals(np.full((1, 8), 0.2), 0.1)[0], strict=True))
+    assert found["margin"] == found["raw_margin"] == 0
+    assert found["gap"] == pytest.approx(0, abs=1e-15)
+    assert found["entropy"] == pytest.approx(math.log(8))
+    assert found["top_logit"] == pytest.approx(-math.log(7))
+
+
+@given(
+    arrays.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 3), st.integers(1, 15)),
+        elements=st.floats(-1e6, 1e6),
+    ),
+    st.sampled_from([1e-6, 0.01, 1.0, 1e6]),
+)
+def test_signals_are_finite_for_all_numbers(scores, t):
+    assert np.isfinite(query_signals(scores, t)).all()
+    order, found = result_signals(scores, t)
+    assert np.isfinite(found).all()
+    assert (np.sort(order, axis=1) == np.arange(scores.shape[1])).all()
+
+
+def test_a_query_does_not_depend_on_the_others_nor_on_blocks(monkeypatch):
+    scores = np.random.default_rng(3).normal(size=(9, 7))
+    whole = query_signals(scores, 0.3), *result_signals(scores, 0.3)
+    monkeypatch.setattr("sureshot.trust.signals._CELLS", 14)
+    for a, b in zip(whole, (query_signals(scores, 0.3), *result_signals(scores, 0.3)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(query_signals(scores[4:5], 0.3), whole[0][4:5])
+
+
+def test_scores_in_half_the_precision_give_the_same():
+    scores = np.random.default_rng(4).normal(size=(3, 9)).astype(np.float32)
+    np.testing.assert_array_equal(
+        query_signals(scores, 0.1), query_signals(scores.astype(np.float64), 0.1)
+    )
+
+
+def test_the_temperature_is_that_of_the_best_likelihood():
+    w = world(0, 80)
+    found = fit_temperature(w.scores, w.relevant)
+
+    def loss(t):
+        p = np.exp(w.scores / t)
+        p /= p.sum(1, keepdims=True)
+        return -np.log((p * w.relevant).sum(1)).mean()
+
+    tried = np.geomspace(0.005, 1, 400)
+    assert found == pytest.approx(tried[np.argmin([loss(t) for t in tried])], rel=0.02)
+    assert loss(found) <= min(map(loss, tried)) + 1e-9
+    assert fit_temperature(10 * w.scores + 3, w.relevant) == pytest.approx(10 * found, rel=1e-3)
+
+
+def test_the_temperature_recovers_that_of_the_labels():
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(4000, 6))
+    p = np.exp(scores / 0.4)
+    p /= p.sum(1, keepdims=True)
+    drawn = (rng.random(4000)[:, None] > p.cumsum(1)).sum(1)
+    assert fit_temperature(scores, np.eye(6, dtype=bool)[drawn]) == pytest.approx(0.4, rel=0.08)
+
+
+def test_temperatures_of_odd_labels_are_finite():
+    assert 0 < fit_temperature(np.zeros((3, 4)), np.eye(3, 4, dtype=bool)) < np.inf
+    perfect = fit_temperature(np.eye(4), np.eye(4, dtype=bool))
+    wrong = fit_temperature(-np.eye(4), np.eye(4, dtype=bool))
+    assert 0 < perfect < 0.01 < 10 < wrong < np.inf
+    with pytest.raises(SureshotError, match="No query has both"):
+        fit_temperature(np.zeros((2, 2)), np.array([[True, True], [False, False]]))
+
+
+def test_the_top_is_relevant_if_all_that_tie_for_it_are():
+    scores = np.array([[0.5, 0.5, 0.1], [0.5, 0.5, 0.1], [0.2, 0.1, 0.1]])
+    relevant = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1]], bool)
+    assert top_is_relevant(scores, relevant).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("ranking", "t", "raw", "message"),
+    [
+        (np.zeros((0, 3)), 1.0, None, "at least one"),
+        (np.zeros((3, 0)), 1.0, None, "at least one"),
+        (np.full((1, 2), -np.inf), 1.0, None, "numbers below infinity"),
+        (np.array([[0.0, np.nan]]), 1.0, None, "numbers below infinity"),
+        (np.array([[0.0, np.inf]]), 1.0, None, "numbers below infinity"),
+        (np.zeros((1, 2)), 0.0, None, "temperature"),
+        (np.zeros((1, 2)), math.inf, None, "temperature"),
+        (np.zeros((1, 2)), 1.0, np.array([[0.0, np.nan]]), "not finite"),
+    ],
+)
+def test_what_are_no_scores_is_refused(ranking, t, raw, message):
+    with pytest.raises(SureshotError, match=message):
+        query_signals(ranking, t, raw)
+    with pytest.raises(SureshotError, match=message):
+        result_signals(ranking, t, raw)
+
+
+def test_no_result_is_refused():
+    with pytest.raises(SureshotError, match="results is 0"):
+        result_signals(np.zeros((1, 2)), 1.0, results=0)

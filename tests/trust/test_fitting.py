@@ -78,6 +78,9 @@ def test_galleries_have_several_sizes():
     w = world(3, 100)
     card = fit(w.scores, w.relevant, w.video)
     assert [inside.videos for inside in card.inside] == [10, 18, 32, 56, 100]
+    # Every query is fitted in each of them.
+    assert card.top1.mean[-1] == pytest.approx(np.log([10, 18, 32, 56, 100]).mean())
+    assert card.result.mean[-1] == pytest.approx(card.top1.mean[-1])
     medians = [np.median(inside.best.scores) for inside in card.inside]
     assert medians == sorted(medians, reverse=True)  # the best of more is better
     chosen = fit(w.scores, w.relevant, w.video, sizes=(50, 20))

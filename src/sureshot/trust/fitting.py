@@ -17,7 +17,7 @@ from sureshot.metrics.detection import auroc
 from sureshot.trust.calibration import Calibration, Correction, Inside, Judged, Quality, Validity
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.galleries import draw_absent, draw_present, gallery_sizes, most_absent
-from sureshot.trust.logistic import STRENGTH, Logistic
+from sureshot.trust.logistic import Logistic
 from sureshot.trust.risk import RISKS, Certificate, certify, thresholds
 from sureshot.trust.signals import (
     fit_temperature,
@@ -30,6 +30,9 @@ QUERIES = 50  # fewer are not calibrated on
 VIDEOS = 20
 OUTCOMES = 20  # right ones, and wrong ones
 RESULTS = 10  # of each query that the probability of a result is fitted to
+# Of the data against the penalty. In simulated worlds 60 to 600 labelled queries are calibrated
+# better than with 0.3, and no worse than with anything up to 3.
+STRENGTH = 1.0
 _FITTED = 1500  # queries that probabilities are fitted to, at most
 _KEPT = 1000  # scores a reference on the card, at most or one a video
 _RESAMPLES = 200

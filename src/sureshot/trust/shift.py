@@ -1,0 +1,43 @@
+"""Whether the queries that are asked still look like those that were labelled."""
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import SureshotError
+
+_TERMS = np.arange(1, 101)
+
+
+def shift_p_value(p_inside: Float[np.ndarray, " queries"], videos: int) -> float:
+    """p-value of "these queries are like the labelled ones", 0 to 1; small says they differ.
+
+    Queries like the labelled ones have p-values of being inside that are spread evenly over 0 to
+    1. The largest gap between their distribution and the even one is compared with what chance
+    makes (the test of Kolmogorov and Smirnov for two samples). It cannot tell harder queries from
+    queries whose videos are not there: both come with small values. It holds for queries that do
+    not depend on each other; the same one asked again and again looks like a shift.
+
+    Args:
+        p_inside: of the queries, see `Calibration.p_inside`.
+        videos: labelled ones of the reference, `Nonconformity.videos`.
+
+    Raises:
+        SureshotError: no query, no labelled video, or values outside of 0 to 1.
+    """
+    if not len(p_inside) or videos < 1:
+        raise SureshotError(
+            f"{len(p_inside)} queries cannot be compared with {videos} labelled videos."
+        )
+    ordered = np.sort(p_inside.astype(np.float64))
+    if not (ordered[0] >= 0 and ordered[-1] <= 1):
+        raise SureshotError("A p-value is NaN or outside of 0 to 1.")
+    count = len(ordered)
+    above = (np.arange(1, count + 1) / count - ordered).max()
+    # A p-value of n videos has a step of 1 / (n + 1), which is no gap.
+    below = (ordered - np.arange(count) / count).max() - 1 / (videos + 1)
+    root = np.sqrt(count * videos / (count + videos))
+    gap = (root + 0.12 + 0.11 / root) * max(above, below, 0.0)
+    if gap < 0.2:  # the series converges slowly there, to 1
+        return 1.0
+    series = 2 * ((-1.0) ** (_TERMS - 1) * np.exp(-2 * (gap * _TERMS) ** 2)).sum()
+    return float(np.clip(series, 0.0, 1.0))

@@ -1,0 +1,170 @@
+"""End to end in simulated worlds: what a card promises comes true on queries it has not seen.
+
+Every number is a mean over many splits; tolerances are three standard errors or more.
+"""
+
+import numpy as np
+import pytest
+
+from sureshot.metrics.calibration import brier, ece, ece_floor
+from sureshot.metrics.detection import auroc
+from sureshot.trust.calibration import Correction
+from sureshot.trust.fitting import fit
+from sureshot.trust.signals import top_is_relevant
+from tests.trust.worlds import world
+
+SPLITS = 16
+
+
+def split(seed, videos=600, labelled=240, **kind):
+    """Labelled texts and others, all with the whole gallery."""
+    w = world(seed % 4, videos, **kind)
+    mixed = np.random.default_rng(100 + seed).permutation(videos)
+    chosen = np.isin(w.video, mixed[:labelled])
+    return w.texts(chosen), w.texts(~chosen)
+
+
+@pytest.fixture(scope="module")
+def cards():
+    """Cards of many splits with the texts that were not labelled."""
+    made = []
+    for seed in range(SPLITS):
+        known, fresh = split(seed)
+        card = fit(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
+        assert not card.refused
+        made.append((card, fresh))
+    return made
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_sets_cover_as_often_as_they_say(cards, coverage):
+    any_relevant, annotated = [], []
+    for card, fresh in cards:
+        inside = card.members(fresh.scores, coverage, "any")
+        any_relevant.append((inside & fresh.relevant).any(1).mean())
+        inside = card.members(fresh.scores, coverage, "annotated")
+        annotated.append(inside[np.arange(len(inside)), fresh.video].mean())
+    # One split is off by about two or three hundredths.
+    assert np.mean(any_relevant) == pytest.approx(coverage, abs=0.025)
+    assert np.mean(annotated) == pytest.approx(coverage, abs=0.025)
+    assert np.std(any_relevant) < 0.06
+
+
+@pytest.mark.parametrize("nominal", [0.05, 0.1, 0.2])
+def test_queries_whose_video_is_there_are_called_absent_as_rarely_as_promised(cards, nominal):
+    called = [(card.p_inside(fresh.scores) < nominal).mean() for card, fresh in cards]
+    assert np.mean(called) == pytest.approx(nominal, abs=0.02)
+
+
+def test_queries_whose_videos_are_gone_are_called_absent_more_often(cards):
+    for card, fresh in cards[:4]:
+        there = card.p_inside(fresh.scores)
+        gone = card.p_inside(np.where(fresh.relevant, -np.inf, fresh.scores))
+        assert (gone < 0.1).mean() > (there < 0.1).mean()
+        assert gone.mean() < there.mean()
+
+
+def test_probabilities_are_calibrated_at_every_size_of_the_gallery(cards):
+    rng = np.random.default_rng(0)
+    for videos in (60, 200, 600):
+        bias, excess, ratio = [], [], []
+        for card, fresh in cards:
+            part = fresh.gallery(np.sort(rng.permutation(600)[:videos]))
+            p, right = card.p_top1(part.scores), top_is_relevant(part.scores, part.relevant)
+            bias.append(p.mean() - right.mean())
+            excess.append(ece(p, right) - ece_floor(p, rng, draws=20))
+            ratio.append(brier(p, right) / (right.mean() * (1 - right.mean())))
+        assert abs(np.mean(bias)) < 0.04
+        assert np.mean(excess) < 0.04
+        assert np.mean(ratio) < 0.8
+
+
+def test_probabilities_of_results_are_calibrated(cards):
+    rng = np.random.default_rng(0)
+    bias, excess = [], []
+    for card, fresh in cards:
+        order, p = card.p_relevant(fresh.scores)
+        right = np.take_along_axis(fresh.relevant, order, 1).ravel()
+        bias.append(p.mean() - right.mean())
+        excess.append(ece(p.ravel(), right) - ece_floor(p.ravel(), rng, draws=10))
+    assert abs(np.mean(bias)) < 0.015
+    assert np.mean(excess) < 0.02
+
+
+def test_certified_risks_are_rarely_violated(cards):
+    violated = []
+    for card, fresh in cards:
+        p, right = card.p_top1(fresh.scores), top_is_relevant(fresh.scores, fresh.relevant)
+        violated += [
+            (~right[p >= known.threshold]).mean() > known.risk + 0.03 for known in card.certificates
+        ]
+    assert len(violated) > 5 * SPLITS
+    assert np.mean(violated) < 0.08
+
+
+def test_the_probability_orders_better_than_the_best_score_and_the_margin(cards):
+    better = []
+    for card, fresh in cards:
+        right = top_is_relevant(fresh.scores, fresh.relevant)
+        best = np.sort(fresh.scores, axis=1)
+        ours = auroc(card.p_top1(fresh.scores), right)
+        better.append((ours, auroc(best[:, -1], right), auroc(best[:, -1] - best[:, -2], right)))
+    ours, top, margin = np.mean(better, 0)
+    assert ours > max(top, margin)
+    assert ours > 0.84
+
+
+def test_sets_hold_in_a_gallery_five_times_as_large():
+    coverage, bias, ratio = [], [], []
+    for seed in range(8):
+        w = world(seed, 1000)
+        mixed = np.random.default_rng(seed).permutation(1000)
+        known = w.gallery(np.sort(mixed[:200]))
+        card = fit(known.scores, known.relevant, known.video, sought=known.video)
+        fresh = w.texts(np.sort(mixed[200:]))
+        inside = card.members(fresh.scores, 0.9, "annotated")
+        coverage.append(inside[np.arange(len(inside)), fresh.video].mean())
+        right = top_is_relevant(fresh.scores, fresh.relevant)
+        p = card.p_top1(fresh.scores)
+        bias.append(p.mean() - right.mean())
+        ratio.append(brier(p, right) / (right.mean() * (1 - right.mean())))
+    assert np.mean(coverage) == pytest.approx(0.9, abs=0.03)
+    # Probabilities are extrapolated there, and come out somewhat low.
+    assert abs(np.mean(bias)) < 0.12
+    assert np.mean(ratio) < 0.7
+
+
+def test_captions_of_a_video_count_as_one():
+    coverage, called = [], []
+    for seed in range(10):
+        known, fresh = split(seed, 300, 120, captions=4)
+        card = fit(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
+        assert card.any.videos == 80
+        inside = card.members(fresh.scores, 0.9, "any")
+        coverage.append((inside & fresh.relevant).any(1).mean())
+        called.append((card.p_inside(fresh.scores) < 0.1).mean())
+    assert np.mean(coverage) == pytest.approx(0.9, abs=0.03)
+    assert np.mean(called) == pytest.approx(0.1, abs=0.03)
+
+
+def test_promises_hold_for_corrected_scores():
+    coverage, excess = [], []
+    rng = np.random.default_rng(0)
+    for seed in range(8):
+        known, fresh = split(seed, hubs=0.2)
+        hubs = np.concatenate([known.scores, fresh.scores]).mean(0)
+        card = fit(
+            known.scores,
+            known.relevant,
+            known.video,
+            corrected=known.scores - hubs,
+            correction=Correction(k=64, weight=1.0),
+            seed=seed,
+        )
+        inside = card.members(fresh.scores - hubs)
+        coverage.append((inside & fresh.relevant).any(1).mean())
+        p = card.p_top1(fresh.scores, fresh.scores - hubs)
+        right = top_is_relevant(fresh.scores - hubs, fresh.relevant)
+        excess.append(ece(p, right) - ece_floor(p, rng, draws=20))
+    assert np.mean(coverage) == pytest.approx(0.9, abs=0.03)
+    assert np.mean(excess) < 0.04

@@ -213,6 +213,12 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, holds):
     assert names(tmp_path) == ["model"]
 
 
+def test_the_calibration_of_a_checkpoint_goes_with_it(folder):
+    (folder / "trust.json").write_text("{}")
+    checkpoint("duq", "linear").save_pretrained(folder)
+    assert not (folder / "trust.json").exists()
+
+
 def test_a_file_beside_a_checkpoint_is_not_deleted_with_it(folder):
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(ModelError, match="holds something else"):

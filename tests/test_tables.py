@@ -275,6 +275,16 @@ def test_deleting_takes_tables_that_were_never_finished_along(place: Path) -> No
     assert not place.exists()
 
 
+def test_deleting_takes_the_calibration_card_along(place: Path) -> None:
+    (place / "trust.json").write_text("{}")
+    Store.delete(place)
+    assert not place.exists()
+    place.mkdir()
+    (place / "trust.json").write_text("somebody's")
+    Store.delete(place)  # where there is no index there is no card of one
+    assert (place / "trust.json").exists()
+
+
 def test_deleting_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     Store.delete(tmp_path / "none")
     assert not (tmp_path / "none").exists()

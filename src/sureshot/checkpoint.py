@@ -26,6 +26,7 @@ from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.tokens import Sizes
+from sureshot.trust.card import FILE as TRUST
 
 FORMAT = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -271,5 +272,5 @@ def _check_free(folder: Path) -> None:
     if not folder.exists():
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-    if names and not (is_checkpoint(folder) and names <= {CONFIG, WEIGHTS, CARD, ENCODER}):
+    if names and not (is_checkpoint(folder) and names <= {CONFIG, WEIGHTS, CARD, ENCODER, TRUST}):
         raise ModelError(f"{folder} holds something else; name a new folder.")

@@ -17,8 +17,9 @@ from sureshot.errors import SureshotError
 from sureshot.gallery import VideoScores
 from sureshot.trust.assessment import assess
 from sureshot.trust.calibration import Calibration
+from sureshot.trust.card import FILE
 
-CARD = "trust.json"
+CARD = FILE
 _STATUS: dict[str, Status] = {
     "confident": "confident",
     "several": "several plausible",

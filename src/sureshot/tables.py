@@ -19,6 +19,7 @@ import pyarrow as pa
 from sureshot.errors import StoreError
 from sureshot.header import Header, ours
 from sureshot.rows import video_schema, window_schema
+from sureshot.trust.card import FILE as CARD
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
@@ -124,7 +125,7 @@ class Tables:
         return header
 
     def delete(self) -> None:
-        """Delete the index and nothing else that may lie in its folder.
+        """Delete the index with its calibration card, and nothing else that lies in its folder.
 
         Raises:
             StoreError: it is in object storage, something in its place is not an index, or its
@@ -142,6 +143,8 @@ class Tables:
             unfinished = [p for name in _NAMES for p in folder.glob(f"{name}.lance{_NEW}*")]
             for table in there + unfinished:
                 shutil.rmtree(table)
+            if there:
+                (folder / CARD).unlink(missing_ok=True)
             if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
                 folder.rmdir()
 

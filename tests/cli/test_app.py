@@ -13,8 +13,8 @@ from sureshot.cli import app as module
 from sureshot.cli.app import app
 from tests.cli.terminal import COMMAND, check_snapshot, colours, in_terminal, spawn
 
-VERBS = ["index", "search", "describe", "export", "judge", "train", "evaluate"]
-VERBS += ["reproduce", "plot", "status", "remove", "reset", "doctor"]
+VERBS = ["index", "search", "describe", "export", "judge", "calibrate"]
+VERBS += ["train", "evaluate", "reproduce", "plot", "status", "remove", "reset", "doctor"]
 VERBS += ["answer train", "answer evaluate", "answer ask"]
 
 

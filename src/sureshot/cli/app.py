@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from sureshot.cli import answer, find, index, judge, manage, plot, reproduce, research
+from sureshot.cli import answer, calibrate, find, index, judge, manage, plot, reproduce, research
 from sureshot.cli.options import MistypedError
 from sureshot.errors import SureshotError
 
@@ -42,6 +42,7 @@ app.command(epilog=find.SEARCH_EXAMPLES)(find.search)
 app.command(epilog=find.DESCRIBE_EXAMPLES)(find.describe)
 app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
 app.command(epilog=judge.EXAMPLES)(judge.judge)
+app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command(epilog=research.TRAIN_EXAMPLES)(research.train)
 app.command(epilog=research.EVALUATE_EXAMPLES)(research.evaluate)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)

@@ -1,0 +1,216 @@
+"""`sureshot calibrate`, as a person types it, and the searches that follow."""
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from sureshot.calibrating import calibrate_index
+from sureshot.cli import calibrate as module
+from sureshot.confidence import find_card
+from sureshot.labels import append, read_labels
+from sureshot.retriever import load
+from sureshot.search import open_index
+from sureshot.trust.calibration import Calibration
+from sureshot.trust.risk import Certificate
+from tests.cli.terminal import in_terminal
+from tests.judged import judged, split
+from tests.trained import saved
+
+# Risk, threshold and share answered; the second is not among those that are printed.
+RISKS = [(0.1, 0.94, 0.12), (0.15, 0.9, 0.2), (0.3, 0.71, 0.48)]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return judged(tmp_path_factory.mktemp("judged"), absent=40)
+
+
+@pytest.fixture
+def calibrate(sureshot, place, tmp_path):
+    """Runs `calibrate` on the index; the card goes into a folder of this test."""
+
+    def call(*arguments, labels=place.file, to=tmp_path / "card.json"):
+        return sureshot("calibrate", "--labels", labels, "--db", place.db, "--to", to, *arguments)
+
+    return call
+
+
+def test_the_summary_says_what_was_measured_and_what_it_is_valid_for(calibrate, tmp_path):
+    ran = calibrate("--date", "2026-11-21")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == (
+        "150 queries about 57 videos of judged.jsonl; 60 videos searched; 40 more with nothing "
+        "right here."
+    )
+    card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
+    first = card.quality.top1
+    assert lines[1] == f"measured on {first.cases} queries that nothing was fitted to:"
+    assert lines[2].split() == ["right", "first", "hits", f"{100 * first.share:.0f}", "%"]
+    assert f"AUROC {first.auroc:.2f} ({first.auroc_low:.2f} to {first.auroc_high:.2f})" in lines[3]
+    assert f"Brier {first.brier:.3f}" in lines[4] and f"{first.brier_base:.3f}" in lines[4]
+    assert sum("videos on average" in line for line in lines) == 3
+    assert "certified, with 95 % confidence:" in lines
+    assert lines[-2] == (
+        "Valid for this model, libraries of 6 to 60 videos and queries like these; noted as of "
+        "2026-11-21."
+    )
+    assert lines[-1].startswith("Card: ") and lines[-1].endswith("card.json")
+
+
+def test_what_could_be_certified_is_listed(place):
+    rows = [Certificate(r, 0.95, t, c, 50, 3, r) for r, t, c in RISKS]
+    done = calibrate_index(open_index(place.db), place.file)
+    done = replace(done, card=replace(done.card, certificates=tuple(rows)))
+    out = Console(file=io.StringIO(), width=200)
+    module._print(out, done)
+    lines = [line.strip() for line in out.file.getvalue().splitlines() if "wrong" in line]
+    assert lines == [
+        "at most 10 % wrong    answers from 94 % up, 12 % of the queries",
+        "at most 30 % wrong    answers from 71 % up, 48 % of the queries",
+    ]
+
+
+def test_a_search_after_it_shows_percentages(sureshot, tmp_path):
+    own = judged(tmp_path)
+    ran = sureshot("search", own.labels[0].query, "--db", own.db)
+    assert "not calibrated" in ran.out and "%" not in ran.out
+    assert sureshot("calibrate", "--labels", own.file, "--db", own.db).code == 0
+    ran = sureshot("search", own.labels[0].query, "--db", own.db)
+    assert "not calibrated" not in ran.out and " %" in ran.out
+    answer = json.loads(sureshot("search", "red", "--db", own.db, "--json").out)
+    assert answer["status"] != "not calibrated"
+    # Deleting the index takes the card along.
+    assert sureshot("reset", "--yes", "--db", own.db).code == 0
+    assert not own.db.exists()
+
+
+def test_json_carries_all_of_it(calibrate, tmp_path, place):
+    ran = calibrate("--json")
+    found = json.loads(ran.out)
+    assert found["card"] == str(tmp_path / "card.json")
+    assert (found["schema"], found["refused"], found["gallery"]) == (1, "", 60)
+    assert (found["absent"], found["not_found"], found["left_out"]) == (40, 0, 0)
+    assert found["valid_for"]["queries"] == 150
+    assert found["valid_for"]["absent"] == pytest.approx(40 / 190)
+    assert found["quality"]["top1"]["brier"] < found["quality"]["top1"]["brier_base"]
+    assert [row["coverage"] for row in found["sets"]] == [0.8, 0.9, 0.95]
+    assert json.loads(calibrate("--json", "--absent", "0").out)["valid_for"]["absent"] == 0
+
+
+def test_too_few_labels_end_with_one_and_leave_no_card(calibrate, place, tmp_path):
+    few = tmp_path / "few.jsonl"
+    for label in read_labels(place.file)[:49]:
+        append(few, label)
+    ran = calibrate(labels=few)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("sureshot: There are 49 labelled queries")
+    assert not (tmp_path / "card.json").exists()
+
+
+def test_labels_that_tell_nothing_leave_the_card_as_it_was(calibrate, place, tmp_path, sureshot):
+    assert calibrate().code == 0
+    before = (tmp_path / "card.json").read_bytes()
+    wrong = tmp_path / "wrong.csv"
+    queries = [label.query for label in read_labels(place.file)[:150]]
+    rows = ["query,video"]
+    for number, query in enumerate(queries):
+        ran = sureshot("search", query, "--db", place.db, "--json", "-k", "40", "--per-video", "1")
+        hits = json.loads(ran.out)["hits"]
+        rows.append(f"{query},{hits[0 if number % 2 else -1]['path']}")
+    wrong.write_text("\n".join(rows))
+    ran = calibrate(labels=wrong)
+    assert ran.code == 1
+    assert "% on" not in ran.out and "Card:" not in ran.out and "Valid" not in ran.out
+    assert "AUROC" in ran.out
+    assert ran.err.startswith("sureshot: No percentages and no card: On the ")
+    assert ran.err.rstrip().endswith("card.json is still the one from before.")
+    assert (tmp_path / "card.json").read_bytes() == before
+    found = json.loads(calibrate("--json", labels=wrong).out)
+    assert found["card"] is None and found["refused"]
+
+
+def test_unknown_videos_are_named_and_can_be_left_out(calibrate, place, tmp_path):
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(place.file.read_text() + '{"query": "a", "relevant": ["/films/004.mp3"]}\n')
+    ran = calibrate(labels=labels)
+    assert ran.code == 1
+    assert "/films/004.mp3 (did you mean /films/004.mp4?)" in ran.err
+    ran = calibrate("--skip-unknown", labels=labels)
+    assert ran.code == 0
+    assert "1 more left out, their videos are not in the index" in ran.out
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ([], "Give one of"),
+        (["--labels", "a", "--data", "pairs"], "Give one of"),
+        (["--data", "pairs"], "--data needs the MODEL and --root"),
+        (["tiny", "--data", "pairs"], "--data needs the MODEL and --root"),
+        (["--labels", "a", "--date", "21.11.26"], "--date is '21.11.26'; write it as"),
+    ],
+)
+def test_arguments_that_do_not_go_together_end_with_two(sureshot, arguments, said):
+    ran = sureshot("calibrate", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_a_terminal_keeps_no_trace_of_the_bar(place, tmp_path):
+    command = ("calibrate", "--labels", place.file, "--db", place.db, "--to", tmp_path / "card")
+    code, sent = in_terminal(*command)
+    assert code == 0
+    assert "150 queries about 57 videos" in sent
+
+
+# --- on a split of a data set ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return split(tmp_path_factory.mktemp("split"), captions=4)
+
+
+@pytest.fixture
+def of_split(sureshot, photos):
+    def call(model, *arguments):
+        data = ("--data", "pairs", "--root", photos, "--cache", photos.parent / "cache")
+        return sureshot("calibrate", model, *data, *arguments)
+
+    return call
+
+
+def test_a_card_of_a_split_knows_the_video_of_each_caption(of_split, tmp_path):
+    ran = of_split("tiny", "--to", tmp_path / "card.json")
+    assert ran.code == 0, ran.err
+    assert "pairs pairs.csv val, 60 videos, 240 captions" in ran.err
+    assert ran.out.startswith("240 queries about 60 videos of pairs pairs.csv val")
+    card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
+    assert card.annotated is not None
+    assert card.mismatches(load("tiny").fingerprint) == ()
+
+
+def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path):
+    folder = saved(tmp_path / "model", "clip4clip", "none")
+    ran = of_split(folder, "--json", "--absent", "0.1")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["card"] == str(folder / "trust.json")
+    card, warnings = find_card(str(tmp_path / "no-index"), load(str(folder)))
+    assert warnings == ()
+    assert card is not None and card.valid_for.absent == 0.1
+
+
+def test_an_encoder_has_no_place_of_its_own(of_split):
+    ran = of_split("tiny")
+    assert (ran.code, ran.out) == (1, "")
+    assert "tiny is no checkpoint" in ran.err
+
+
+def test_experts_that_nothing_reads_are_refused(of_split, tmp_path):
+    ran = of_split("tiny", "--experts", tmp_path)
+    assert ran.code == 2
+    assert "tiny reads no experts" in ran.err

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import sureshot
 from sureshot.errors import QueryError, StoreError, VideoError
-from sureshot.search import absolute, clean, open_index
+from sureshot.search import absolute, open_index
 from tests.clips import blocks, coloured, film
 from tests.library import index
 
@@ -341,23 +339,6 @@ def test_no_hits_cannot_be_asked_for(searcher, library, name, value):
 )
 def test_any_characters_can_be_searched_for(searcher, query):
     assert len(searcher.search(query)) > 0
-
-
-def test_a_query_is_one_line_without_control_characters():
-    assert clean(" a\x1b[31mred\r\n\tdog\x07 ") == "a [31mred dog"
-    assert clean("caf\udce9") == "caf?"
-    assert clean("日本 \u3000 語") == "日本 語"
-
-
-@given(st.text(st.characters(), max_size=30))
-def test_whatever_is_typed_is_cleaned_or_refused(text):
-    try:
-        cleaned = clean(text)
-    except QueryError:
-        return
-    assert cleaned == clean(cleaned) == cleaned.strip()
-    assert cleaned.encode().decode() == cleaned
-    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in cleaned)
 
 
 def test_a_long_query_is_searched_with_its_beginning_and_says_so(searcher):

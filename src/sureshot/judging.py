@@ -7,7 +7,8 @@ from typing import Literal
 from sureshot.answer import Hit, plain
 from sureshot.errors import SureshotError
 from sureshot.labels import Label, append, mend, read_labels
-from sureshot.search import Searcher, clean
+from sureshot.query import clean
+from sureshot.search import Searcher
 
 ROUGH, FULL = 50, 200  # judged queries that a first and a full calibration need
 

@@ -2,7 +2,6 @@
 
 import os
 import time
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from sureshot.gallery import AT_MOST, Gallery, Score, Told, VideoScores, best_vi
 from sureshot.moments import Moment, fold_copies, join_adjacent
 from sureshot.places import default_index
 from sureshot.pooling import mean_pool
+from sureshot.query import clean, other_script
 from sureshot.retriever import load, scoring
 from sureshot.rows import StoredWindows
 from sureshot.scoring.pooled import cosine
@@ -28,7 +28,6 @@ PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not
 _CANDIDATES = 200  # windows scored exactly, at least
 _TEXTS = 64  # encoded at once
 _QUERY_WINDOWS = 24  # windows of a long query video that are searched for
-_LONGEST = 100_000  # characters of a query that are looked at
 
 
 def open_index(
@@ -286,7 +285,7 @@ class Searcher:
                 f"The text is longer than the model reads; what follows its first {longest} tokens "
                 f"was left out."
             )
-        if self.encoder.latin_only and any(_other_script(text) for text in texts):
+        if self.encoder.latin_only and any(other_script(text) for text in texts):
             warnings.append(
                 f"The model {self.encoder.name!r} knows English only; this answer is guesswork. "
                 f"Index with a multilingual one, such as --model google/siglip2-base-patch16-224."
@@ -322,28 +321,6 @@ def _why_nothing(asked: _Asked, windows: int) -> str:
     if asked.under is not None:
         return f"Nothing is indexed at or below {printable(asked.under)}."
     return "No other video is indexed."
-
-
-def clean(query: str) -> str:
-    """A query as one line of printable text.
-
-    Raises:
-        QueryError: nothing is left of it.
-    """
-    # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
-    text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
-    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
-    text = " ".join(text.split())
-    if not any(c.isprintable() for c in text.replace(" ", "")):
-        raise QueryError('The query is empty; describe what you look for, like "a dog on a beach".')
-    return text
-
-
-def _other_script(text: str) -> bool:
-    """Whether most letters of a text are not Latin."""
-    letters = [c for c in text if c.isalpha()]
-    latin = sum("LATIN" in unicodedata.name(c, "") for c in letters)
-    return bool(letters) and latin < len(letters) / 2
 
 
 def absolute(path: str | Path) -> Path:

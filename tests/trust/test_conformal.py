@@ -67,6 +67,7 @@ def test_ties_and_rounding_are_in_the_set():
     shown = reference.members(np.array([0.1234567, 0.12345665, 0.1234]), 0.9)
     assert shown.tolist() == [True, True, False]
     assert reference.p_value(np.array([-0.12345665]))[0] == 1
+    assert Nonconformity.of(np.zeros(4)).p_value(np.zeros(1))[0] == 1
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 12345.678])

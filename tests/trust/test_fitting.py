@@ -1,5 +1,7 @@
 """Fitting a card: the split, what it is fitted on, and when it is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from sureshot.errors import SureshotError
 from sureshot.metrics.detection import auroc
 from sureshot.trust.calibration import Correction
 from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import _refusal, fit
 from sureshot.trust.signals import query_signals, top_is_relevant
 from tests.trust.worlds import world
 
@@ -140,6 +142,13 @@ def test_absent_queries_lower_the_probabilities():
     some = fit(w.scores, w.relevant, w.video, absent=0.4)
     none = fit(w.scores, w.relevant, w.video)
     assert some.valid_for.absent == 0.4
+    # What is fitted is a mixture in these shares, so the mean of a feature is linear in them.
+    there, mixed, mostly = (
+        fit(w.scores, w.relevant, w.video, absent=share, sizes=(400,)).top1.mean[0]
+        for share in (0.0, 0.4, 0.8)
+    )
+    assert mixed < there
+    assert mostly - there == pytest.approx(2 * (mixed - there))
     fresh = world(8, 400)
     right = top_is_relevant(fresh.scores, fresh.relevant)
     assert none.p_top1(fresh.scores).mean() == pytest.approx(right.mean(), abs=0.06)
@@ -206,6 +215,14 @@ def test_labels_that_do_not_separate_are_refused_on_the_card():
         card = fit(scores, np.eye(30, dtype=bool)[chosen], np.arange(100), seed=seed)
         refused += "judge more queries" in card.refused
     assert refused >= 4
+
+
+def test_what_is_refused_is_the_order_by_chance_or_no_gain():
+    w = world(12, 200)
+    judged = fit(w.scores, w.relevant, w.video).quality.top1
+    assert _refusal(judged) == ""
+    assert "does not tell right from wrong" in _refusal(replace(judged, auroc_low=0.5))
+    assert "no better than always saying" in _refusal(replace(judged, brier=judged.brier_base))
 
 
 def test_labels_that_separate_are_not_refused():

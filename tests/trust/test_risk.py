@@ -26,6 +26,15 @@ def test_a_certificate_counts_what_is_answered():
     assert found.bound <= 0.2 < upper_bound(15, 81)
 
 
+@pytest.mark.parametrize("risk", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize("errors", [0, 3])
+def test_it_is_certified_exactly_where_the_bound_is_at_most_the_risk(risk, errors):
+    for answered in range(errors + 1, 160):
+        wrong = np.arange(answered) < errors
+        found = certify(np.ones(answered), wrong, (0.5,), risk)
+        assert (found is not None) == (upper_bound(errors, answered) <= risk)
+
+
 def test_the_first_failure_ends_it():
     # At 0.9 one of one is wrong; what would follow is never looked at.
     confidence = np.append(np.full(200, 0.5), 0.95)

@@ -31,15 +31,17 @@ def test_a_shift_is_found_and_the_more_queries_the_surer():
 
 def test_agrees_with_scipy():
     stats = pytest.importorskip("scipy.stats")
-    rng = np.random.default_rng(1)
-    labelled, fresh = rng.normal(size=300), rng.normal(0.15, 1, 150)
-    ours = shift_p_value(Nonconformity.of(labelled).p_value(fresh), 300)
-    assert ours == pytest.approx(stats.ks_2samp(labelled, fresh).pvalue, abs=0.03)
+    rng, gaps = np.random.default_rng(1), []
+    for _ in range(60):
+        labelled, fresh = rng.normal(size=40), rng.normal(0.2, 1, 35)
+        ours = shift_p_value(Nonconformity.of(labelled).p_value(fresh), 40)
+        gaps.append(ours - stats.ks_2samp(labelled, fresh).pvalue)
+    assert np.abs(gaps).mean() < 0.05
 
 
 def test_one_query_in_the_middle_is_no_shift():
     assert shift_p_value(np.array([0.5]), 100) > 0.5
-    assert shift_p_value(np.linspace(0.005, 0.995, 100), 100) == 1
+    assert shift_p_value((1 + np.arange(100)) / 101, 100) == 1
 
 
 def test_bad_input_is_refused():

@@ -32,11 +32,12 @@ def shift_p_value(p_inside: Float[np.ndarray, " queries"], videos: int) -> float
     if not (ordered[0] >= 0 and ordered[-1] <= 1):
         raise SureshotError("A p-value is NaN or outside of 0 to 1.")
     count = len(ordered)
-    above = (np.arange(1, count + 1) / count - ordered).max()
-    # A p-value of n videos has a step of 1 / (n + 1), which is no gap.
-    below = (ordered - np.arange(count) / count).max() - 1 / (videos + 1)
+    # The share of labelled videos as strange as each query; its p-value counts the query as well.
+    share = np.clip((ordered * (videos + 1) - 1) / videos, 0, 1)
+    before, after = np.arange(count) / count, np.arange(1, count + 1) / count
+    largest = max(float((after - share).max()), float((share - before).max()))
     root = np.sqrt(count * videos / (count + videos))
-    gap = (root + 0.12 + 0.11 / root) * max(above, below, 0.0)
+    gap = (root + 0.12 + 0.11 / root) * largest
     if gap < 0.2:  # the series converges slowly there, to 1
         return 1.0
     series = 2 * ((-1.0) ** (_TERMS - 1) * np.exp(-2 * (gap * _TERMS) ** 2)).sum()

@@ -70,10 +70,10 @@ def test_a_long_video_does_not_hide_the_others(searcher, monkeypatch):
 
 def test_no_more_windows_are_read_than_it_takes(searcher, monkeypatch):
     asked = []
-    nearest = searcher.store.nearest
+    nearest = searcher.store.nearest_keys
     monkeypatch.setattr(gallery, "_FIRST", 2)
     monkeypatch.setattr(
-        searcher.store, "nearest", lambda v, k, under: asked.append(k) or nearest(v, k, under)
+        searcher.store, "nearest_keys", lambda v, k, under: asked.append(k) or nearest(v, k, under)
     )
     searcher.video_scores("yellow", most=1)
     assert asked == [2]
@@ -83,6 +83,21 @@ def test_no_more_windows_are_read_than_it_takes(searcher, monkeypatch):
     monkeypatch.setattr(gallery, "_LAST", 4)
     searcher.video_scores("yellow")
     assert asked == [2, 8]
+
+
+def test_of_a_long_video_the_nearest_windows_are_scored(searcher, library, monkeypatch):
+    long = library.videos / "long" / "yellow.mp4"
+    windows = len(searcher.store.windows_of(long).keys)
+    assert windows > 6
+    scored = []
+    with_keys = searcher.store.windows_with
+    monkeypatch.setattr(
+        searcher.store, "windows_with", lambda keys: scored.append(keys) or with_keys(keys)
+    )
+    found = searcher.video_scores("magenta", under=long)
+    assert len(scored[0]) == 4
+    assert found.windows == windows
+    assert found.scores[0] == pytest.approx(by_loop(searcher, "magenta")[long], abs=1e-5)
 
 
 def test_the_best_so_many_are_kept(searcher):

@@ -17,7 +17,8 @@ from sureshot.rows import StoredWindows, VideoRecord
 from sureshot.store import Store
 
 AT_MOST = 200  # videos of one query
-_FIRST, _LAST = 400, 25_600  # windows looked at: first, and at most for one query
+_FIRST, _LAST = 1600, 25_600  # windows looked at: first, and at most for one query
+_EACH = 4  # windows of a video that are scored exactly
 _AT_ONCE = 2000  # windows held in memory where all are scored
 # Scores of padded windows, the best of all queries each.
 Score = Callable[
@@ -69,8 +70,8 @@ def best_videos(
 ) -> VideoScores:
     """The videos whose windows lie nearest to a query, scored exactly.
 
-    All videos where there are no more than ``most`` and 25,600 windows; else those of the nearest
-    windows, as many as it takes to find so many videos.
+    Windows are looked at from the nearest on until there are so many videos, or 25,600 of them. Of
+    each video the four nearest are scored; for an encoder alone the best is always among them.
 
     Args:
         store: the index.
@@ -82,11 +83,12 @@ def best_videos(
     windows, videos = store.count(under), store.count_videos(under)
     wanted = _FIRST
     while True:
-        found = store.nearest(vector, wanted, under)
-        enough = len(set(found.paths)) >= min(most, videos)
-        if enough or len(found.keys) < wanted or wanted >= _LAST:
+        near = store.nearest_keys(vector, wanted, under)
+        keys = _nearest_each(near, most)
+        if len(keys) >= min(most, videos) or len(near) < wanted or wanted >= _LAST:
             break
         wanted *= 4
+    found = store.windows_with([key for own in keys.values() for key in own])
     best = best_windows(found, score(found.frames, found.mask)[None])
     order = np.argsort(-best.scores[0], kind="stable")[:most]
     return VideoScores(best.scores[0][order], [best.paths[row] for row in order], windows, videos)
@@ -126,6 +128,17 @@ def best_windows(found: StoredWindows, scores: Float[np.ndarray, "texts windows"
     best = np.full((len(paths), len(scores)), -np.inf, scores.dtype)
     np.maximum.at(best, np.array([place[path] for path in found.paths], int), scores.T)
     return Gallery(best.T, paths, len(found.keys))
+
+
+def _nearest_each(near: Sequence[tuple[str, Path]], most: int) -> dict[Path, list[str]]:
+    """The first keys of each of the first videos."""
+    keys: dict[Path, list[str]] = {}
+    for key, path in near:
+        if path in keys or len(keys) < most:
+            own = keys.setdefault(path, [])
+            if len(own) < _EACH:
+                own.append(key)
+    return keys
 
 
 def _parts(videos: Sequence[VideoRecord]) -> Iterator[list[VideoRecord]]:

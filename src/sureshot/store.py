@@ -21,6 +21,7 @@ from sureshot.rows import (
     EncodedWindow,
     StoredWindows,
     VideoRecord,
+    from_text,
     path_below,
     path_is,
     renamed,
@@ -231,24 +232,15 @@ class Store:
             under: only videos at or below this path.
             exclude: leave this video out.
         """
-        wanted = [path_below(under)] if under is not None else []
-        if exclude is not None:
-            wanted.append(f"NOT {path_is(exclude)}")
-        near = {"column": "vector", "q": vector.astype(np.float16), "k": k, "metric": "dot"}
-        # Every partition is looked at: a sentence lies far from all pictures, and the partitions
-        # nearest to it need not hold the best ones (benchmarks/candidates.py).
-        near |= {"nprobes": PARTITIONS, "refine_factor": 2}
-        with guard(self.location, "read"):
-            rows = self._tables.use(
-                "windows",
-                lambda table: table.to_table(
-                    columns=[*STORED_COLUMNS, "_distance"],
-                    nearest=near,
-                    filter=" AND ".join(wanted) or None,
-                    prefilter=True,
-                ),
-            )
-        return stored_windows(rows, self.dim)
+        return stored_windows(self._nearest(vector, k, STORED_COLUMNS, under, exclude), self.dim)
+
+    def nearest_keys(
+        self, vector: Float[np.ndarray, " dim"], k: int, under: Path | None = None
+    ) -> list[tuple[str, Path]]:
+        """Keys and videos of the windows that `nearest` gives, nearest first; far cheaper."""
+        rows = self._nearest(vector, k, ("key", "path"), under, None)
+        paths = [from_text(path) for path in rows["path"].to_pylist()]
+        return list(zip(rows["key"].to_pylist(), paths, strict=True))
 
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed."""
@@ -261,15 +253,11 @@ class Store:
 
     def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
         """All windows of some videos, each video's together and in the order of time."""
-        ids = ", ".join(f"'{v.id}'" for v in videos) or "''"
-        with guard(self.location, "read"):
-            rows = self._tables.use(
-                "windows",
-                lambda table: table.to_table(
-                    columns=list(STORED_COLUMNS), filter=f"video IN ({ids})"
-                ),
-            )
-        return stored_windows(rows.sort_by("key"), self.dim)
+        return self._among("video", [video.id for video in videos])
+
+    def windows_with(self, keys: Sequence[str]) -> StoredWindows:
+        """The windows with these keys that are still there, in the order of the keys."""
+        return self._among("key", keys)
 
     def sweep(self) -> int:
         """Remove windows left by an interrupted write; returns of how many videos.
@@ -295,6 +283,44 @@ class Store:
     def bytes_on_disk(self) -> int:
         """Size of a local index; 0 for one in object storage."""
         return self._tables.bytes_on_disk()
+
+    def _nearest(
+        self,
+        vector: Float[np.ndarray, " dim"],
+        k: int,
+        columns: Sequence[str],
+        under: Path | None,
+        exclude: Path | None,
+    ) -> pa.Table:
+        wanted = [path_below(under)] if under is not None else []
+        if exclude is not None:
+            wanted.append(f"NOT {path_is(exclude)}")
+        near = {"column": "vector", "q": vector.astype(np.float16), "k": k, "metric": "dot"}
+        # Every partition is looked at: a sentence lies far from all pictures, and the partitions
+        # nearest to it need not hold the best ones (benchmarks/candidates.py).
+        near |= {"nprobes": PARTITIONS, "refine_factor": 2}
+        with guard(self.location, "read"):
+            return self._tables.use(
+                "windows",
+                lambda table: table.to_table(
+                    columns=[*columns, "_distance"],
+                    nearest=near,
+                    filter=" AND ".join(wanted) or None,
+                    prefilter=True,
+                ),
+            )
+
+    def _among(self, column: str, values: Sequence[str]) -> StoredWindows:
+        """The windows whose id of this kind is one of some, in the order of their keys."""
+        listed = ", ".join(f"'{value}'" for value in values) or "''"
+        with guard(self.location, "read"):
+            rows = self._tables.use(
+                "windows",
+                lambda table: table.to_table(
+                    columns=list(STORED_COLUMNS), filter=f"{column} IN ({listed})"
+                ),
+            )
+        return stored_windows(rows.sort_by("key"), self.dim)
 
     def _put_windows(self, video: str, rows: pa.Table) -> None:
         """New windows in, changed ones over, surplus ones of a longer version out."""

@@ -16,12 +16,13 @@ from sureshot.evaluation import (
     encoder_similarity,
     recalls,
     similarity,
+    text_measures,
 )
 from sureshot.features import SplitFeatures
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.system import Codes
-from sureshot.systems.tokens import TextTokens, VideoTokens
+from sureshot.systems.tokens import TextTokens, VideoTokens, video_tokens
 from tests.systems.every import EXPERTS, SIZES, WIDTH, shaken
 
 FORMS = [
@@ -191,6 +192,70 @@ def test_the_encoder_alone_scores_by_cosines_of_means(
                 own = sentence.astype(float)
                 expected[i, j] = own @ mean / (np.linalg.norm(own) * np.linalg.norm(mean))
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+MEASURED = {
+    "duq well_posed distance=mean": {"vacuity", "distance vacuity", "spread"},
+    "duq paper without text": {"vacuity", "distance vacuity", "spread"},
+    "duq control": {"vacuity", "distance vacuity"},
+    "uatvr": {"deviation"},
+    "uatvr paper": {"deviation"},
+    "dvtr on duq": {
+        *("vacuity", "distance vacuity", "spread"),
+        *("least eta", "eta deviation"),
+    },
+    "dvtr on uatvr": {"deviation", "least eta", "eta deviation"},
+}
+measured = pytest.mark.parametrize("form", MEASURED)
+
+
+@measured
+@pytest.mark.parametrize("items", [256, 2])
+def test_measures_are_those_of_a_text_alone_with_all_videos(
+    form: str, items: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "_ITEMS", items)
+    made, some = model(form), features(OWNER, 5)
+    found = text_measures(made, some)
+    assert set(found) == MEASURED[form]
+    made.eval()
+    experts = made.stem.sizes.experts
+    with torch.no_grad():
+        videos = made.videos(video_tokens(some.video_batch(range(5), experts), "cpu"))
+        for row, (sentence, words) in enumerate(some.texts):
+            text = made.texts(
+                TextTokens(
+                    torch.tensor(sentence)[None].float(),
+                    torch.tensor(words)[None].float(),
+                    torch.ones(1, len(words), dtype=torch.bool),
+                )
+            )
+            alone = made.system.measures(text, videos)
+            for name, values in found.items():
+                assert values.shape == (7,)
+                assert alone[f"text {name}"].item() == pytest.approx(values[row], abs=2e-5)
+
+
+@measured
+def test_measures_of_some_captions(form: str) -> None:
+    made, some = model(form), features(OWNER, 5)
+    whole, part = text_measures(made, some), text_measures(made, some, captions=[5, 0])
+    for name, values in whole.items():
+        np.testing.assert_allclose(part[name], values[[5, 0]], atol=2e-5)
+    assert made.training
+
+
+@pytest.mark.parametrize("form", ["xpool", "clip4clip transformer", "ce", "dvtr none"])
+def test_a_system_whose_paper_measures_nothing_has_no_measures(form: str) -> None:
+    assert text_measures(model(form), features(OWNER, 5)) == {}
+
+
+def test_a_text_that_nothing_fits_has_the_larger_vacuity() -> None:
+    """Higher is less sure: evidence of a match lowers it."""
+    made, some = model("duq control"), features(OWNER, 5)
+    scores = similarity(made, some)
+    vacuity = text_measures(made, some)["vacuity"]
+    assert np.corrcoef(np.maximum(scores, 0).sum(1), vacuity)[0, 1] < 0
 
 
 def test_recalls_of_both_directions() -> None:

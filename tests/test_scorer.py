@@ -132,3 +132,27 @@ def test_what_is_neither_is_refused(tmp_path):
 def test_a_scorer_stays_as_it_is(tmp_path):
     with pytest.raises(dataclasses.FrozenInstanceError):
         Scorer.load("tiny").name = "other"
+
+
+def test_a_fingerprint_is_that_of_an_index_of_the_model(tmp_path):
+    folder = saved(tmp_path / "model", "xpool", "linear")
+    scorer = Scorer.load(str(folder), "cpu")
+    assert scorer.fingerprint == Retriever.load(folder, "cpu").fingerprint
+    assert scorer.fingerprint != scorer.encoder.fingerprint
+    assert Scorer.load("tiny").fingerprint == TinyEncoder().fingerprint
+
+
+def test_the_scale_is_the_learned_one(tmp_path):
+    folder = saved(tmp_path / "model", "clip4clip", "linear")
+    learned = Checkpoint.from_pretrained(folder).model.system.log_scale.item()
+    assert Scorer.load(str(folder), "cpu").scale == pytest.approx(np.exp(learned))
+    assert Scorer.load("tiny").scale is None
+
+
+def test_measures_are_those_of_the_paper_about_captions(tmp_path, features):
+    scorer = Scorer.load(str(saved(tmp_path / "model", "duq", "linear")), "cpu")
+    found = scorer.measures(features)
+    assert set(found) == {"vacuity", "distance vacuity", "spread"}
+    assert all(values.shape == (6,) for values in found.values())
+    plain = Scorer.load(str(saved(tmp_path / "plain", "xpool", "linear")), "cpu")
+    assert plain.measures(features) == {} == Scorer.load("tiny").measures(features)

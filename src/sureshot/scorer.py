@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from sureshot import retriever
 from sureshot.checkpoint import Checkpoint, is_checkpoint
 from sureshot.encoders import Encoder, load
 from sureshot.encoders.device import device_for
-from sureshot.evaluation import encoder_similarity, similarity
+from sureshot.evaluation import encoder_similarity, similarity, text_measures
 from sureshot.features import SplitFeatures
 from sureshot.systems.model import Model
 
@@ -75,6 +76,28 @@ class Scorer:
         """The experts extracted beforehand that it was trained on."""
         known = () if self.model is None else self.model.stem.sizes.experts
         return tuple(name for name, _ in known)
+
+    @property
+    def scale(self) -> float | None:
+        """The learned factor on scores within the system's softmax; an encoder alone has none."""
+        return None if self.model is None else float(self.model.system.scale.detach())
+
+    @property
+    def fingerprint(self) -> str:
+        """What an index of this model, and a calibration card, know it by.
+
+        Raises:
+            ModelError: no index can be made with it, or it has gone since it was loaded.
+        """
+        if self.model is None:
+            return self.encoder.fingerprint
+        return retriever.load(self.name, self.device).fingerprint
+
+    def measures(self, features: SplitFeatures) -> dict[str, Float[np.ndarray, " texts"]]:
+        """Uncertainties that the system's paper defines of all captions; higher is less sure."""
+        if self.model is None:
+            return {}
+        return text_measures(self.model, features, device=self.device)
 
     def similarity(
         self, features: SplitFeatures, bank: SplitFeatures | None = None

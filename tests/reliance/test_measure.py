@@ -162,6 +162,16 @@ def test_more_parts_are_fitted_to_more(some):
     assert report.orders[0].auroc.value > 0.8
 
 
+def test_where_a_half_is_too_little_there_are_five_parts():
+    """Thirty videos of sixty, with a caption each, are too few; forty-eight with two are not."""
+    few = world(videos=60, captions=1)
+    assert "There are 48" in measure(few.scores, few.video, **FEW).refused
+    some = world(videos=70)
+    report = measure(some.scores, some.video, **FEW)
+    assert report.refused == "" and report.risks[0].asked == 5
+    assert "in 5 parts by video" in report.how
+
+
 # --- a card ---------------------------------------------------------------------------------------
 
 
@@ -198,6 +208,13 @@ def test_a_card_that_refuses_or_is_outgrown_is_told_of(some):
     )
 
 
+def test_a_card_that_reckons_with_absent_videos_is_told_of(some):
+    card = card_of(world(seed=9, videos=200, captions=2), absent=0.25)
+    report = measure(some.scores, some.video, card=card, **FEW)
+    assert len(report.warnings) == 1
+    assert "reckons with 25 % of queries whose video is not there" in report.warnings[0]
+
+
 def test_a_card_for_corrected_scores_is_refused(some):
     card = card_of(some)
     fixed = replace(card, valid_for=replace(card.valid_for, correction=Correction(16, 0.75)))
@@ -219,8 +236,8 @@ RANDOM = np.random.default_rng(0).normal(size=(N, N))
         (np.repeat(RANDOM[:, :1], N, 1), np.arange(N), "All videos score the same"),
         (np.eye(N), np.arange(N), "All 80 first results are right"),
         (-np.eye(N), np.arange(N), "All 80 first results are wrong"),
-        (RANDOM, np.zeros(N, int), "All 80 queries are about one video"),
-        (np.array([[0.1, 0.2]]), np.array([0]), "All 1 queries are about one video"),
+        (RANDOM, np.zeros(N, int), "All queries are about one video"),
+        (np.array([[0.1, 0.2]]), np.array([0]), "All queries are about one video"),
     ],
 )
 def test_where_there_is_nothing_to_measure_it_says_why(scores, owner, why):
@@ -239,7 +256,7 @@ def easy():
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        (world(videos=30), "There are 15 labelled queries"),
+        (world(videos=30), "There are 24 labelled queries"),
         (world(videos=300, blind=True), "queries whose first result is relevant"),
         (easy(), "queries whose first result is not relevant"),
     ],
@@ -251,6 +268,7 @@ def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made,
     assert OURS not in names and names[0] == BEST and names[-1] == "minus u"
     assert not report.probabilities and not report.sets and report.gain is None
     assert "! Nothing is calibrated here. Part of these queries" in report.text()
+    assert max(map(len, report.text().splitlines())) <= 100
     json.dumps(report.to_dict(), allow_nan=False)
 
 

@@ -77,6 +77,7 @@ def test_plain_values_hold_all_numbers(report):
     assert told["title"] == "a title" and told["right"] == report.right.mean()
     assert [row["signal"] for row in told["orders"]] == [row.name for row in report.orders]
     assert told["sets"][0]["covered"]["value"] == report.sets[0].covered.value
+    assert told["absent"][0]["signal"] == "highest similarity"
     assert told["auroc_gain"]["low"] == report.gain.low
     first = told["reliability"][0]
     assert first["signal"] == "P(first is right)" and sum(first["count"]) == 400

@@ -35,7 +35,7 @@ TRAIN_EXAMPLES = examples(
 EVALUATE_EXAMPLES = examples(
     "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT",
     "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT --against DUQ --post dsl",
-    "sureshot evaluate bundled --data pairs --root my-videos.csv",
+    "sureshot evaluate bundled --data pairs --root my-videos.csv --trust --plots figures",
 )
 
 
@@ -162,6 +162,20 @@ def evaluate(
     trec: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write run.txt and qrels.txt here.")
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Also measure how far its answers can be believed.")
+    ] = False,
+    card: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Calibration card that --trust measures.",
+            show_default="fitted to parts of the split",
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw what --trust measures, PNG and SVG.")
+    ] = None,
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,
@@ -170,15 +184,19 @@ def evaluate(
     from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
+    from sureshot.cli.reliance import Wish, values
     from sureshot.datasets import load_split
     from sureshot.encoders.experts import presence, read_experts
     from sureshot.features import caption_features, extract
     from sureshot.scorer import Scorer
 
     _check_wanted(data, post or [], against or [])
+    wish = Wish(trust, card, plots)
+    wish.check()
     err = show.console(err=True)
     scorer = Scorer.load(absolute_model(model) or model, device)
     check_experts(scorer, experts)
+    calibration = wish.read(scorer)
     loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
     for line in found(([loaded], None)):
         err.print(line)
@@ -209,10 +227,15 @@ def evaluate(
     report = _report(scorer, features, scores, post or [], against or [], bank_scores)
     if trec is not None:
         _write_trec(trec, features, scores, scorer.name)
+    found_trust = wish.measured(scorer, features, scores, calibration) if trust else None
+    files = wish.drawn(found_trust) if found_trust else []
     if as_json:
-        show.print_json({"schema": JSON_SCHEMA, **report.to_dict()})
-    else:
-        typer.echo(report.text(), nl=False)
+        more = {"trust": values(found_trust, files)} if found_trust else {}
+        show.print_json({"schema": JSON_SCHEMA, **report.to_dict(), **more})
+        return 0
+    typer.echo(report.text(), nl=False)
+    if found_trust:
+        typer.echo("\n" + found_trust.text() + "".join(f"{file}\n" for file in files), nl=False)
     return 0
 
 

@@ -42,6 +42,7 @@ from sureshot.trust.table import (
 )
 
 _ANSWERED = 0.7  # share of the queries whose coverage is looked at by itself
+_MORE = 5  # parts, where the queries of fewer are too few to calibrate on
 _ENTROPY = 4  # among the signals of a query
 
 
@@ -92,7 +93,7 @@ def measure(
             on those of the others; the gallery is the same for all.
         papers: uncertainties of each query that the model's paper defines; higher is less sure.
         scale: factor on the scores in the model's own softmax, if it has one.
-        folds: parts of the videos.
+        folds: parts of the videos; five where what these leave is too little to calibrate on.
         resamples: of whole videos, for the intervals.
         seed: of all chance.
 
@@ -133,7 +134,7 @@ def measure(
             orders=_orders(asked, signals),
             confidences=signals,
         )
-    how, warnings = _told(parts, card, folds, about)
+    how, warnings = _told(parts, card, about)
     return _measured(replace(about, how=how, warnings=warnings), asked, parts, papers, scale)
 
 
@@ -195,7 +196,11 @@ def _probabilities(
 def _parts(asked: _Asked, card: Calibration | None, folds: int, seed: int) -> list[Part]:
     if card is not None:
         return [Part(card, np.arange(len(asked.scores)))]
-    return cross_fitted(asked.scores, asked.owner, folds, seed)
+    try:
+        return cross_fitted(asked.scores, asked.owner, folds, seed)
+    except SureshotError:
+        # What is left of several parts without one is more than half of the videos.
+        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed)
 
 
 def _signals(
@@ -290,24 +295,21 @@ def _nothing(asked: _Asked) -> str:
     if (asked.scores == asked.scores[:, :1]).all():
         return "All videos score the same for each query; such scores find nothing."
     if len(np.unique(asked.owner)) < 2:
-        return f"All {count} queries are about one video; trust needs queries about several."
+        return "All queries are about one video; trust needs queries about several."
     if asked.right.all() or not asked.right.any():
         which = "right" if asked.right.all() else "wrong"
-        return (
-            f"All {count} first results are {which}, so there is nothing to tell apart; trust "
-            "needs right answers and wrong ones."
-        )
+        return f"All {count} first results are {which}: there is nothing to tell apart."
     return ""
 
 
 def _told(
-    parts: list[Part], card: Calibration | None, folds: int, about: TrustReport
+    parts: list[Part], card: Calibration | None, about: TrustReport
 ) -> tuple[str, tuple[str, ...]]:
     """How it was calibrated, and what speaks against the numbers."""
     if card is None:
         how = (
-            f"calibrated on these queries in {folds} parts by video: none is judged by a fit that "
-            "saw its video"
+            f"calibrated on these queries in {len(parts)} parts by video: none is judged by a fit "
+            "that saw its video"
         )
         refusals = dict.fromkeys(part.card.refused for part in parts if part.card.refused)
         return how, tuple(f"Such a calibration would be refused. {why}" for why in refusals)
@@ -321,6 +323,11 @@ def _told(
         warnings.append(
             "The card was made on the very data that it is measured on: its numbers are too good. "
             "Measure on another split, or leave --card out."
+        )
+    if valid.absent:
+        warnings.append(
+            f"The card reckons with {100 * valid.absent:.3g} % of queries whose video is not "
+            "there, and here all are: its probabilities of a right answer are too low."
         )
     if card.refused:
         warnings.append(f"The card refuses percentages. {card.refused}")

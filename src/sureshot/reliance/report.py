@@ -1,5 +1,6 @@
 """What was measured of trust: numbers for programs, and tables for a terminal."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from sureshot.metrics.bootstrap import Interval
 from sureshot.metrics.calibration import Reliability
 from sureshot.trust.calibration import Target
 from sureshot.trust.table import Order, Probability
+
+_WIDTH = 100
 
 OURS = "P(first is right)"
 BEST = "highest similarity"
@@ -55,6 +58,15 @@ class AbsentRow:
     auroc: Interval
     fpr_95: float
     caught: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "signal": self.name,
+            "auroc": self.auroc.to_dict(),
+            "fpr_95": self.fpr_95,
+            "caught": self.caught,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +163,7 @@ class TrustReport:
             "results": [row.to_dict() for row in self.results],
             "target": self.target,
             "sets": [asdict(row) for row in self.sets],
-            "absent": [asdict(row) for row in self.absent],
+            "absent": [row.to_dict() for row in self.absent],
             "false_abstention": (
                 None if self.false_abstention is None else self.false_abstention.to_dict()
             ),
@@ -166,7 +178,7 @@ class TrustReport:
         }
 
     def text(self) -> str:
-        """Tables for a terminal of 100 columns."""
+        """Tables for a terminal of 100 columns; long sentences are broken."""
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
@@ -175,13 +187,13 @@ class TrustReport:
             f"{self.queries} queries about {self.asked} videos"
         )
         if self.nothing:
-            yield f"! {self.nothing}"
+            yield from _warning(self.nothing)
             return
-        if self.how:
-            yield self.how
+        yield from textwrap.wrap(self.how, _WIDTH)
         if self.refused:
-            yield f"! Nothing is calibrated here. {self.refused}"
-        yield from (f"! {warning}" for warning in self.warnings)
+            yield from _warning(f"Nothing is calibrated here. {self.refused}")
+        for warning in self.warnings:
+            yield from _warning(warning)
         yield f"[low, high]: 95 % of {self.resamples} resamples of whole videos, seed {self.seed}"
         yield from self._orders()
         if self.refused:
@@ -292,6 +304,11 @@ def _aligned(heads: list[str], rows: list[list[str]]) -> list[str]:
         ).rstrip()
         for row in [heads, *rows]
     ]
+
+
+def _warning(text: str) -> list[str]:
+    """Whole sentences, broken where they do not fit."""
+    return textwrap.wrap(f"! {text}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _ends(found: Interval, form: str = ".3f") -> str:

@@ -192,6 +192,13 @@ def test_unknown_videos_are_counted_listed_and_hinted_at(tmp_path):
         found(tmp_path, "query,video\nq,.\n")
 
 
+def test_of_names_as_like_the_one_that_begins_alike_is_hinted_at(tmp_path):
+    path = file(tmp_path, "query,video\nq,video8252.mp4\n")
+    videos = [Path(f"/v/video{n}.mp4") for n in (9825, 8251, 5822)]
+    with pytest.raises(SureshotError, match=r"did you mean /v/video8251\.mp4\?"):
+        located(read_labels(path), path, videos)
+
+
 def test_queries_about_unknown_videos_can_be_left_out_whole(tmp_path):
     path = file(tmp_path, "query,video\nq,goal\nq,gone.mp4\nr,swan\nnothing,\n")
     labels, left_out = located(read_labels(path), path, VIDEOS, lenient=True)

@@ -23,6 +23,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -233,10 +234,16 @@ class _Names:
     def near(self, name: Path) -> Path | None:
         """The video whose name looks most like another."""
         for wanted in (name.name, name.stem):
-            close = difflib.get_close_matches(wanted, self._ends, n=1, cutoff=0.6)
+            close = difflib.get_close_matches(wanted, self._ends, n=9, cutoff=0.6)
             if close:
-                return self._ends[close[0]][0]
+                # Of those that are as like, the one that begins alike.
+                return self._ends[max(close, key=partial(_likeness, wanted))][0]
         return None
+
+
+def _likeness(wanted: str, name: str) -> tuple[float, int]:
+    ratio = difflib.SequenceMatcher(a=name, b=wanted).ratio()
+    return ratio, len(os.path.commonprefix([wanted, name]))
 
 
 def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:

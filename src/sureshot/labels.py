@@ -18,6 +18,7 @@ import codecs
 import csv
 import difflib
 import io
+import itertools
 import json
 import os
 from collections import Counter, defaultdict
@@ -243,7 +244,8 @@ class _Names:
 
 def _likeness(wanted: str, name: str) -> tuple[float, int]:
     ratio = difflib.SequenceMatcher(a=name, b=wanted).ratio()
-    return ratio, len(os.path.commonprefix([wanted, name]))
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(wanted, name, strict=False))
+    return ratio, len(list(same))
 
 
 def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:

@@ -11,6 +11,7 @@ import pytest
 from sureshot.cli.app import run
 from tests.asked import asked
 from tests.clips import coloured
+from tests.judged import judged
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 SECTIONS = dict(
@@ -60,6 +61,9 @@ def printed(tmp_path_factory):
     place = asked(tmp_path / "walls")
     asking = ("--root", place / "qa", "--videos", place / "videos", "--cache", tmp_path / "cache")
     answers = place / "answers" / "model"
+    known = judged(tmp_path, absent=40)
+    (tmp_path / "queries.txt").write_text(known.labels[0].query)
+    labels = ("--to", known.file, "--db", known.db)
     data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", tmp_path / "cache")
     model, run_in = place / "run" / "model", ("--to", place / "run", "--cache", tmp_path / "cache")
     return {
@@ -76,6 +80,8 @@ def printed(tmp_path_factory):
         "search": output("search", "red", *db),
         "describe": output("describe", f"{videos}/a.mp4@0.5", tmp_path / "sentences.txt", *db),
         "export": output("export", "red", "--to", tmp_path / "clips", *db),
+        "judge": output("judge", tmp_path / "queries.txt", *labels),
+        "calibrate": output("calibrate", "--labels", known.file, "--db", known.db),
         "status": output("status", *db),
         "doctor": output("doctor", *db),
         "remove": output("remove", videos / "a.mp4", *db),

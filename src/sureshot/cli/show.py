@@ -119,7 +119,10 @@ def print_confidence(out: Console, status: Status, confidence: Confidence) -> No
     colour = {"confident": "green", "probably not here": "red"}.get(status, "yellow")
     right = percent(confidence.right)
     lines = [Text.assemble((status, f"bold {colour}"), f": {_MEANING[status]} ({right})")]
-    if confidence.plausible is None:
+    if status == "probably not here":
+        share = percent(confidence.present)
+        lines.append(Text(f"of the queries that were answered {share} scored no higher", "dim"))
+    elif confidence.plausible is None:
         lines.append(Text("too few judged queries to say how many videos to look at", "dim"))
     else:
         videos = counted(confidence.plausible, "video")

@@ -36,6 +36,10 @@ STRENGTH = 1.0
 _FITTED = 1500  # queries that probabilities are fitted to, at most
 _KEPT = 1000  # scores a reference on the card, at most or one a video
 _RESAMPLES = 200
+_SIZES, _SMALLEST = (
+    6,
+    0.02,
+)  # galleries fitted on: a library may be far smaller than the labelled one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +132,7 @@ def fit(
         dataset: title of the labels.
         date: when.
         absent: share of queries to reckon with whose video is not there, 0 to below 1.
-        sizes: of the galleries to fit on, from a tenth of the gallery to all of it if left out.
+        sizes: of the galleries to fit on, from a fiftieth of the gallery to all of it if left out.
         strength: of the data against the penalty in the logistic regressions.
         seed: of all chance.
 
@@ -329,7 +333,7 @@ def _annotated(queries: _Labelled) -> Nonconformity | None:
 
 def _sizes(sizes: tuple[int, ...] | None, gallery: int) -> tuple[int, ...]:
     if sizes is None:
-        return gallery_sizes(gallery)
+        return gallery_sizes(gallery, count=_SIZES, smallest=_SMALLEST)
     if not sizes or min(sizes) < 1 or max(sizes) > gallery:
         raise SureshotError(f"Galleries of {sizes} cannot be drawn from {gallery} videos.")
     return tuple(sorted(set(sizes)))

@@ -55,8 +55,8 @@ def test_the_summary_says_what_was_measured_and_what_it_is_valid_for(calibrate, 
     assert sum("videos on average" in line for line in lines) == 3
     assert "certified, with 95 % confidence:" in lines
     assert lines[-2] == (
-        "Valid for this model, libraries of 6 to 60 videos and queries like these; noted as of "
-        "2026-11-21."
+        f"Valid for this model, libraries of {card.valid_for.smallest} to 60 videos and queries "
+        "like these; noted as of 2026-11-21."
     )
     assert lines[-1].startswith("Card: ") and lines[-1].endswith("card.json")
 

@@ -203,8 +203,8 @@ def test_a_card_that_refuses_or_is_outgrown_is_told_of(some):
     told = measure(some.scores, some.video, card=card, **FEW).warnings
     assert told == (
         "The card refuses percentages. It does not separate.",
-        "The gallery has 200 videos, and the card was made with 10 to 100; its probabilities are "
-        "extrapolated.",
+        f"The gallery has 200 videos, and the card was made with {card.valid_for.smallest} to 100; "
+        "its probabilities are extrapolated.",
     )
 
 

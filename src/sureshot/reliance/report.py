@@ -22,7 +22,9 @@ SOFTMAX = "softmax"
 
 @dataclass(frozen=True, slots=True)
 class SetRow:
-    """Sets of one promised coverage; every video counts once, however many queries it has.
+    """Sets of one promised coverage.
+
+    Coverages count every video once, however many queries it has; sizes are of all queries.
 
     Attributes:
         coverage: promised.

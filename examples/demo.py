@@ -34,7 +34,7 @@ def main(folder: Path | None) -> None:
     for question in QUESTIONS:
         if question == UNANSWERED and folder is None:
             say("\nNothing in these clips answers the next question, and yet one is nearest to it.")
-            say("Until a confidence has been calibrated, the answer can only say just that:")
+            say("The answer says so:")
         sureshot("search", question, "-k", "3", "--db", str(index))
     sheet = WORK / "hits.png"
     sureshot("search", QUESTIONS[0], "-k", "4", "--db", str(index), "--explain", str(sheet))

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.confidence import CARD, Point, find_card, judged, model_card
+from sureshot.confidence import Point, find_card, judged
 from sureshot.encoders import load
 from sureshot.errors import QueryError
 from sureshot.gallery import VideoScores
 from sureshot.search import open_index
 from sureshot.trust.assessment import assess
+from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit
 from tests.library import index
 from tests.trust.worlds import world
@@ -40,7 +41,7 @@ def place(library, tmp_path):
 
 
 def beside(place, card):
-    (place / CARD).write_text(card.to_json(), "utf-8")
+    (place / FILE).write_text(card.to_json(), "utf-8")
     return open_index(place)
 
 
@@ -109,10 +110,10 @@ def test_a_card_of_another_model_is_not_used_and_that_is_said(place, card):
 def test_a_card_that_was_edited_or_damaged_is_not_used_and_that_is_said(
     place, card, damage, reason
 ):
-    (place / CARD).write_text(damage(card.to_json()), "utf-8")
+    (place / FILE).write_text(damage(card.to_json()), "utf-8")
     answer = open_index(place).search("red")
     assert answer.status == "not calibrated"
-    assert any(reason in warning and CARD in warning for warning in answer.warnings)
+    assert any(reason in warning and FILE in warning for warning in answer.warnings)
 
 
 def test_copies_of_the_best_video_are_no_rivals_of_it(card):
@@ -139,14 +140,22 @@ def test_videos_that_were_not_scored_count_as_the_worst_that_were(card):
     assert judged(card, part, hits, Point())[1].right <= known.right
 
 
-def test_the_card_of_the_index_comes_before_that_of_the_model(place, card):
-    encoder = load("tiny")
-    assert find_card(str(place), encoder) == (None, ())
+def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):
+    print_of, model = card.valid_for.model, tmp_path / "model"
+    model.mkdir()
+    assert find_card(str(place), str(model), print_of) == (None, ())
+    other = replace(card, valid_for=replace(card.valid_for, dataset="the model's own"))
+    (model / FILE).write_text(other.to_json(), "utf-8")
+    assert find_card(str(place), str(model), print_of) == (other, ())
     beside(place, card)
-    assert find_card(str(place), encoder)[0] == card
-    assert model_card(encoder) is None
-    bundled = model_card(load("bundled"))
-    assert bundled is not None and bundled.name == CARD
+    assert find_card(str(place), str(model), print_of) == (card, ())
+
+
+def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
+    card, warnings = find_card(str(tmp_path), "bundled", load("bundled").fingerprint)
+    assert warnings == () and card is not None
+    assert "MSR-VTT" in card.valid_for.dataset and not card.refused
+    assert (card.valid_for.smallest, card.valid_for.largest) == (10, 476)
 
 
 def _hit(path):

@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from sureshot import encoders
 from sureshot.answer import Confidence, Hit, Status
-from sureshot.encoders import Encoder
 from sureshot.errors import SureshotError
 from sureshot.gallery import VideoScores
 from sureshot.trust.assessment import assess
 from sureshot.trust.calibration import Calibration
 from sureshot.trust.card import FILE
 
-CARD = FILE
 _STATUS: dict[str, Status] = {
     "confident": "confident",
     "several": "several plausible",
@@ -42,33 +41,32 @@ class Point:
     risk: float | None = None
 
 
-def find_card(index: str, encoder: Encoder) -> tuple[Calibration | None, tuple[str, ...]]:
+def find_card(
+    index: str, model: str, fingerprint: str
+) -> tuple[Calibration | None, tuple[str, ...]]:
     """The card for an index and its model, and what is wrong with one that cannot be used.
 
     Args:
         index: location of the index; only a folder can hold a card.
-        encoder: that searches it.
+        model: name of what searches it, as after ``--model``.
+        fingerprint: of it.
     """
     warnings: list[str] = []
-    for path in (Path(index) / CARD, model_card(encoder)):
-        if path is None or not path.is_file():
+    # The bundled model's card comes with the package, a checkpoint's lies in its folder.
+    beside = Path(encoders.__file__).parent if model == "bundled" else Path(model)
+    for path in (Path(index) / FILE, beside / FILE):
+        if not path.is_file():
             continue
         try:
             card = Calibration.from_json(path.read_text("utf-8"))
         except (SureshotError, OSError, UnicodeDecodeError) as error:
             warnings.append(f"{path} cannot be used: {error}")
             continue
-        odd = card.mismatches(encoder.fingerprint)
+        odd = card.mismatches(fingerprint)
         if not odd:
             return card, tuple(warnings)
         warnings += odd
     return None, tuple(warnings)
-
-
-def model_card(encoder: Encoder) -> Path | None:
-    """Where the card of a model would lie; None where it has no place for one."""
-    folder = getattr(encoder, "card_folder", None)
-    return None if folder is None else Path(folder) / CARD
 
 
 def judged(
@@ -107,7 +105,6 @@ def judged(
         )
         for hit in hits
     )
-    valid = card.valid_for
     confidence = Confidence(
         right=result.p_top1,
         present=result.p_inside,
@@ -115,10 +112,18 @@ def judged(
         plausible=None if members is None else len(members),
         risk=point.risk,
         certified=None if point.risk is None else result.status == "confident",
-        valid_for=f"{valid.queries} judged queries about {valid.videos} videos of {valid.dataset}, "
-        f"{valid.date}; libraries of {valid.smallest} to {valid.largest} videos",
+        valid_for=described(card),
     )
     return status, confidence, told, result.warnings
+
+
+def described(card: Calibration) -> str:
+    """What the labels of a card were of, and which libraries it holds for."""
+    valid = card.valid_for
+    return (
+        f"{valid.queries} queries about {valid.videos} videos ({valid.dataset}, {valid.date}), in "
+        f"libraries of {valid.smallest} to {valid.largest} videos"
+    )
 
 
 def _rivals(found: VideoScores, hits: Sequence[Hit]) -> Float[np.ndarray, " videos"]:

@@ -84,7 +84,6 @@ class Retriever:
         latin_only: of the encoder.
         frames: frames a video it was trained with.
         summary: what it is, in a few words.
-        card_folder: where a calibration card of it would lie.
     """
 
     def __init__(
@@ -98,7 +97,6 @@ class Retriever:
         self._encoder = encoder
         self._folder = folder
         self.name = str(folder)
-        self.card_folder = folder
         self.dim = checkpoint.model.stem.sizes.dim
         self.channels = encoder.channels
         self.frame_side = encoder.frame_side

@@ -79,7 +79,9 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self._scoring = scoring(encoder)
-        self._card, self._card_warnings = find_card(store.location, encoder)
+        self._card, self._card_warnings = find_card(
+            store.location, encoder.name, encoder.fingerprint
+        )
 
     def search(
         self,

@@ -144,8 +144,18 @@ def _facts(store: "Store", good: "Sequence[VideoRecord]") -> dict[str, Any]:
         "bytes": store.bytes_on_disk(),
         "fingerprint": store.fingerprint,
         "settings": store.settings.to_dict(),
-        "status": "not calibrated",
+        "status": _calibrated(store),
     }
+
+
+def _calibrated(store: "Store") -> str:
+    """What percentages are learned from, and why there are none."""
+    from sureshot.confidence import described, find_card
+
+    card, warnings = find_card(store.location, store.settings.model, store.fingerprint)
+    if card is not None:
+        return f"calibrated on {described(card)}"
+    return "; ".join(("not calibrated", *warnings))
 
 
 def _settings(settings: "IndexSettings") -> str:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
 _MEANING: dict[Status, str] = {
-    "confident": "the first video is probably a right answer",
-    "several plausible": "a right answer is probably among these, the first need not be it",
-    "probably not here": "nothing fits as well as right answers do; the nearest are shown",
+    "confident": "the first video is a right answer",
+    "several plausible": "a right answer may be among these, the first is one",
+    "probably not here": "right answers fit better than these, the nearest; the first is one",
     "not calibrated": "scores only give the order, even rank 1 can be far from what you asked for",
 }
 
@@ -87,8 +87,12 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
             out.print()
         print_answer(out, answer)
         shown = answer if answer.hits or shown is None else shown
-    if shown is not None and shown.hits and shown.confidence is None:
+    if shown is None or not shown.hits:
+        return
+    if shown.confidence is None:
         print_status(out, shown.status)
+    else:
+        out.print(Text(f"percentages learned from {plain(shown.confidence.valid_for)}", "dim"))
 
 
 def print_answer(out: Console, answer: Answer) -> None:
@@ -118,7 +122,7 @@ def print_confidence(out: Console, status: Status, confidence: Confidence) -> No
     """How sure an answer is, in a line or two."""
     colour = {"confident": "green", "probably not here": "red"}.get(status, "yellow")
     right = percent(confidence.right)
-    lines = [Text.assemble((status, f"bold {colour}"), f": {_MEANING[status]} ({right})")]
+    lines = [Text.assemble((status, f"bold {colour}"), f": {_MEANING[status]} at {right}")]
     if status == "probably not here":
         share = percent(confidence.present)
         lines.append(Text(f"of the queries that were answered {share} scored no higher", "dim"))

@@ -46,7 +46,6 @@ class BundledEncoder:
     name = "bundled"
     channels = BridgeEncoder.channels
     frame_side = SIDE
-    card_folder = Path(__file__).parent
 
     def __init__(self, device: str | None = None, *, threads: int | None = None) -> None:
         self.bridge = BridgeEncoder(device, threads=threads)

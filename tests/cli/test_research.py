@@ -100,7 +100,7 @@ def test_settings_can_be_replaced(train, place, tmp_path):
         ("stem.depth=1", "Unknown setting stem.depth"),
         ("training.epochs=many", "Setting training.epochs is 'many'; expected a whole number"),
         ("stem.width=true", "Setting stem.width is True; expected a whole number"),
-        ("system.name=dug", "system.name is 'dug'; known: clip4clip, xpool, duq"),
+        ("system.name=dug", "system.name is 'dug'; known: ce, clip2video, clip4clip, duq"),
         ("encoder.name=nothing-there", "neither a folder nor the name of a model"),
         ("train.0.split=test", "nothing is trained or chosen on what it is tested on"),
         ("train.0.dataset=pears", "Unknown data set 'pears'"),

@@ -78,6 +78,7 @@ def test_what_was_looked_at_in_vain_may_still_be_there(searcher):
 def test_a_right_hit_outweighs_the_word_that_there_is_none(searcher):
     label = Person("yes", "absent").judge(searcher, "red")
     assert (label.state, len(label.relevant), len(label.judged)) == ("present", 1, 1)
+    assert not label.absent
 
 
 def test_a_query_of_which_every_video_was_seen_in_vain_is_absent(searcher):

@@ -199,7 +199,8 @@ def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path)
     ran = of_split(folder, "--json", "--absent", "0.1")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["card"] == str(folder / "trust.json")
-    card, warnings = find_card(str(tmp_path / "no-index"), load(str(folder)))
+    model = load(str(folder))
+    card, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint)
     assert warnings == ()
     assert card is not None and card.valid_for.absent == 0.1
 

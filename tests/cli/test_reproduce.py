@@ -37,7 +37,8 @@ def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, mo
     assert reproduce("--part", "2/2") == ([], 4, 8)
     printed, trained, kept = reproduce()
     assert (trained, kept) == (0, 8)
-    assert printed == [str(tmp_path / f"duq-4.{kind}") for kind in ("md", "csv", "png", "svg")]
+    kinds = ("md", "csv", "json", "png", "svg")
+    assert printed == [str(tmp_path / f"duq-4.{kind}") for kind in kinds]
     text = (tmp_path / "duq-4.md").read_text("utf-8")
     assert "seeds 0, 1" in text and "other protocol" in text
     assert "## pairs pairs.csv test, 3 videos, 6 captions" in text and "## pairs walls away" in text

@@ -150,7 +150,7 @@ def test_a_run_is_not_taken_up_with_other_settings(place, finished, setting, mes
     ("setting", "message"),
     [
         ("training.epochs=2", r"already; resume it \(--resume\)"),
-        ("system.name=nope", "known: clip4clip"),
+        ("system.name=nope", "known: ce, clip2video"),
         ("system.scael=9.0", r"Unknown setting system\.scael"),
     ],
 )

@@ -17,7 +17,7 @@ from tests.trust.worlds import world
 @pytest.fixture(scope="module")
 def card() -> Calibration:
     w = world(1, 300)
-    return fit(w.scores, w.relevant, w.video, sought=w.video)
+    return fit(w.scores, w.relevant, w.video, sought=w.video, sizes=(30, 53, 95, 169, 300))
 
 
 def test_it_says_what_the_card_says(card):

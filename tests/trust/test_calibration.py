@@ -26,6 +26,7 @@ def card() -> Calibration:
         model="abc",
         dataset="a world",
         date="2026-01-01",
+        sizes=(20, 36, 63, 112, 200),
     )
 
 

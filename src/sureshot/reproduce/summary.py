@@ -116,7 +116,7 @@ def _systems(records: Sequence[Record], facts: Mapping[str, Sequence[str]]) -> I
         cells += [
             f"{own[0].parameters / 1e6:.2f} M",
             f"{np.median([record.seconds for record in own]):.0f}",
-            f"{np.median([record.milliseconds for record in own]):.1f}",
+            _milliseconds(own),
             _against_size(own, records),
         ]
         yield f"| {' | '.join(cells)} |"
@@ -126,6 +126,12 @@ def _systems(records: Sequence[Record], facts: Mapping[str, Sequence[str]]) -> I
         "has at least as many weights, seed by seed; the largest is taken for larger systems. "
         "Seconds are those of one machine and may have been taken while it did other things."
     )
+
+
+def _milliseconds(own: Sequence[Record]) -> str:
+    """Median of the runs that were timed; older ones were not."""
+    timed = [record.milliseconds for record in own if record.milliseconds]
+    return f"{np.median(timed):.1f}" if timed else ""
 
 
 def _against_size(own: Sequence[Record], records: Sequence[Record]) -> str:
@@ -143,13 +149,14 @@ def _against_size(own: Sequence[Record], records: Sequence[Record]) -> str:
 
 
 def _claims(findings: Sequence[Finding]) -> Iterator[str]:
-    count = {kind: sum(f.verdict == kind for f in findings) for kind in ("held", "reversed")}
+    kinds = ("held", "reversed", "not run")
+    count = {kind: sum(f.verdict == kind for f in findings) for kind in kinds}
     yield ""
     yield "## Claims of the papers"
     yield ""
     yield (
         f"Of {len(findings)} claims {count['held']} held here and {count['reversed']} turned "
-        "around. *Held*: the gap of the two rows, seed by seed, is at least 0.5 points of R@1 (2 "
+        f"around; {count['not run']} were not run. *Held*: the gap of the two rows, seed by seed, is at least 0.5 points of R@1 (2 "
         "of the sum of six recalls) and more than two standard errors; *reversed*: as far below 0; "
         "*not seen*: between. Some of so many comparisons pass by chance."
     )

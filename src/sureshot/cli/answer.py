@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Cache, Device, Json, examples
+from sureshot.cli.options import (
+    Cache,
+    Device,
+    Ids,
+    Json,
+    RecipeFile,
+    Resume,
+    RunFolder,
+    Settings,
+    VideoFolder,
+    examples,
+)
 from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
@@ -33,18 +44,10 @@ answer = typer.Typer(
 
 @answer.command(epilog=TRAIN_EXAMPLES)
 def train(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file.")],
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was stopped.")
-    ] = False,
+    recipe: RecipeFile,
+    to: RunFolder = None,
+    settings: Settings = None,
+    resume: Resume = False,
     cache: Cache = None,
     as_json: Json = False,
 ) -> int:
@@ -108,12 +111,8 @@ def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")],
     root: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the questions.")],
     split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
-    videos: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")
-    ] = None,
-    ids: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")
-    ] = None,
+    videos: VideoFolder = None,
+    ids: Ids = None,
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call these questions.")
     ] = None,

@@ -11,8 +11,13 @@ from sureshot.cli.options import (
     Cache,
     Db,
     Device,
+    Experts,
+    Ids,
     Json,
+    Label,
     MistypedError,
+    Protocol,
+    VideoFolder,
     absolute_model,
     examples,
     place,
@@ -61,21 +66,11 @@ def calibrate(
     split: Annotated[
         str, typer.Option(metavar="NAME", help="val, or test; never what it was trained on.")
     ] = "val",
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Reading of the data set.")
-    ] = None,
-    videos: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")
-    ] = None,
-    ids: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")
-    ] = None,
-    experts: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
-    ] = None,
+    protocol: Protocol = None,
+    videos: VideoFolder = None,
+    ids: Ids = None,
+    label: Label = None,
+    experts: Experts = None,
     absent: Annotated[
         float | None,
         typer.Option(

@@ -48,6 +48,30 @@ Under = Annotated[
     typer.Option("--in", metavar="DIR", help="Only videos at or below this path."),
 ]
 
+# Of a data set and of a run.
+Protocol = Annotated[str | None, typer.Option(metavar="NAME", help="Reading of the data set.")]
+VideoFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")]
+Ids = Annotated[Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")]
+Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")]
+Experts = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
+]
+Frames = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
+]
+Root = Annotated[Path, typer.Option(metavar="PATH", help="Folder of the annotation files.")]
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file.")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option("--to", metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
+
 
 class MistypedError(SureshotError):
     """Arguments that do not go together; the exit code is 2, as for an unknown option."""

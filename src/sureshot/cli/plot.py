@@ -6,7 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Cache, Device, Json, MistypedError, absolute_model, examples
+from sureshot.cli.options import (
+    Cache,
+    Device,
+    Experts,
+    Frames,
+    Ids,
+    Json,
+    Label,
+    MistypedError,
+    Protocol,
+    Root,
+    VideoFolder,
+    absolute_model,
+    examples,
+)
 
 if TYPE_CHECKING:
     from sureshot.figures.rerank import After
@@ -35,24 +49,13 @@ def plot(
         typer.Argument(metavar="MODEL...", help="Folder of a checkpoint; epochs takes several."),
     ],
     data: Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")],
-    root: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the annotation files.")],
+    root: Root,
     split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Reading of the data set.")
-    ] = None,
-    videos: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")
-    ] = None,
-    ids: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")
-    ] = None,
-    frames: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
-    ] = None,
+    protocol: Protocol = None,
+    videos: VideoFolder = None,
+    ids: Ids = None,
+    label: Label = None,
+    frames: Frames = None,
     to: Annotated[
         Path,
         typer.Option("--to", metavar="PATH", help="A .png or .svg, or a folder that gets both."),
@@ -84,9 +87,7 @@ def plot(
         int,
         typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at."),
     ] = 2000,
-    experts: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
-    ] = None,
+    experts: Experts = None,
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,

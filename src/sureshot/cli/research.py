@@ -6,7 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sureshot.cli.options import Cache, Device, Json, MistypedError, absolute_model, examples
+from sureshot.cli.options import (
+    Cache,
+    Device,
+    Experts,
+    Frames,
+    Ids,
+    Json,
+    Label,
+    MistypedError,
+    Protocol,
+    RecipeFile,
+    Resume,
+    Root,
+    RunFolder,
+    Settings,
+    VideoFolder,
+    absolute_model,
+    examples,
+)
 from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
@@ -40,18 +58,10 @@ EVALUATE_EXAMPLES = examples(
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file.")],
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was stopped.")
-    ] = False,
+    recipe: RecipeFile,
+    to: RunFolder = None,
+    settings: Settings = None,
+    resume: Resume = False,
     cache: Cache = None,
     as_json: Json = False,
 ) -> int:
@@ -126,27 +136,14 @@ def evaluate(
         str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
     ],
     data: Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")],
-    root: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the annotation files.")],
+    root: Root,
     split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
-    protocol: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Reading of the data set.")
-    ] = None,
-    videos: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")
-    ] = None,
-    ids: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")
-    ] = None,
-    experts: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
-    ] = None,
-    frames: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
-    ] = None,
+    protocol: Protocol = None,
+    videos: VideoFolder = None,
+    ids: Ids = None,
+    label: Label = None,
+    experts: Experts = None,
+    frames: Frames = None,
     post: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Also show dsl, inverted_softmax, qb_norm or nnn."),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.confidence import Point, find_card, judged
+from sureshot.confidence import Point, drift, find_card, judged
 from sureshot.encoders import load
 from sureshot.errors import QueryError
 from sureshot.gallery import VideoScores
@@ -138,6 +138,31 @@ def test_videos_that_were_not_scored_count_as_the_worst_that_were(card):
     sparse = VideoScores(np.append(values[:20], np.full(280, -0.9)), paths, 300, 300)
     known = judged(card, sparse, hits, Point())[1]
     assert judged(card, part, hits, Point())[1].right <= known.right
+
+
+def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):
+    own = judged(card, VideoScores(np.array([0.9]), [Path("/v/a.mp4")], 1, 1), [], Point())[1]
+
+    def some(present):
+        return [replace(own, present=value) for value in present]
+
+    even = np.linspace(0.01, 0.99, 60)
+    assert drift(card, some(even)) == ()
+    assert drift(card, some(even[:15] / 20)) == ()  # too few to say
+    (warning,) = drift(card, some(even / 20))
+    assert "60 queries" in warning and "docs/trust.md" in warning
+
+
+def test_a_file_of_queries_ends_with_that_warning(place, card, tmp_path, capsys):
+    from sureshot.cli.app import run
+
+    beside(place, card)
+    asked = tmp_path / "queries.txt"
+    asked.write_text("red\n" * 40)
+    assert run(["search", "--from-file", str(asked), "--db", str(place), "-k", "1"]) == 0
+    said = capsys.readouterr()
+    # One and the same query forty times is unlike any set of judged ones.
+    assert "These 40 queries score unlike those" in said.err and said.out.count("red") >= 40
 
 
 def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):

@@ -18,7 +18,10 @@ from sureshot.gallery import VideoScores
 from sureshot.trust.assessment import assess
 from sureshot.trust.calibration import Calibration
 from sureshot.trust.card import FILE
+from sureshot.trust.shift import shift_p_value
 
+_QUERIES = 20  # fewer are not compared with the labelled ones
+_SHIFTED = 0.01  # p-value from which they are said to differ
 _STATUS: dict[str, Status] = {
     "confident": "confident",
     "several": "several plausible",
@@ -115,6 +118,23 @@ def judged(
         valid_for=described(card),
     )
     return status, confidence, told, result.warnings
+
+
+def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ...]:
+    """A warning where queries score unlike those of a card: other queries, or absent videos.
+
+    Nothing is said of fewer than 20 queries.
+    """
+    if len(confidences) < _QUERIES:
+        return ()
+    present = np.array([confidence.present for confidence in confidences])
+    if shift_p_value(present, card.valid_for.certified) >= _SHIFTED:
+        return ()
+    return (
+        f"These {len(confidences)} queries score unlike those the percentages were learned from: "
+        "they are of another kind, or many of their videos are not there. Judge some of them and "
+        "calibrate again (docs/trust.md).",
+    )
 
 
 def described(card: Calibration) -> str:

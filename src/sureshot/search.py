@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sureshot.answer import Answer, Description, Descriptions, FrameScore, Hit, printable
-from sureshot.confidence import Point, find_card, judged
+from sureshot.confidence import Point, drift, find_card, judged
 from sureshot.data.discover import Source, discover, frame_files
 from sureshot.encoders import Encoder, TextFeatures
 from sureshot.errors import QueryError
@@ -126,6 +126,11 @@ class Searcher:
         status, confidence, hits, more = judged(self._card, found, hits, point)
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
         return replace(answer, status=status, confidence=confidence)
+
+    def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+        """A warning where many answers are unlike those of the queries that were judged."""
+        known = [answer.confidence for answer in answers if answer.confidence is not None]
+        return () if self._card is None else drift(self._card, known)
 
     def video_scores(
         self, query: str, *, under: str | Path | None = None, most: int = AT_MOST

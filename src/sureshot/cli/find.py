@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,6 +115,8 @@ def search(
     if like is None:
         wanted |= {"coverage": coverage, "risk": risk}
     answers = _answers(searcher, words, like, from_file, wanted)
+    if from_file is not None:
+        answers = _watched(searcher, answers)
     if explain is not None:
         answers = _drawn(answers, explain, searcher.store.settings.frame_rate)
     if as_json:
@@ -195,6 +198,17 @@ def _answers(
     queries = [" ".join(words)] if words is not None else lines_of(from_file or Path("-"))
     for query in queries:
         yield searcher.search(query, **wanted)
+
+
+def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Answer]":
+    """The same answers; a note at the end where they are unlike those percentages come from."""
+    from sureshot.cli import show
+
+    seen = []
+    for answer in answers:
+        seen.append(replace(answer, hits=()))  # of many queries only the numbers are kept
+        yield answer
+    show.print_notes(show.console(err=True), searcher.drift(seen))
 
 
 def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Iterator[Answer]":

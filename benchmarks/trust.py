@@ -5,13 +5,17 @@
 Calibrated on the MSR-VTT validation videos, tested on the 476 test videos of the frame subset, with
 all twenty captions of each and with the one of 1k-A; then on many splits of the test videos, on
 galleries five times as large as the calibrated one, and with queries whose videos are not there:
-captions of Flickr8k photos (far), and captions whose own video was taken away (near). "Right" is
-the annotated video alone, so every number is a lower bound of what a person would call right.
+captions of Flickr8k photos (far), and captions whose own video and all others that a caption says
+to be relevant were taken away (near), from the whole gallery and from their category. Then Flickr8k
+as the gallery. "Right" is the annotated video alone, but for the block that says otherwise, so the
+numbers are lower bounds of what a person would call right. Scores are those a search ranks by; one
+block has them without the hub correction.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Integer
 
 from benchmarks import data
+from benchmarks.relevance import by_captions
 from sureshot.datasets import Split, load_split
 from sureshot.features import SplitFeatures, caption_features, extract
 from sureshot.metrics.calibration import brier, ece, ece_floor
@@ -29,8 +34,56 @@ from sureshot.trust.fitting import fit
 from sureshot.trust.signals import top_is_relevant
 
 Scores = Float[np.ndarray, "queries videos"]
-Owner = Integer[np.ndarray, " queries"]
+Relevant = Bool[np.ndarray, "queries videos"]
 _COVERAGES = (0.8, 0.9, 0.95)
+_FAR = 200  # videos or photos of the other data set whose captions are asked
+_GROWN = 10  # splits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Queries before a gallery.
+
+    Attributes:
+        scores: that a search ranks by.
+        owner: column of the video that each query was written for.
+        relevant: what counts as right.
+        elsewhere: what each query scores with the videos of the model's bank.
+    """
+
+    scores: Scores
+    owner: Integer[np.ndarray, " queries"]
+    relevant: Relevant
+    elsewhere: Float[np.ndarray, " queries"]
+
+    @classmethod
+    def annotated(
+        cls,
+        scores: Scores,
+        owner: Integer[np.ndarray, " queries"],
+        elsewhere: Float[np.ndarray, " queries"],
+    ) -> "Asked":
+        """Only the video that a query was written for is right."""
+        return cls(scores, owner, owner[:, None] == np.arange(scores.shape[1]), elsewhere)
+
+    def of(self, rows: np.ndarray) -> "Asked":
+        """Some of the queries."""
+        return Asked(self.scores[rows], self.owner[rows], self.relevant[rows], self.elsewhere[rows])
+
+    def card(self, seed: int = 0) -> Calibration:
+        """Calibrated on them."""
+        return fit(
+            self.scores,
+            self.relevant,
+            self.owner,
+            sought=self.owner,
+            elsewhere=self.elsewhere,
+            seed=seed,
+        )
+
+    def present(self, card: Calibration) -> Float[np.ndarray, " queries"]:
+        """The p-value of each that a right video is there."""
+        return card.p_inside(self.scores, self.elsewhere)
 
 
 def main() -> None:
@@ -42,57 +95,105 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     options = parser.parse_args()
     scorer = Scorer.load(options.model)
-    parts = _data(scorer, options.cache)
-    found = measured(*parts, splits=options.splits)
+    found = measured(scorer, options.cache, options.splits)
     options.to.mkdir(parents=True, exist_ok=True)
     name = Path(options.model).name
-    text = json.dumps({"model": options.model, **found}, indent=1)
-    (options.to / f"{name}.json").write_text(text + "\n", "utf-8")
+    about = {"model": options.model, "correction": scorer.bank and scorer.bank.title}
+    (options.to / f"{name}.json").write_text(
+        json.dumps({**about, **found}, indent=1) + "\n", "utf-8"
+    )
     for block, rows in found.items():
         print(block)
         for key, value in rows.items():
-            print(f"  {key:52}{_shown(value)}")
+            print(f"  {key:56}{_shown(value)}")
 
 
-def measured(
-    val: tuple[Scores, Owner],
-    every: tuple[Scores, Owner],
-    single: tuple[Scores, Owner],
-    far: Scores,
-    *,
-    splits: int,
-) -> dict[str, dict[str, Any]]:
+def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[str, Any]]:
     """All blocks of numbers, by their titles."""
-    card = _fitted(*val)
-    return {
-        "validation to test, all captions": _judged(card, *every),
-        "validation to test, the one caption of 1k-A": _judged(card, *single),
-        "queries whose video is not there (calibrated on validation)": _absent(card, *every, far),
-        f"mean of {splits} splits of the test videos in halves": _split(*every, splits),
-        "five times the calibrated gallery": _grown(*every),
+
+    def seen(split: Split) -> SplitFeatures:
+        return extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
+
+    def asked(
+        features: SplitFeatures, score: Callable[[SplitFeatures], Scores] = scorer.ranking
+    ) -> Asked:
+        scores = score(features).astype(np.float64)
+        return Asked.annotated(scores, features.split.owner(), scorer.elsewhere(features))
+
+    def others(features: SplitFeatures, split: Split) -> Asked:
+        some = split.part({item.id for item in split.items[:_FAR]})
+        texts = caption_features(some, scorer.encoder, cache=cache)
+        scores = scorer.ranking(features, texts).astype(np.float64)
+        return Asked(scores, some.owner(), np.zeros(scores.shape, bool), scorer.elsewhere(texts))
+
+    val, test, single, photos = (
+        seen(split) for split in (_val(), _test("full"), _test("1k-A"), _photos("val"))
+    )
+    known, every = asked(val), asked(test)
+    card = known.card()
+    found = {
+        "validation to test, all captions": _judged(card, every),
+        "... the one caption of 1k-A": _judged(card, asked(single)),
+        "... without the hub correction": _judged(
+            asked(val, scorer.similarity).card(), asked(test, scorer.similarity)
+        ),
+        "... right is what a caption says to be relevant": _judged(
+            _by_captions(known, val.split).card(), _by_captions(every, test.split)
+        ),
+        "queries whose video is not there (calibrated on validation)": _absent(
+            card, every, test.split, {"far (Flickr8k captions)": others(test, _photos("test"))}
+        ),
+        "... without the videos of the bank": _absent(
+            without(known).card(),
+            without(every),
+            test.split,
+            {"far (Flickr8k captions)": without(others(test, _photos("test")))},
+        ),
+        f"mean of {splits} splits of the test videos in halves": _split(every, splits),
+        "five times the calibrated gallery": _grown(every),
     }
+    portraits = asked(seen(_photos("test")))
+    own = asked(photos).card()
+    found |= {
+        "Flickr8k, validation to test": _judged(own, portraits),
+        "Flickr8k, the card of MSR-VTT validation": _judged(card, portraits),
+        "Flickr8k, queries whose photo is not there": _absent(
+            own,
+            portraits,
+            None,
+            {"far (MSR-VTT captions)": others(seen(_photos("test")), _test("full"))},
+        ),
+    }
+    return found
 
 
-def _judged(card: Calibration, scores: Scores, owner: Owner) -> dict[str, Any]:
-    relevant = _relevant(scores, owner)
-    right = top_is_relevant(scores, relevant)
-    probability = card.p_top1(scores)
+def _judged(card: Calibration, asked: Asked) -> dict[str, Any]:
+    right = top_is_relevant(asked.scores, asked.relevant)
+    probability = card.p_top1(asked.scores)
     base = float(right.mean())
     rng = np.random.default_rng(0)
     rows: dict[str, Any] = {
-        "queries": len(owner),
+        "queries": len(right),
+        "videos": asked.scores.shape[1],
         "right first (R@1)": base,
         "AUROC of failure, p_top1": auroc(probability, right),
-        "AUROC of failure, highest similarity": auroc(scores.max(1), right),
+        "AUROC of failure, highest similarity": auroc(asked.scores.max(1), right),
         "Brier over that of the base rate": brier(probability, right) / (base * (1 - base)),
         "ECE less its floor": ece(probability, right) - ece_floor(probability, rng),
     }
     for coverage in _COVERAGES:
-        members = card.members(scores, coverage, "annotated")
-        if members is not None:
-            inside = members[np.arange(len(owner)), owner]
-            rows[f"coverage at {coverage:.0%}"] = float(inside.mean())
-            rows[f"videos in the set at {coverage:.0%}, mean"] = float(members.sum(1).mean())
+        for target in ("annotated", "any"):
+            members = card.members(asked.scores, coverage, target)
+            if members is None:
+                continue
+            held = members & asked.relevant
+            inside = held.any(1)
+            if target == "annotated":
+                inside = members[np.arange(len(right)), asked.owner]
+            elif (asked.relevant.sum(1) == 1).all():
+                continue  # the same
+            rows[f"coverage at {coverage:.0%}, {target}"] = float(inside.mean())
+            rows[f"videos in the set at {coverage:.0%}, {target}"] = float(members.sum(1).mean())
     for risk in (0.2, 0.5):
         certificate = card.certificate(risk)
         answered = probability >= (np.inf if certificate is None else certificate.threshold)
@@ -102,99 +203,114 @@ def _judged(card: Calibration, scores: Scores, owner: Owner) -> dict[str, Any]:
     return rows
 
 
-def _absent(card: Calibration, scores: Scores, owner: Owner, far: Scores) -> dict[str, Any]:
+def _absent(
+    card: Calibration, asked: Asked, split: Split | None, far: dict[str, Asked]
+) -> dict[str, Any]:
     """Queries whose video is there against queries whose video is not."""
-    near = scores.copy()
-    near[np.arange(len(owner)), owner] = -np.inf
-    present = card.p_inside(scores)
+    relevant = asked.relevant if split is None else _by_captions(asked, split).relevant
+    present = asked.present(card)
     rows: dict[str, Any] = {"called absent though there, at 10 %": float((present < 0.1).mean())}
-    for name, others in (("near", near), ("far (Flickr8k captions)", far)):
-        gone = card.p_inside(others)
-        there = np.concatenate([np.ones(len(present), int), np.zeros(len(gone), int)])
-        both = np.concatenate([present, gone])
-        rows[f"AUROC, {name}"] = auroc(both, there)
-        rows[f"FPR at 95 % TPR, {name}"] = fpr_at_tpr(both, there)
+    pairs = {
+        "near": (present, without(asked, relevant).present(card)),
+        **{name: (present, others.present(card)) for name, others in far.items()},
+    }
+    if split is not None:
+        category = _categories(split)
+        inside = category[asked.owner][:, None] == category
+        kept = without(asked, ~inside).of(np.flatnonzero((inside & ~relevant).any(1)))
+        lost = without(asked, ~inside | relevant).of(np.flatnonzero((inside & ~relevant).any(1)))
+        pairs["near, the gallery its category"] = kept.present(card), lost.present(card)
+    for name, (there, gone) in pairs.items():
+        truth = np.concatenate([np.ones(len(there), int), np.zeros(len(gone), int)])
+        both = np.concatenate([there, gone])
+        rows[f"AUROC, {name}"] = auroc(both, truth)
+        rows[f"FPR at 95 % TPR, {name}"] = fpr_at_tpr(both, truth)
         rows[f"called absent at 10 %, {name}"] = float((gone < 0.1).mean())
     return rows
 
 
-def _split(scores: Scores, owner: Owner, splits: int) -> dict[str, Any]:
+def _split(asked: Asked, splits: int) -> dict[str, Any]:
     """Half of the videos to calibrate on, the other half's queries to test; gallery of all."""
     rows: dict[str, list[float]] = {}
+    videos = asked.scores.shape[1]
     for seed in range(splits):
-        rng = np.random.default_rng(seed)
-        chosen = rng.permutation(scores.shape[1])[: scores.shape[1] // 2]
-        first = np.isin(owner, chosen)
-        card = _fitted(scores[first], owner[first], seed)
-        for name, value in _judged(card, scores[~first], owner[~first]).items():
+        chosen = np.random.default_rng(seed).permutation(videos)[: videos // 2]
+        first = np.isin(asked.owner, chosen)
+        card, rest = asked.of(first).card(seed), asked.of(~first)
+        for name, value in _judged(card, rest).items():
             rows.setdefault(name, []).append(value)
-        low = float((card.p_inside(scores[~first]) < 0.1).mean())
+        low = float((rest.present(card) < 0.1).mean())
         rows.setdefault("called absent though there, at 10 %", []).append(low)
     found: dict[str, Any] = {name: float(np.mean(values)) for name, values in rows.items()}
     for coverage in _COVERAGES:
-        values = np.array(rows[f"coverage at {coverage:.0%}"])
+        values = np.array(rows[f"coverage at {coverage:.0%}, annotated"])
         found[f"deviation of the coverage at {coverage:.0%} over splits"] = float(values.std())
     return found
 
 
-def _grown(scores: Scores, owner: Owner) -> dict[str, Any]:
+def _grown(asked: Asked) -> dict[str, Any]:
     """Calibrated in galleries of up to a fifth of the videos, tested in all of them."""
     coverages, eces = [], []
-    for seed in range(10):
+    videos = asked.scores.shape[1]
+    for seed in range(_GROWN):
         rng = np.random.default_rng(seed)
-        order = rng.permutation(scores.shape[1])
-        small, others = order[: scores.shape[1] // 5], order[scores.shape[1] // 5 :]
-        place = np.full(scores.shape[1], -1)
+        small = rng.permutation(videos)[: videos // 5]
+        place = np.full(videos, -1)
         place[small] = np.arange(len(small))
-        mine = np.isin(owner, small)
-        card = _fitted(scores[np.ix_(np.flatnonzero(mine), small)], place[owner[mine]], seed)
-        rest = np.isin(owner, others)
-        members = card.members(scores[rest], 0.9, "annotated")
+        mine = np.flatnonzero(place[asked.owner] >= 0)
+        few = Asked.annotated(
+            asked.scores[np.ix_(mine, small)], place[asked.owner[mine]], asked.elsewhere[mine]
+        )
+        card, rest = few.card(seed), asked.of(place[asked.owner] < 0)
+        members = card.members(rest.scores, 0.9, "annotated")
         assert members is not None
-        coverages.append(members[np.arange(rest.sum()), owner[rest]].mean())
-        right = top_is_relevant(scores[rest], _relevant(scores[rest], owner[rest]))
-        probability = card.p_top1(scores[rest])
+        coverages.append(members[np.arange(len(rest.owner)), rest.owner].mean())
+        right = top_is_relevant(rest.scores, rest.relevant)
+        probability = card.p_top1(rest.scores)
         eces.append(ece(probability, right) - ece_floor(probability, rng))
     return {
-        "coverage at 90%, mean of 10 splits": float(np.mean(coverages)),
+        f"coverage at 90%, mean of {_GROWN} splits": float(np.mean(coverages)),
         "coverage at 90%, deviation": float(np.std(coverages)),
         "ECE less its floor": float(np.mean(eces)),
     }
 
 
-def _fitted(scores: Scores, owner: Owner, seed: int = 0) -> Calibration:
-    return fit(scores, _relevant(scores, owner), owner, sought=owner, seed=seed)
+def _by_captions(asked: Asked, split: Split) -> Asked:
+    texts = [caption.text for caption in split.captions]
+    relevant = by_captions(texts, asked.owner, len(split.items))
+    return replace(asked, relevant=relevant)
 
 
-def _relevant(scores: Scores, owner: Owner) -> Bool[np.ndarray, "queries videos"]:
-    relevant = np.zeros(scores.shape, bool)
-    relevant[np.arange(len(owner)), owner] = True
-    return relevant
+def without(asked: Asked, ruled_out: Relevant | None = None) -> Asked:
+    """Queries without these videos, or without what they score elsewhere."""
+    if ruled_out is None:
+        return replace(asked, elsewhere=0 * asked.elsewhere)
+    return replace(asked, scores=np.where(ruled_out, -np.inf, asked.scores))
 
 
-def _data(
-    scorer: Scorer, cache: Path | None
-) -> tuple[tuple[Scores, Owner], tuple[Scores, Owner], tuple[Scores, Owner], Scores]:
+def _categories(split: Split) -> Integer[np.ndarray, " videos"]:
+    """The category that MSR-VTT files each video under."""
+    listed = json.loads((data.folder("msrvtt") / "MSRVTT_data.json").read_text())["videos"]
+    of = {video["video_id"]: video["category"] for video in listed}
+    return np.array([of[item.id] for item in split.items])
+
+
+def _val() -> Split:
+    return _msrvtt("val", None)
+
+
+def _test(protocol: str) -> Split:
+    return _msrvtt("test", protocol)
+
+
+def _msrvtt(name: str, protocol: str | None) -> Split:
     root, label = data.folder("msrvtt"), "1k-A frame subset"
-    ids = {name: root / f"split_{name}.txt" for name in ("val", "test")}
-    val = _scored(scorer, load_split("msrvtt", "val", root, ids=ids["val"], label=label), cache)
-    whole = load_split("msrvtt", "test", root, protocol="full", ids=ids["test"], label=label)
-    features = _features(scorer, whole, cache)
-    every = scorer.similarity(features).astype(np.float64), whole.owner()
-    single = _scored(scorer, load_split("msrvtt", "test", root, ids=ids["test"]), cache)
-    photos = load_split("flickr8k", "val", data.folder("flickr8k"))
-    some = photos.part({item.id for item in photos.items[:200]})
-    captions = caption_features(some, scorer.encoder, cache=cache)
-    return val, every, single, scorer.similarity(features, captions).astype(np.float64)
+    ids = root / f"split_{name}.txt"
+    return load_split("msrvtt", name, root, protocol=protocol, ids=ids, label=label)
 
 
-def _scored(scorer: Scorer, split: Split, cache: Path | None) -> tuple[Scores, Owner]:
-    features = _features(scorer, split, cache)
-    return scorer.similarity(features).astype(np.float64), features.split.owner()
-
-
-def _features(scorer: Scorer, split: Split, cache: Path | None) -> SplitFeatures:
-    return extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
+def _photos(name: str) -> Split:
+    return load_split("flickr8k", name, data.folder("flickr8k"))
 
 
 def _shown(value: float | Sequence[float]) -> str:

@@ -165,9 +165,16 @@ def test_the_captions_of_a_split_are_each_about_their_video():
     clear = rng.uniform(0, 3, len(owner))
     scores = rng.normal(size=(len(owner), 80))
     scores[np.arange(len(owner)), owner] += clear
-    done = calibrate_scores(scores, owner, model="abc", dataset="mine", absent=0.2)
+    done = calibrate_scores(scores, owner, model="abc", bank="def", dataset="mine", absent=0.2)
     relevant = owner[:, None] == np.arange(80)
-    known = {"sought": owner, "model": "abc", "dataset": "mine", "date": today(), "absent": 0.2}
+    known = {
+        "sought": owner,
+        "model": "abc",
+        "bank": "def",
+        "dataset": "mine",
+        "date": today(),
+        "absent": 0.2,
+    }
     assert done.card == fit(scores, relevant, owner, **known)
     assert done.card.annotated is not None
     assert done.gallery == 80

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sureshot.bank import bank_of
 from sureshot.confidence import Point, drift, find_card, judged
 from sureshot.encoders import load
 from sureshot.errors import QueryError
@@ -168,16 +169,18 @@ def test_a_file_of_queries_ends_with_that_warning(place, card, tmp_path, capsys)
 def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):
     print_of, model = card.valid_for.model, tmp_path / "model"
     model.mkdir()
-    assert find_card(str(place), str(model), print_of) == (None, ())
+    assert find_card(str(place), str(model), print_of, None) == (None, ())
     other = replace(card, valid_for=replace(card.valid_for, dataset="the model's own"))
     (model / FILE).write_text(other.to_json(), "utf-8")
-    assert find_card(str(place), str(model), print_of) == (other, ())
+    assert find_card(str(place), str(model), print_of, None) == (other, ())
     beside(place, card)
-    assert find_card(str(place), str(model), print_of) == (card, ())
+    assert find_card(str(place), str(model), print_of, None) == (card, ())
 
 
 def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
-    card, warnings = find_card(str(tmp_path), "bundled", load("bundled").fingerprint)
+    fingerprint = load("bundled").fingerprint
+    bank = bank_of("bundled", fingerprint)
+    card, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
     assert warnings == () and card is not None
     assert "MSR-VTT" in card.valid_for.dataset and not card.refused
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 476)

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from sureshot import encoders
+from sureshot.bank import FILE as BANK
+from sureshot.bank import Bank
 from sureshot.checkpoint import CONFIG, Checkpoint
 from sureshot.cli.app import run
 from sureshot.encoders.features import Encoder, FrameFeatures
@@ -22,6 +24,7 @@ from sureshot.scoring.pooled import cosine
 from sureshot.search import open_index
 from sureshot.store import Store
 from sureshot.systems.tokens import VideoTokens, text_tokens
+from sureshot.training.correction import encoded
 from tests.clips import coloured
 from tests.trained import FRAMES, SYSTEMS, WIDTH, checkpoint, saved
 
@@ -95,6 +98,45 @@ def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, que
     assert [hit.score for hit in found] == pytest.approx(expected, abs=1e-5)
     own = [best[hit.path, hit.start] for hit in found]
     assert [hit.score for hit in found] == pytest.approx(own, abs=1e-5)
+
+
+def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
+    db, model = indexed
+    plain = open_index(db).search("red", k=9, per_video=9, fold=False)
+    encoder = load(str(model))
+    needs = encoder._model.system.reads_words
+    captions = encoded(encoder, ["a red wall", "green", "blue"], needs)
+    store = Store.open(db)
+    windows = [store.windows_of(record.path) for record in store.videos()]
+    frames, mask = windows[1].frames[:2], windows[1].mask[:2]
+    taken = np.array([0.1, 0.0], np.float32)
+    Bank(captions, 2, 0.5, frames, mask, taken, encoder.fingerprint, "a test").save(model)
+    try:
+        searcher = open_index(db)
+        seen = [by_hand(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]
+        apart = (seen[0] - 0.1 + seen[1]) / 2
+        assert searcher.video_scores("red").elsewhere == pytest.approx(apart, abs=1e-3)
+        found = searcher.search("red", k=9, per_video=9, fold=False)
+        assert found.warnings == plain.warnings
+        for hit in found:
+            windows = searcher.store.windows_of(hit.path)
+            expected = []
+            for row in range(len(windows.keys)):
+                if hit.start <= windows.start[row] < hit.end:
+                    frames = windows.frames[row][windows.mask[row]]
+                    bank = [
+                        by_hand(model, text, frames) for text in ("a red wall", "green", "blue")
+                    ]
+                    off = 0.5 * np.mean(sorted(bank)[-2:])
+                    expected.append(by_hand(model, "red", frames) - off)
+            assert hit.score == pytest.approx(max(expected), abs=3e-3)
+        every = searcher.all_video_scores(["red", "green"] * 40)
+        np.testing.assert_allclose(every.elsewhere[::2], apart, atol=1e-3)
+        best = {path: max(h.score for h in found if h.path == path) for path in every.paths}
+        assert every.scores[0] == pytest.approx([best[path] for path in every.paths], abs=1e-5)
+        assert [h.score for h in found] != pytest.approx([h.score for h in plain], abs=1e-3)
+    finally:
+        (model / BANK).unlink()
 
 
 def test_each_frame_is_scored_as_a_video_of_its_own(indexed):

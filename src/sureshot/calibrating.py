@@ -136,7 +136,9 @@ def calibrate_index(
         found.scores,
         relevant,
         about,
+        elsewhere=found.elsewhere,
         model=searcher.encoder.fingerprint,
+        bank=None if searcher.bank is None else searcher.bank.digest,
         dataset=Path(file).name,
         date=date or today(),
         absent=1 - len(present) / len(labels) if absent is None else absent,
@@ -149,8 +151,10 @@ def calibrate_index(
 def calibrate_scores(
     scores: Float[np.ndarray, "queries videos"],
     owner: Int[np.ndarray, " queries"],
+    elsewhere: Float[np.ndarray, " queries"] | None = None,
     *,
     model: str,
+    bank: str | None,
     dataset: str,
     absent: float = 0.0,
     date: str = "",
@@ -160,9 +164,11 @@ def calibrate_scores(
     Other videos that fit a caption count as wrong, since nobody labelled them.
 
     Args:
-        scores: raw similarities.
+        scores: that order the results.
         owner: column of the video of each caption.
+        elsewhere: what each caption scores with videos that the model brings along.
         model: fingerprint of what `sureshot.retriever.load` gives.
+        bank: of its hub correction, if it has one.
         dataset: title of the split.
         absent: share of queries to reckon with whose video is not there.
         date: of the calibration; today if empty.
@@ -175,7 +181,9 @@ def calibrate_scores(
         owner[:, None] == np.arange(scores.shape[1]),
         owner,
         sought=owner,
+        elsewhere=elsewhere,
         model=model,
+        bank=bank,
         dataset=dataset,
         date=date or today(),
         absent=absent,

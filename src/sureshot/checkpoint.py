@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from sureshot import encoders
+from sureshot.bank import FILE as BANK
 from sureshot.encoders.features import Encoder
 from sureshot.errors import ModelError
 from sureshot.settings import build, plain
@@ -272,5 +273,6 @@ def _check_free(folder: Path) -> None:
     if not folder.exists():
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-    if names and not (is_checkpoint(folder) and names <= {CONFIG, WEIGHTS, CARD, ENCODER, TRUST}):
+    ours = {CONFIG, WEIGHTS, CARD, ENCODER, TRUST, BANK}
+    if names and not (is_checkpoint(folder) and names <= ours):
         raise ModelError(f"{folder} holds something else; name a new folder.")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot import encoders
 from sureshot.answer import Confidence, Hit, Status
+from sureshot.bank import Bank, home_of
 from sureshot.errors import SureshotError
 from sureshot.gallery import VideoScores
 from sureshot.trust.assessment import assess
@@ -45,7 +45,7 @@ class Point:
 
 
 def find_card(
-    index: str, model: str, fingerprint: str
+    index: str, model: str, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:
     """The card for an index and its model, and what is wrong with one that cannot be used.
 
@@ -53,11 +53,11 @@ def find_card(
         index: location of the index; only a folder can hold a card.
         model: name of what searches it, as after ``--model``.
         fingerprint: of it.
+        bank: its hub correction.
     """
     warnings: list[str] = []
-    # The bundled model's card comes with the package, a checkpoint's lies in its folder.
-    beside = Path(encoders.__file__).parent if model == "bundled" else Path(model)
-    for path in (Path(index) / FILE, beside / FILE):
+    known_as = None if bank is None else bank.digest
+    for path in (Path(index) / FILE, home_of(model) / FILE):
         if not path.is_file():
             continue
         try:
@@ -65,7 +65,7 @@ def find_card(
         except (SureshotError, OSError, UnicodeDecodeError) as error:
             warnings.append(f"{path} cannot be used: {error}")
             continue
-        odd = card.mismatches(fingerprint)
+        odd = card.mismatches(fingerprint, known_as)
         if not odd:
             return card, tuple(warnings)
         warnings += odd
@@ -92,7 +92,12 @@ def judged(
     """
     scores = _rivals(found, hits)
     result = assess(
-        card, scores, coverage=point.coverage, risk=point.risk, results=min(len(scores), 100)
+        card,
+        scores,
+        found.elsewhere,
+        coverage=point.coverage,
+        risk=point.risk,
+        results=min(len(scores), 100),
     )
     status = _STATUS[result.status]
     if result.p_top1 is None or result.p_inside is None or result.p_relevant is None:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sureshot.encoders.features import TextFeatures
-from sureshot.retriever import Scoring
+from sureshot.retriever import Scoring, elsewhere
 from sureshot.rows import StoredWindows, VideoRecord
 from sureshot.store import Store
 
@@ -37,12 +37,14 @@ class VideoScores:
         paths: the videos, in the same order; equal scores in the order of paths.
         windows: windows in the index, or of it at or below the path that was named.
         videos: videos there.
+        elsewhere: what the query scores with videos that the model brings along; 0 without any.
     """
 
     scores: Float[np.ndarray, " videos"]
     paths: list[Path]
     windows: int
     videos: int
+    elsewhere: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,13 @@ class Gallery:
         scores: of the best window of each video, higher is better.
         paths: the videos, in the order of the columns, which is that of paths.
         windows: windows in the index.
+        elsewhere: what each text scores with videos that the model brings along; 0 without any.
     """
 
     scores: Float[np.ndarray, "texts videos"]
     paths: list[Path]
     windows: int
+    elsewhere: Float[np.ndarray, " texts"]
 
 
 def best_videos(
@@ -118,7 +122,8 @@ def every_video(
     count = sum(len(part.sentence) for part in texts)
     none = np.zeros((count, 0), np.float32)
     joined = np.concatenate([none, *(part.scores for part in parts)], axis=1)
-    return Gallery(joined, [path for part in parts for path in part.paths], total)
+    paths = [path for part in parts for path in part.paths]
+    return Gallery(joined, paths, total, np.concatenate([elsewhere(scoring, t) for t in texts]))
 
 
 def best_windows(found: StoredWindows, scores: Float[np.ndarray, "texts windows"]) -> Gallery:
@@ -127,7 +132,7 @@ def best_windows(found: StoredWindows, scores: Float[np.ndarray, "texts windows"
     place = {path: column for column, path in enumerate(paths)}
     best = np.full((len(paths), len(scores)), -np.inf, scores.dtype)
     np.maximum.at(best, np.array([place[path] for path in found.paths], int), scores.T)
-    return Gallery(best.T, paths, len(found.keys))
+    return Gallery(best.T, paths, len(found.keys), np.zeros(len(scores)))
 
 
 def _nearest_each(near: Sequence[tuple[str, Path]], most: int) -> dict[Path, list[str]]:

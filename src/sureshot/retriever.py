@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
 from sureshot import encoders
+from sureshot.bank import Bank
 from sureshot.digest import file_digest
 from sureshot.encoders.features import Encoder, FrameFeatures, TextFeatures
 from sureshot.errors import ModelError
@@ -65,6 +66,49 @@ class MeanFrames:
     ) -> Float[np.ndarray, "texts windows"]:
         """Cosines, in [-1, 1]."""
         return cosine(texts.sentence, mean_pool(frames, mask))
+
+
+class Corrected:
+    """The scores of another scoring less the hub correction of the model.
+
+    Args:
+        base: that is corrected.
+        bank: of the same model.
+    """
+
+    def __init__(self, base: Scoring, bank: Bank) -> None:
+        self._base = base
+        self._bank = bank
+        # Of the windows scored last: several batches of texts meet the same ones.
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def text_vectors(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
+        """Those of the base: candidates are chosen without the correction."""
+        return self._base.text_vectors(texts)
+
+    def score(
+        self,
+        texts: TextFeatures,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Float[np.ndarray, "texts windows"]:
+        """Scores of the base, less one number a window."""
+        raw = self._base.score(texts, frames, mask)
+        if not len(frames):
+            return raw
+        if self._last is None or self._last[0] is not frames:
+            known = self._base.score(self._bank.texts, frames, mask)
+            self._last = frames, self._bank.offsets(known).astype(raw.dtype)
+        return raw - self._last[1]
+
+    def elsewhere(self, texts: TextFeatures) -> Float[np.ndarray, " texts"]:
+        """What each text scores with the videos of the bank, see `Bank.elsewhere`."""
+        return self._bank.elsewhere(self._base.score(texts, self._bank.frames, self._bank.mask))
+
+
+def elsewhere(scoring: Scoring, texts: TextFeatures) -> Float[np.ndarray, " texts"]:
+    """What each text scores with the videos of the model's bank; 0 for a model without any."""
+    return scoring.elsewhere(texts) if isinstance(scoring, Corrected) else np.zeros(len(texts.mask))
 
 
 class Retriever:
@@ -222,17 +266,12 @@ class Retriever:
         """Codes of the windows, some at a time."""
         import torch
 
-        from sureshot.systems.tokens import VideoTokens
+        from sureshot.systems.tokens import stored_tokens
 
         for first in range(0, len(frames), _WINDOWS):
             part = torch.from_numpy(frames[first : first + _WINDOWS]).float().to(self.device)
             real = torch.from_numpy(mask[first : first + _WINDOWS]).to(self.device)
-            # Already through the stem; neither patches nor backbone are read back.
-            nothing = (
-                part.new_zeros(*part.shape[:2], 0, self.dim),
-                part.new_zeros(*part.shape[:2], 0),
-            )
-            yield self._model.system.videos(VideoTokens(part, *nothing, real))
+            yield self._model.system.videos(stored_tokens(part, real))
 
 
 def load(name: str, device: str | None = None) -> Encoder:
@@ -258,9 +297,10 @@ def load(name: str, device: str | None = None) -> Encoder:
     return encoders.load(name, device)
 
 
-def scoring(encoder: Encoder) -> Scoring:
-    """How queries are scored with what `load` gave."""
-    return encoder if isinstance(encoder, Scoring) else MeanFrames()
+def scoring(encoder: Encoder, bank: Bank | None = None) -> Scoring:
+    """How queries are scored with what `load` gave, and with its hub correction."""
+    base = encoder if isinstance(encoder, Scoring) else MeanFrames()
+    return base if bank is None else Corrected(base, bank)
 
 
 def _no_grad() -> "torch.no_grad":

@@ -275,3 +275,28 @@ def _halves(rows: Float[np.ndarray, "n d"]) -> pa.FixedSizeListArray:
 def _tokens(parts: Sequence[Float[np.ndarray, "_ d"]]) -> pa.ListArray:
     offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), _halves(np.concatenate(parts)))
+
+
+def union(found: Sequence[StoredWindows]) -> StoredWindows:
+    """Windows found for any of the query vectors, each once."""
+    if len(found) == 1:
+        return found[0]
+    longest = max(f.mask.shape[1] for f in found)
+
+    def joined(parts: list[np.ndarray]) -> np.ndarray:
+        widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
+        return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
+
+    keys = [key for f in found for key in f.keys]
+    rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
+    paths = [path for f in found for path in f.paths]
+    return StoredWindows(
+        keys=[keys[row] for row in rows],
+        paths=[paths[row] for row in rows],
+        start=np.concatenate([f.start for f in found])[rows],
+        end=np.concatenate([f.end for f in found])[rows],
+        times=joined([f.times for f in found])[rows],
+        signatures=joined([f.signatures for f in found])[rows],
+        frames=joined([f.frames for f in found])[rows],
+        mask=joined([f.mask for f in found])[rows],
+    )

@@ -5,15 +5,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 
 from sureshot import retriever
+from sureshot.bank import FILE, Bank, bank_of, home_of
 from sureshot.checkpoint import Checkpoint, is_checkpoint
-from sureshot.encoders import Encoder, load
+from sureshot.encoders import Encoder, TextFeatures, load
 from sureshot.encoders.device import device_for
-from sureshot.evaluation import encoder_similarity, similarity, text_measures
+from sureshot.evaluation import (
+    bank_similarity,
+    encoder_bank_similarity,
+    encoder_reference_similarity,
+    encoder_similarity,
+    encoder_videos,
+    reference_similarity,
+    similarity,
+    stem_videos,
+    text_measures,
+)
 from sureshot.features import SplitFeatures
 from sureshot.systems.model import Model
+from sureshot.systems.tokens import stored_tokens
 
 _FRAMES = 12
 
@@ -93,6 +106,17 @@ class Scorer:
             return self.encoder.fingerprint
         return retriever.load(self.name, self.device).fingerprint
 
+    @property
+    def bank(self) -> Bank | None:
+        """The hub correction that searches with this model rank by; None if it has none.
+
+        Raises:
+            ModelError: it cannot be used.
+        """
+        if not (home_of(self.name) / FILE).is_file():
+            return None  # not all models have a fingerprint
+        return bank_of(self.name, self.fingerprint)
+
     def measures(self, features: SplitFeatures) -> dict[str, Float[np.ndarray, " texts"]]:
         """Uncertainties that the system's paper defines of all captions; higher is less sure."""
         if self.model is None:
@@ -106,3 +130,54 @@ class Scorer:
         if self.model is None:
             return encoder_similarity(features, bank=bank)
         return similarity(self.model, features, bank=bank, device=self.device)
+
+    def ranking(
+        self, features: SplitFeatures, others: SplitFeatures | None = None
+    ) -> Float[np.ndarray, "texts videos"]:
+        """The scores that a search ranks by: raw ones less the model's hub correction, if any.
+
+        Args:
+            features: of the videos, and of the captions.
+            others: take the captions from here instead.
+
+        Raises:
+            ModelError: the correction cannot be used.
+        """
+        raw, bank = self.similarity(features, others), self.bank
+        if bank is None:
+            return raw
+        return (raw - bank.offsets(self.bank_similarity(bank.texts, features))).astype(raw.dtype)
+
+    def elsewhere(self, features: SplitFeatures) -> Float[np.ndarray, " texts"]:
+        """What each caption scores with the videos of the bank; 0 for a model without any.
+
+        Raises:
+            ModelError: the bank cannot be used.
+        """
+        bank = self.bank
+        if bank is None or not len(bank.frames):
+            return np.zeros(len(features.texts))
+        if self.model is None:
+            return bank.elsewhere(encoder_reference_similarity(features, bank.frames, bank.mask))
+        frames, mask = (torch.from_numpy(a).to(self.device) for a in (bank.frames, bank.mask))
+        videos = stored_tokens(frames, mask)
+        scores = reference_similarity(self.model, features, videos, device=self.device)
+        return bank.elsewhere(scores)
+
+    def stored(
+        self, features: SplitFeatures
+    ) -> tuple[Float[np.ndarray, "videos frames dim"], Bool[np.ndarray, "videos frames"]]:
+        """Videos as a bank keeps them: through the stem, or of an encoder alone the mean frame."""
+        if self.model is None:
+            frames = encoder_videos(features)[:, None]
+            return frames, np.ones(frames.shape[:2], bool)
+        tokens = stem_videos(self.model, features, range(len(features.videos)), self.device)
+        return tokens.frames.cpu().numpy(), tokens.mask.cpu().numpy()
+
+    def bank_similarity(
+        self, texts: TextFeatures, features: SplitFeatures
+    ) -> Float[np.ndarray, "texts videos"]:
+        """Raw scores, with all videos of a split, of texts as a bank keeps them."""
+        if self.model is None:
+            return encoder_bank_similarity(texts, features)
+        return bank_similarity(self.model, texts, features, device=self.device)

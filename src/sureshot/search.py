@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sureshot.answer import Answer, Description, Descriptions, FrameScore, Hit, printable
+from sureshot.bank import bank_of
 from sureshot.confidence import Point, drift, find_card, judged
 from sureshot.data.discover import Source, discover, frame_files
 from sureshot.encoders import Encoder, TextFeatures
@@ -19,8 +20,8 @@ from sureshot.moments import Moment, fold_copies, join_adjacent
 from sureshot.places import default_index
 from sureshot.pooling import mean_pool
 from sureshot.query import clean, other_script
-from sureshot.retriever import load, scoring
-from sureshot.rows import StoredWindows
+from sureshot.retriever import elsewhere, load, scoring
+from sureshot.rows import StoredWindows, union
 from sureshot.scoring.pooled import cosine
 from sureshot.store import Store
 
@@ -73,14 +74,23 @@ class Searcher:
     Args:
         store: the index.
         encoder: of the same fingerprint; a trained model scores by its own similarity.
+
+    Attributes:
+        store: likewise.
+        encoder: likewise.
+        bank: hub correction of the model, which all scores of sentences are less; None without.
+
+    Raises:
+        ModelError: its hub correction cannot be used.
     """
 
     def __init__(self, store: Store, encoder: Encoder) -> None:
         self.store = store
         self.encoder = encoder
-        self._scoring = scoring(encoder)
+        self.bank = bank_of(encoder.name, encoder.fingerprint)
+        self._scoring = scoring(encoder, self.bank)
         self._card, self._card_warnings = find_card(
-            store.location, encoder.name, encoder.fingerprint
+            store.location, encoder.name, encoder.fingerprint, self.bank
         )
 
     def search(
@@ -122,7 +132,7 @@ class Searcher:
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
-        found = best_videos(self.store, vectors[0], scorer, under=asked.under)
+        found = self._best_videos(features, AT_MOST, asked.under)
         status, confidence, hits, more = judged(self._card, found, hits, point)
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
         return replace(answer, status=status, confidence=confidence)
@@ -146,11 +156,7 @@ class Searcher:
             QueryError: an empty query.
             StoreError: the index cannot be read.
         """
-        features = self.encoder.encode_texts([clean(query)])
-        vector = self._scoring.text_vectors(features)[0]
-        return best_videos(
-            self.store, vector, self._scorer(features), most=most, under=_below(under)
-        )
+        return self._best_videos(self.encoder.encode_texts([clean(query)]), most, _below(under))
 
     def all_video_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
         """The score of every sentence with the best window of every indexed video.
@@ -231,6 +237,11 @@ class Searcher:
         warnings = self._warnings(cleaned, features)
         return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
 
+    def _best_videos(self, texts: TextFeatures, most: int, under: Path | None) -> VideoScores:
+        vector = self._scoring.text_vectors(texts)[0]
+        found = best_videos(self.store, vector, self._scorer(texts), most=most, under=under)
+        return replace(found, elsewhere=float(elsewhere(self._scoring, texts)[0]))
+
     def _scorer(self, texts: TextFeatures) -> Score:
         return lambda frames, mask: self._scoring.score(texts, frames, mask).max(0)
 
@@ -241,7 +252,7 @@ class Searcher:
         wanted = max(_CANDIDATES, 10 * asked.k)
         while True:
             found = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
-            windows = _union(found)
+            windows = union(found)
             scores = score(windows.frames, windows.mask)
             moments = join_adjacent(
                 windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
@@ -356,31 +367,6 @@ def _source(path: Path) -> Source:
     if found is not None:
         raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
     raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
-
-
-def _union(found: Sequence[StoredWindows]) -> StoredWindows:
-    """Windows found for any of the query vectors, each once."""
-    if len(found) == 1:
-        return found[0]
-    longest = max(f.mask.shape[1] for f in found)
-
-    def joined(parts: list[np.ndarray]) -> np.ndarray:
-        widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
-        return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
-
-    keys = [key for f in found for key in f.keys]
-    rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
-    paths = [path for f in found for path in f.paths]
-    return StoredWindows(
-        keys=[keys[row] for row in rows],
-        paths=[paths[row] for row in rows],
-        start=np.concatenate([f.start for f in found])[rows],
-        end=np.concatenate([f.end for f in found])[rows],
-        times=joined([f.times for f in found])[rows],
-        signatures=joined([f.signatures for f in found])[rows],
-        frames=joined([f.frames for f in found])[rows],
-        mask=joined([f.mask for f in found])[rows],
-    )
 
 
 def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:

@@ -191,7 +191,7 @@ def test_a_card_of_a_split_knows_the_video_of_each_caption(of_split, tmp_path):
     assert ran.out.startswith("240 queries about 60 videos of pairs pairs.csv val")
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     assert card.annotated is not None
-    assert card.mismatches(load("tiny").fingerprint) == ()
+    assert card.mismatches(load("tiny").fingerprint, None) == ()
 
 
 def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path):
@@ -200,7 +200,7 @@ def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path)
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["card"] == str(folder / "trust.json")
     model = load(str(folder))
-    card, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint)
+    card, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint, None)
     assert warnings == ()
     assert card is not None and card.valid_for.absent == 0.1
 

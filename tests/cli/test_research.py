@@ -61,10 +61,12 @@ def same(one, other):
 def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
     ran = train("--to", tmp_path / "run")
     assert ran.code == 0
-    assert ran.err.splitlines() == [
+    *sets, note = ran.err.splitlines()
+    assert sets == [
         "pairs pairs.csv train, 6 videos, 12 captions",
         "pairs pairs.csv val, 3 videos, 6 captions",
     ]
+    assert "hub correction" in note and "on 3 validation videos" in note
     first, second = ran.out.splitlines()
     assert first.startswith(f"Trained: {tmp_path}/run/model holds the weights after epoch ")
     assert re.search(r"rsum \d+\.\d on the validation set\.$", first)

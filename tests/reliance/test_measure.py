@@ -11,7 +11,6 @@ from sureshot.metrics.detection import auroc
 from sureshot.reliance.judgement import cross_fitted, judge
 from sureshot.reliance.measure import measure
 from sureshot.reliance.report import BEST, OURS
-from sureshot.trust.calibration import Correction
 from sureshot.trust.fitting import fit
 from tests.trust.worlds import world
 
@@ -213,13 +212,6 @@ def test_a_card_that_reckons_with_absent_videos_is_told_of(some):
     report = measure(some.scores, some.video, card=card, **FEW)
     assert len(report.warnings) == 1
     assert "reckons with 25 % of queries whose video is not there" in report.warnings[0]
-
-
-def test_a_card_for_corrected_scores_is_refused(some):
-    card = card_of(some)
-    fixed = replace(card, valid_for=replace(card.valid_for, correction=Correction(16, 0.75)))
-    with pytest.raises(SureshotError, match="made with a hub correction"):
-        measure(some.scores, some.video, card=fixed, **FEW)
 
 
 # --- nothing to measure ---------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def test_every_system_is_in_it():
 
 def test_every_base_is_there_alone_too():
     rows = {v.name: v.system for v in TABLE.variants}
-    bases = [name for name in rows if name.startswith("DVTR + ")]
+    bases = [n for n in rows if n.startswith("DVTR + ") and not n.endswith("without uncertainty")]
     assert len(bases) == 5
     for name in bases:
         assert rows[name]["base"] == rows[name.removeprefix("DVTR + ")]

@@ -168,7 +168,7 @@ def test_videos_that_cannot_be_read_are_told_of(place, tmp_path):
     text = (place / "pairs.csv").read_text()
     (place / "some.csv").write_text(text + "videos/cut.mp4,nothing,train\n")
     notes = trained(place, tmp_path, "train.0.root=some.csv", "training.epochs=1").notes
-    assert len(notes) == 1
+    assert len(notes) == 2 and "hub correction" in notes[1]
     assert notes[0].startswith("pairs some.csv train, 6 of 7 videos, 12 captions; left out: ")
     assert "videos/cut.mp4 is not a video" in notes[0] and "more" not in notes[0]
 

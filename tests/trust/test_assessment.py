@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.trust.assessment import assess
-from sureshot.trust.calibration import Calibration, Correction
+from sureshot.trust.calibration import Calibration
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.fitting import fit
 from sureshot.trust.risk import Certificate
@@ -130,21 +130,7 @@ def test_rows_that_are_no_scores_are_refused(card):
     for row in (np.zeros(0), np.array([np.nan, 0.1]), np.full(3, -np.inf), np.array([np.inf, 0])):
         with pytest.raises(SureshotError):
             assess(card, row)
-    with pytest.raises(SureshotError, match="without one"):
-        assess(card, np.zeros(5), np.zeros(5))
     with pytest.raises(SureshotError, match="coverage is 1"):
         assess(card, np.zeros(5), coverage=1.0)
     with pytest.raises(SureshotError, match="results is 0"):
         assess(card, np.zeros(5), results=0)
-
-
-def test_corrected_scores_order_the_results():
-    w = world(6, 150, hubs=0.25)
-    hubs = w.scores.mean(0)
-    card = fit(
-        w.scores, w.relevant, w.video, corrected=w.scores - hubs, correction=Correction(8, 1.0)
-    )
-    found = assess(card, w.scores[3], w.scores[3] - hubs)
-    ranking = w.scores[3] - hubs
-    assert found.order[0] == ranking.argmax()
-    assert set(found.members) == set(np.flatnonzero(card.members(ranking)))

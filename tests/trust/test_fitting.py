@@ -7,7 +7,6 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.detection import auroc
-from sureshot.trust.calibration import Correction
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.fitting import _refusal, fit
 from sureshot.trust.signals import query_signals, top_is_relevant
@@ -101,21 +100,6 @@ def test_queries_without_a_relevant_video_are_left_out():
         sought=np.concatenate([w.video, np.full(30, -1)]),
     )
     assert card == expected
-
-
-def test_a_correction_changes_the_ranking_and_is_recorded():
-    w = world(5, 150, hubs=0.25)
-    hubs = w.scores.mean(0)
-    correction = Correction(k=16, weight=1.0)
-    card = fit(
-        w.scores, w.relevant, w.video, corrected=w.scores - hubs, correction=correction, bank="b"
-    )
-    assert card.valid_for.correction == correction
-    raw = fit(w.scores, w.relevant, w.video)
-    assert card.quality.top1.share > raw.quality.top1.share + 0.1
-    assert set(card.any.scores) <= set(
-        Nonconformity.of(-np.where(w.relevant, w.scores - hubs, -9).max(1)).scores
-    )
 
 
 def test_quality_is_measured_on_the_certifying_queries():
@@ -252,8 +236,6 @@ def bad(scores=None, **change):
         (bad(sought=np.arange(59)), "same queries and videos"),
         (bad(sought=np.full(60, -1)), "not labelled relevant"),
         (bad(sought=np.roll(np.arange(60), 7)), "not labelled relevant"),
-        (bad(corrected=np.zeros((60, 60))), "go together"),
-        (bad(correction=Correction(8, 1.0)), "go together"),
         (bad(absent=1.0), "absent is 1.0"),
         (bad(sizes=(10, 61)), "cannot be drawn from 60"),
         (bad(sizes=()), "cannot be drawn from 60"),

@@ -8,7 +8,6 @@ import pytest
 
 from sureshot.metrics.calibration import brier, ece, ece_floor
 from sureshot.metrics.detection import auroc
-from sureshot.trust.calibration import Correction
 from sureshot.trust.fitting import fit
 from sureshot.trust.signals import top_is_relevant
 from tests.trust.worlds import world
@@ -153,18 +152,35 @@ def test_promises_hold_for_corrected_scores():
     for seed in range(8):
         known, fresh = split(seed, hubs=0.2)
         hubs = np.concatenate([known.scores, fresh.scores]).mean(0)
-        card = fit(
-            known.scores,
-            known.relevant,
-            known.video,
-            corrected=known.scores - hubs,
-            correction=Correction(k=64, weight=1.0),
-            seed=seed,
-        )
+        card = fit(known.scores - hubs, known.relevant, known.video, seed=seed)
         inside = card.members(fresh.scores - hubs)
         coverage.append((inside & fresh.relevant).any(1).mean())
-        p = card.p_top1(fresh.scores, fresh.scores - hubs)
+        p = card.p_top1(fresh.scores - hubs)
         right = top_is_relevant(fresh.scores - hubs, fresh.relevant)
         excess.append(ece(p, right) - ece_floor(p, rng, draws=20))
     assert np.mean(coverage) == pytest.approx(0.9, abs=0.03)
     assert np.mean(excess) < 0.04
+
+
+def test_videos_from_elsewhere_tell_absent_queries_and_the_promise_holds():
+    """Some queries score well with everything, be it here or elsewhere."""
+    told, called = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        known, fresh = split(seed, captions=2)
+        lifts = [0.3 * rng.normal(size=len(part.scores)) for part in (known, fresh)]
+        apart = [lift + 0.05 * rng.normal(size=len(lift)) for lift in lifts]
+        scores = [known.scores + lifts[0][:, None], fresh.scores + lifts[1][:, None]]
+        card = fit(scores[0], known.relevant, known.video, elsewhere=apart[0], seed=seed)
+        plain = fit(scores[0], known.relevant, known.video, seed=seed)
+        gone = np.where(fresh.relevant, -np.inf, scores[1])
+        there = np.repeat([1, 0], len(gone))
+        pairs = [
+            (card.p_inside(scores[1], apart[1]), card.p_inside(gone, apart[1])),
+            (plain.p_inside(scores[1]), plain.p_inside(gone)),
+        ]
+        told.append([auroc(np.concatenate(pair), there) for pair in pairs])
+        called.append((pairs[0][0] < 0.1).mean())
+    better, worse = np.mean(told, axis=0)
+    assert better > worse + 0.02
+    assert np.mean(called) == pytest.approx(0.1, abs=0.03)

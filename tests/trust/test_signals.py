@@ -15,18 +15,17 @@ from sureshot.trust.signals import (
     fit_temperature,
     query_signals,
     result_signals,
+    standing,
     top_is_relevant,
 )
 from tests.trust.worlds import world
 
 
-def slow(ranking, t, raw):
+def slow(scores, t):
     """The signals of one query by their formulas, in plain Python."""
-    order = sorted(range(len(ranking)), key=lambda j: -ranking[j])
-    s = [float(ranking[j]) for j in order]
+    s = sorted(map(float, scores), reverse=True)
     mass = sum(math.exp(v / t) for v in s)
     p = [math.exp(v / t) / mass for v in s]
-    best_other = max(float(raw[j]) for j in order[1:])
     return [
         s[0],
         s[0] - s[1],
@@ -34,7 +33,6 @@ def slow(ranking, t, raw):
         min(30, math.log(p[0] / sum(p[1:]))),
         -sum(q * math.log(q) for q in p),
         s[0] - t * math.log(mass),
-        float(raw[order[0]]) - best_other,
         math.log(len(s)),
     ]
 
@@ -43,28 +41,20 @@ def slow(ranking, t, raw):
 @pytest.mark.parametrize("t", [0.03, 0.5])
 def test_signals_are_their_formulas(videos, t):
     rng = np.random.default_rng(videos)
-    raw = rng.uniform(-1, 1, (6, videos))
-    ranking = raw - 0.3 * rng.random(videos)
-    found = query_signals(ranking, t, raw)
-    expected = [slow(a, t, b) for a, b in zip(ranking, raw, strict=True)]
+    scores = rng.uniform(-1, 1, (6, videos))
+    found = query_signals(scores, t)
+    expected = [slow(row, t) for row in scores]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     assert found.shape[1] == len(SIGNALS)
-    np.testing.assert_allclose(query_signals(raw, t)[:, 6], query_signals(raw, t)[:, 1])
-
-
-def test_a_correction_that_puts_another_first_has_a_negative_raw_margin():
-    raw, ranking = np.array([[0.9, 0.5]]), np.array([[0.1, 0.4]])
-    assert query_signals(ranking, 0.1, raw)[0, 6] == pytest.approx(-0.4)
 
 
 def test_result_signals_are_their_formulas():
     rng = np.random.default_rng(1)
-    raw = rng.uniform(-1, 1, (4, 30))
-    ranking = raw - 0.3 * rng.random(30)
-    order, found = result_signals(ranking, 0.2, raw, results=7)
+    scores = rng.uniform(-1, 1, (4, 30))
+    order, found = result_signals(scores, 0.2, results=7)
     assert found.shape == (4, 7, len(RESULT_SIGNALS))
     for i in range(4):
-        s = ranking[i]
+        s = scores[i]
         assert order[i].tolist() == sorted(range(30), key=lambda j: -s[j])[:7]
         p = np.exp(s / 0.2) / np.exp(s / 0.2).sum()
         for place, j in enumerate(order[i]):
@@ -73,7 +63,6 @@ def test_result_signals_are_their_formulas():
                 math.log(p[j] / (p.sum() - p[j])),
                 s.max() - s[j],
                 math.log(2 + place),
-                raw[i, j],
                 math.log(30),
             ]
             np.testing.assert_allclose(found[i, place], expected, atol=1e-9)
@@ -81,13 +70,11 @@ def test_result_signals_are_their_formulas():
 
 def test_a_video_that_is_ruled_out_is_no_part_of_the_gallery():
     rng = np.random.default_rng(2)
-    raw = rng.normal(size=(3, 12))
-    ranking = raw - rng.random(12)
-    out = np.insert(ranking, [0, 5], -np.inf, axis=1)
-    shown = np.insert(raw, [0, 5], 7.0, axis=1)
-    np.testing.assert_allclose(query_signals(out, 0.1, shown), query_signals(ranking, 0.1, raw))
-    order, found = result_signals(out, 0.1, shown)
-    _, expected = result_signals(ranking, 0.1, raw)
+    scores = rng.normal(size=(3, 12))
+    out = np.insert(scores, [0, 5], -np.inf, axis=1)
+    np.testing.assert_allclose(query_signals(out, 0.1), query_signals(scores, 0.1))
+    order, found = result_signals(out, 0.1)
+    _, expected = result_signals(scores, 0.1)
     np.testing.assert_allclose(found[:, :12], expected)
     assert np.isfinite(found).all()
     assert set(order[0, 12:]) == {0, 6}
@@ -104,7 +91,7 @@ def test_one_video_looks_like_a_tie():
 
 def test_constant_scores_are_as_unsure_as_can_be():
     found = dict(zip(SIGNALS, query_signals(np.full((1, 8), 0.2), 0.1)[0], strict=True))
-    assert found["margin"] == found["raw_margin"] == 0
+    assert found["margin"] == 0
     assert found["gap"] == pytest.approx(0, abs=1e-15)
     assert found["entropy"] == pytest.approx(math.log(8))
     assert found["top_logit"] == pytest.approx(-math.log(7))
@@ -181,25 +168,30 @@ def test_the_top_is_relevant_if_all_that_tie_for_it_are():
 
 
 @pytest.mark.parametrize(
-    ("ranking", "t", "raw", "message"),
+    ("scores", "t", "message"),
     [
-        (np.zeros((0, 3)), 1.0, None, "at least one"),
-        (np.zeros((3, 0)), 1.0, None, "at least one"),
-        (np.full((1, 2), -np.inf), 1.0, None, "numbers below infinity"),
-        (np.array([[0.0, np.nan]]), 1.0, None, "numbers below infinity"),
-        (np.array([[0.0, np.inf]]), 1.0, None, "numbers below infinity"),
-        (np.zeros((1, 2)), 0.0, None, "temperature"),
-        (np.zeros((1, 2)), math.inf, None, "temperature"),
-        (np.zeros((1, 2)), 1.0, np.array([[0.0, np.nan]]), "not finite"),
+        (np.zeros((0, 3)), 1.0, "at least one"),
+        (np.zeros((3, 0)), 1.0, "at least one"),
+        (np.full((1, 2), -np.inf), 1.0, "numbers below infinity"),
+        (np.array([[0.0, np.nan]]), 1.0, "numbers below infinity"),
+        (np.array([[0.0, np.inf]]), 1.0, "numbers below infinity"),
+        (np.zeros((1, 2)), 0.0, "temperature"),
+        (np.zeros((1, 2)), math.inf, "temperature"),
     ],
 )
-def test_what_are_no_scores_is_refused(ranking, t, raw, message):
+def test_what_are_no_scores_is_refused(scores, t, message):
     with pytest.raises(SureshotError, match=message):
-        query_signals(ranking, t, raw)
+        query_signals(scores, t)
     with pytest.raises(SureshotError, match=message):
-        result_signals(ranking, t, raw)
+        result_signals(scores, t)
 
 
 def test_no_result_is_refused():
     with pytest.raises(SureshotError, match="results is 0"):
         result_signals(np.zeros((1, 2)), 1.0, results=0)
+
+
+def test_standing_is_the_best_score_less_what_is_found_elsewhere():
+    scores = np.array([[0.2, 0.9, -np.inf], [0.1, 0.1, 0.1]])
+    assert standing(scores).tolist() == [0.9, 0.1]
+    np.testing.assert_allclose(standing(scores, np.array([0.4, -0.2])), [0.6, 0.25])

@@ -124,7 +124,7 @@ def calibrate(
         found = load_split(
             data, split, root, protocol=protocol, videos=videos, ids=ids, label=label
         )
-        done, target = _of_split(scorer, found, experts, cache, noted, device)
+        done, target = _of_split(scorer, found, experts, cache, noted)
     refused = done.card.refused
     if not refused:
         save(done.card, target)
@@ -184,7 +184,6 @@ def _of_split(
     experts: Path | None,
     cache: Path | None,
     noted: _Noted,
-    device: str | None,
 ) -> "tuple[Calibrated, Path]":
     """The calibration of a model on a split, and where its card goes."""
     from sureshot.calibrating import calibrate_scores, card_of_model, check_unseen
@@ -193,7 +192,6 @@ def _of_split(
     from sureshot.cli.research import found
     from sureshot.encoders.experts import read_experts
     from sureshot.features import extract
-    from sureshot.retriever import load
     from sureshot.search import absolute
 
     target = card_of_model(scorer) if noted.to is None else absolute(noted.to)
@@ -215,9 +213,11 @@ def _of_split(
             err.print(f"left out: {name} {reason}")
         bar.show("calibrating", 0, 0)
         done = calibrate_scores(
-            scorer.similarity(features),
+            scorer.ranking(features),
             features.split.owner(),
-            model=load(scorer.name, device).fingerprint,
+            scorer.elsewhere(features),
+            model=scorer.fingerprint,
+            bank=None if scorer.bank is None else scorer.bank.digest,
             dataset=features.split.title(),
             absent=noted.absent or 0.0,
             date=noted.date,

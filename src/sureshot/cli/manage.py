@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sureshot.cli.options import Db, Json, absolute_model, place
-from sureshot.errors import QueryError, SureshotError
+from sureshot.errors import ModelError, QueryError, SureshotError
 
 if TYPE_CHECKING:
     from sureshot.config import IndexSettings
@@ -150,9 +150,15 @@ def _facts(store: "Store", good: "Sequence[VideoRecord]") -> dict[str, Any]:
 
 def _calibrated(store: "Store") -> str:
     """What percentages are learned from, and why there are none."""
+    from sureshot.bank import bank_of
     from sureshot.confidence import described, find_card
 
-    card, warnings = find_card(store.location, store.settings.model, store.fingerprint)
+    model = store.settings.model
+    try:
+        bank = bank_of(model, store.fingerprint)
+    except ModelError as error:
+        return f"not calibrated; {error}"
+    card, warnings = find_card(store.location, model, store.fingerprint, bank)
     if card is not None:
         return f"calibrated on {described(card)}"
     return "; ".join(("not calibrated", *warnings))

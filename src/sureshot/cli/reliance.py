@@ -9,8 +9,6 @@ from sureshot.cli.options import MistypedError
 from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sureshot.features import SplitFeatures
     from sureshot.reliance.report import TrustReport
     from sureshot.scorer import Scorer
@@ -63,7 +61,9 @@ class Wish:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise SureshotError(f"The card {self.card} cannot be read: {reason}.") from None
-        odd = card.mismatches(scorer.fingerprint)
+        odd = card.mismatches(
+            scorer.fingerprint, None if scorer.bank is None else scorer.bank.digest
+        )
         if odd:
             raise SureshotError(f"{self.card} is not about {scorer.name}. {odd[0]}")
         return card
@@ -72,15 +72,17 @@ class Wish:
         self,
         scorer: "Scorer",
         features: "SplitFeatures",
-        scores: "np.ndarray[Any, Any]",
         card: "Calibration | None",
     ) -> "TrustReport":
-        """How far the scores can be believed."""
+        """How far the scores that a search would rank by can be believed."""
         from sureshot.reliance.measure import measure
 
+        bank = scorer.bank
         return measure(
-            scores,
+            scorer.ranking(features),
             features.split.owner(),
+            elsewhere=scorer.elsewhere(features),
+            correction="" if bank is None else bank.title,
             title=features.split.title(),
             card=card,
             papers=scorer.measures(features),

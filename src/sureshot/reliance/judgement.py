@@ -94,16 +94,18 @@ def cross_fitted(
     owner: Integer[np.ndarray, " queries"],
     folds: int,
     seed: int,
+    elsewhere: Float[np.ndarray, " queries"] | None = None,
 ) -> list[Part]:
     """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
 
     All videos stay in the gallery. Only the queries are split, those of a video together.
 
     Args:
-        scores: raw similarities.
+        scores: that order the results.
         owner: column of the video that each query is about.
         folds: parts, 2 or more.
         seed: of all chance.
+        elsewhere: what each query scores with videos that the model brings along.
 
     Raises:
         SureshotError: a part is too small or too one-sided to be calibrated without.
@@ -116,7 +118,8 @@ def cross_fitted(
         known = np.flatnonzero(part[owner] != number)
         about = owner[known]
         relevant = about[:, None] == np.arange(scores.shape[1])
-        card = fit(scores[known], relevant, about, sought=about, seed=seed)
+        apart = None if elsewhere is None else elsewhere[known]
+        card = fit(scores[known], relevant, about, sought=about, elsewhere=apart, seed=seed)
         found.append(Part(card, np.flatnonzero(part[owner] == number)))
     return found
 
@@ -125,13 +128,15 @@ def judge(
     parts: Sequence[Part],
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
+    elsewhere: Float[np.ndarray, " queries"] | None = None,
 ) -> Judgement:
     """What each calibration says of its queries, put together in the order of the queries.
 
     Args:
         parts: every query in one of them.
-        scores: raw similarities of two videos or more.
+        scores: of two videos or more, that order the results.
         owner: column of the video that each query is about.
+        elsewhere: what each query scores with videos that the model brings along.
     """
     queries = len(scores)
     results = min(RESULTS, scores.shape[1])
@@ -140,12 +145,13 @@ def judge(
     relevant = np.empty((queries, results), bool)
     for part in parts:
         own, about = scores[part.rows], owner[part.rows]
+        apart = None if elsewhere is None else elsewhere[part.rows]
         gone = np.where(about[:, None] == np.arange(own.shape[1]), -np.inf, own)
         one["p_top1"][part.rows] = part.card.p_top1(own)
         one["softmax"][part.rows] = top_softmax(own, part.card.temperature)
-        one["p_inside"][part.rows] = part.card.p_inside(own)
+        one["p_inside"][part.rows] = part.card.p_inside(own, apart)
         one["absent_p_top1"][part.rows] = part.card.p_top1(gone)
-        one["absent_p_inside"][part.rows] = part.card.p_inside(gone)
+        one["absent_p_inside"][part.rows] = part.card.p_inside(gone, apart)
         order, several["p_relevant"][part.rows] = part.card.p_relevant(own, results=results)
         _, signals = result_signals(own, part.card.temperature, results=results)
         several["mass"][part.rows] = _sigmoid(signals[:, :, _LOGIT])

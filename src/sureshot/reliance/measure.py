@@ -52,6 +52,7 @@ class _Asked:
 
     scores: Float[np.ndarray, "queries videos"]
     owner: Integer[np.ndarray, " queries"]
+    elsewhere: Float[np.ndarray, " queries"]
     right: Bool[np.ndarray, " queries"]
     rng: np.random.Generator
     resamples: int
@@ -71,8 +72,10 @@ class _Asked:
 def measure(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " owners"],
+    elsewhere: Float[np.ndarray, " apart"] | None = None,
     *,
     title: str = "",
+    correction: str = "",
     card: Calibration | None = None,
     papers: Mapping[str, Float[np.ndarray, " measured"]] | None = None,
     scale: float | None = None,
@@ -85,12 +88,14 @@ def measure(
     The first result is right if it is the annotated video; no other video counts as relevant.
 
     Args:
-        scores: raw similarities; rows are queries, columns videos.
+        scores: that order the results; rows are queries, columns videos.
         owner: column of the video that each query is about.
+        elsewhere: what each query scores with videos that the model brings along.
         title: of the data and split.
-        card: calibration to measure, of the same model and without a hub correction. If left out,
-            the videos are split by lot, and the queries of each part are judged by a calibration
-            on those of the others; the gallery is the same for all.
+        correction: what was done to the scores before, if anything.
+        card: calibration to measure, of the same model and hub correction. If left out, the videos
+            are split by lot, and the queries of each part are judged by a calibration on those of
+            the others; the gallery is the same for all.
         papers: uncertainties of each query that the model's paper defines; higher is less sure.
         scale: factor on the scores in the model's own softmax, if it has one.
         folds: parts of the videos; five where what these leave is too little to calibrate on.
@@ -102,13 +107,20 @@ def measure(
 
     Raises:
         SureshotError: scores or uncertainties that are not finite, arguments that do not fit
-            together, a card that was made with a hub correction, or ``folds`` below 2.
+            together, or ``folds`` below 2.
     """
     papers = papers or {}
-    _check(scores, owner, card, papers, scale, folds)
+    if elsewhere is None:
+        elsewhere = np.zeros(len(scores))
+    _check(scores, owner, {**papers, "elsewhere": elsewhere}, scale, folds)
     relevant = owner[:, None] == np.arange(scores.shape[1])
     asked = _Asked(
-        scores, owner, top_is_relevant(scores, relevant), np.random.default_rng(seed), resamples
+        scores,
+        owner,
+        elsewhere,
+        top_is_relevant(scores, relevant),
+        np.random.default_rng(seed),
+        resamples,
     )
     about = TrustReport(
         title=title,
@@ -117,6 +129,7 @@ def measure(
         asked=len(np.unique(owner)),
         right=asked.right,
         hubness=hubness_skewness(scores),
+        correction=correction,
         resamples=resamples,
         seed=seed,
     )
@@ -146,7 +159,7 @@ def _measured(
     scale: float | None,
 ) -> TrustReport:
     """Everything there is to say, from calibrations that have not seen their queries."""
-    said = judge(parts, asked.scores, asked.owner)
+    said = judge(parts, asked.scores, asked.owner, asked.elsewhere)
     # The fits differ a little; signals are compared over all queries, so at one temperature.
     temperature = float(np.exp(np.mean([np.log(part.card.temperature) for part in parts])))
     confidences = {OURS: said.p_top1, **_signals(asked, temperature, papers)}
@@ -197,10 +210,10 @@ def _parts(asked: _Asked, card: Calibration | None, folds: int, seed: int) -> li
     if card is not None:
         return [Part(card, np.arange(len(asked.scores)))]
     try:
-        return cross_fitted(asked.scores, asked.owner, folds, seed)
+        return cross_fitted(asked.scores, asked.owner, folds, seed, asked.elsewhere)
     except SureshotError:
         # What is left of several parts without one is more than half of the videos.
-        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed)
+        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed, asked.elsewhere)
 
 
 def _signals(
@@ -342,7 +355,6 @@ def _told(
 def _check(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " owners"],
-    card: Calibration | None,
     papers: Mapping[str, Float[np.ndarray, " measured"]],
     scale: float | None,
     folds: int,
@@ -365,11 +377,6 @@ def _check(
                 f"The uncertainty {name!r} is not one finite number for each of {len(scores)} "
                 "queries."
             )
-    if card is not None and card.valid_for.correction is not None:
-        raise SureshotError(
-            "The card was made with a hub correction, and raw scores are measured here; "
-            "calibrate without one."
-        )
     if scale is not None and not 0 < scale < np.inf:
         raise SureshotError(f"scale is {scale}; it must be finite and above 0.")
     if folds < 2:

@@ -103,6 +103,7 @@ class TrustReport:
         hubness: skewness of the 10-occurrence.
         resamples: of the intervals.
         seed: of all chance.
+        correction: what was done to the scores before; empty if nothing.
         nothing: why nothing could be measured; empty if something was.
         refused: why nothing could be calibrated; then there are only orders.
         how: it was calibrated.
@@ -130,6 +131,7 @@ class TrustReport:
     hubness: float
     resamples: int
     seed: int
+    correction: str = ""
     nothing: str = ""
     refused: str = ""
     how: str = ""
@@ -155,6 +157,7 @@ class TrustReport:
             "videos": self.videos,
             "queried_videos": self.asked,
             "right": float(self.right.mean()),
+            "correction": self.correction,
             "nothing": self.nothing,
             "refused": self.refused,
             "calibration": self.how,
@@ -188,6 +191,8 @@ class TrustReport:
             f"trust: the first result is the annotated video for {_percent(self.right.mean())} of "
             f"{self.queries} queries about {self.asked} videos"
         )
+        if self.correction:
+            yield f"scores: less the {self.correction}"
         if self.nothing:
             yield from _warning(self.nothing)
             return

@@ -34,8 +34,8 @@ class Place:
     ids: str | None = None
     label: str | None = None
 
-    def load(self, folder: Path) -> Split:
-        """Read it, relative paths starting at ``folder``."""
+    def load(self, folder: Path, protocol: str | None = None) -> Split:
+        """Read it, relative paths starting at ``folder``, by its own protocol or by another."""
 
         def at(path: str) -> Path:
             return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111
@@ -44,7 +44,7 @@ class Place:
             self.dataset,
             self.split,
             at(self.root),
-            protocol=self.protocol,
+            protocol=protocol or self.protocol,
             videos=self.videos and at(self.videos),
             ids=self.ids and at(self.ids),
             label=self.label,

@@ -87,7 +87,7 @@ def perform(
         away: other data sets to test on.
         folder: where runs are remembered, each in a file named after all it depends on.
     """
-    recipe = _recipe(cell, plan)
+    recipe = recipe_of(cell, plan)
     record = folder / f"{_key(recipe, cell, encoder, home, away)}.json"
     if record.exists():
         # Another table may have made it under another name.
@@ -155,7 +155,7 @@ def _milliseconds(model: Model, features: SplitFeatures) -> float:
     return 1000 * min(taken)
 
 
-def _recipe(cell: Cell, plan: Plan) -> Recipe:
+def recipe_of(cell: Cell, plan: Plan) -> Recipe:
     """The recipe of a run; its places are those of the plan, unread."""
     train, val, width = plan.home.train, plan.home.val, cell.variant.width
     return Recipe(

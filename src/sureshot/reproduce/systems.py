@@ -29,6 +29,8 @@ TABLE = Table(
         *(Variant(f"DVTR + {name}", on(base)) for name, base in _BASES.items()),
         Variant("DUQ without uncertainty", duq.CONTROL.system),
         Variant("UATVR without uncertainty", uatvr.CONTROL.system),
+        Variant("DVTR + CE without uncertainty", on(_CE, uncertainty="none")),
+        Variant("UATVR, four layers", uatvr.FULL | {"layers": 4}),
         *(Variant(f"CLIP4Clip, stem of width {width}", CLIP4CLIP, width=width) for width in SIZES),
     ),
     elsewhere=True,

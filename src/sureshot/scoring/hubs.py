@@ -169,10 +169,26 @@ def nearest_neighbour_normalised(
     """
     scores = _finite("similarity", similarity)
     known = _bank(bank, scores)
-    if k < 1:
-        raise SureshotError(f"k is {k}; at least 1 caption of the bank must be averaged.")
     if not 0 <= weight < np.inf:
         raise SureshotError(f"weight is {weight}; it must be finite and 0 or more.")
+    return scores - weight * nearest_mean(known, k)
+
+
+def nearest_mean(
+    bank: Float[np.ndarray, "captions videos"], k: int
+) -> Float64[np.ndarray, " videos"]:
+    """Mean of the ``k`` largest scores of each video with a bank of captions, at least one.
+
+    Args:
+        bank: scores of the captions with the videos.
+        k: captions averaged; all of them if the bank is smaller.
+
+    Raises:
+        SureshotError: NaN or ``+inf``, ``k`` below 1, or ``-inf`` among the largest of a video.
+    """
+    known = _finite("bank", bank)
+    if k < 1:
+        raise SureshotError(f"k is {k}; at least 1 caption of the bank must be averaged.")
     k = min(k, len(known))
     nearest = np.partition(known, len(known) - k, axis=0)[-k:].mean(0)
     if not np.isfinite(nearest).all():
@@ -181,7 +197,7 @@ def nearest_neighbour_normalised(
             f"The bank scores video {column} with -inf among its {k} nearest captions, so their "
             "mean is undefined; leave the video out or use a smaller k."
         )
-    return cast("np.ndarray", scores - weight * nearest)
+    return cast("np.ndarray", nearest)
 
 
 def occurrences(

@@ -20,11 +20,13 @@ from sureshot.errors import SureshotError
 from sureshot.evaluation import recalls, similarity
 from sureshot.features import SplitFeatures, Told, extract, sampled_frames
 from sureshot.metrics.recall import rsum
+from sureshot.scorer import Scorer
 from sureshot.settings import plain
 from sureshot.systems.load import load_system
 from sureshot.systems.model import Model
 from sureshot.systems.stem import Stem, StemConfig
 from sureshot.systems.tokens import Sizes
+from sureshot.training import correction
 from sureshot.training.gather import rank
 from sureshot.training.loop import Fitted, Progress, Save, check_new, fit
 from sureshot.training.pairs import FeaturePairs
@@ -73,6 +75,7 @@ def train(
         seen = extract(split, encoder, frames=frames, cache=cache, told=extracting)
         return replace(seen, experts=experts)
 
+    val, sets = None, []
     if recipe.encoder.tuned:
         done = _tune(recipe, encoder, splits, held, folder, resume=resume, told=told, note=note)
     else:
@@ -85,7 +88,28 @@ def train(
         done = replace(done, notes=(*unread, *had, *done.notes))
     if rank() == 0:
         _keep(recipe, folder / RECIPE)
+        if held is not None:
+            found = _equipped(recipe, done, splits, held, val, sets)
+            done = replace(done, notes=(*done.notes, *filter(None, [found])))
     return done
+
+
+def _equipped(
+    recipe: Recipe,
+    done: Fitted,
+    splits: Sequence[Split],
+    held: Split,
+    val: SplitFeatures | None,
+    sets: Sequence[SplitFeatures],
+) -> str:
+    """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
+    seed = recipe.training.seed
+    if val is not None:
+        return correction.keep(done.folder, splits, val, sets, seed)
+    scorer = Scorer.load(str(done.folder), recipe.encoder.device)
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+        seen = extract(held, scorer.encoder, frames=recipe.encoder.frames, cache=Path(cache))
+    return correction.keep(done.folder, splits, seen, seed=seed)
 
 
 def train_on(

@@ -46,7 +46,7 @@ class Assessment:
 def assess(
     calibration: Calibration | None,
     scores: Float[np.ndarray, " videos"],
-    corrected: Float[np.ndarray, " videos"] | None = None,
+    elsewhere: float = 0.0,
     *,
     coverage: float = 0.9,
     target: Target = "any",
@@ -58,8 +58,8 @@ def assess(
 
     Args:
         calibration: a card that fits the model, see `Calibration.mismatches`; None is no card.
-        scores: raw similarities of all videos of the gallery; ``-inf`` rules one out.
-        corrected: ranking scores, where a correction was calibrated.
+        scores: of all videos of the gallery, that order the results; ``-inf`` rules one out.
+        elsewhere: what the query scores with videos from elsewhere; 0 for a model without any.
         coverage: of the set.
         target: of the set: ``any`` relevant video, or the ``annotated`` one.
         risk: call only such results confident that the share of wrong ones among them is
@@ -70,20 +70,19 @@ def assess(
     Raises:
         SureshotError: scores that are no scores, or settings out of range.
     """
-    ranking = scores if corrected is None else corrected
     if calibration is None or calibration.refused:
         why = "Nothing has been calibrated" if calibration is None else calibration.refused
-        order = np.argsort(-ranking, kind="stable")[:results]
+        order = np.argsort(-scores, kind="stable")[:results]
         return Assessment(
             "uncalibrated", None, None, None, coverage, target, order, None, (_sentence(why),)
         )
-    row, fixed = scores[None], None if corrected is None else corrected[None]
-    order, relevant = calibration.p_relevant(row, fixed, results=results)
-    p_top1 = float(calibration.p_top1(row, fixed)[0])
-    p_inside = float(calibration.p_inside(row, fixed)[0])
+    row = scores[None]
+    order, relevant = calibration.p_relevant(row, results=results)
+    p_top1 = float(calibration.p_top1(row)[0])
+    p_inside = float(calibration.p_inside(row, np.array([elsewhere]))[0])
     threshold, warnings = _threshold(calibration, risk)
-    warnings += _outgrown(calibration, int((ranking > -np.inf).sum()))
-    chosen = calibration.members(ranking, coverage, target)
+    warnings += _outgrown(calibration, int((scores > -np.inf).sum()))
+    chosen = calibration.members(scores, coverage, target)
     if chosen is None:
         members = None
         warnings.append(
@@ -92,7 +91,7 @@ def assess(
         )
     else:
         inside = np.flatnonzero(chosen)
-        members = inside[np.argsort(-ranking[inside], kind="stable")]
+        members = inside[np.argsort(-scores[inside], kind="stable")]
     status: Status = "confident" if p_top1 >= threshold else "several"
     if p_inside < abstain:
         status = "absent"

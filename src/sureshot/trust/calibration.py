@@ -13,26 +13,19 @@ from sureshot.settings import build, plain
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.logistic import Logistic
 from sureshot.trust.risk import Certificate
-from sureshot.trust.signals import RESULT_SIGNALS, SIGNALS, query_signals, result_signals
+from sureshot.trust.signals import (
+    RESULT_SIGNALS,
+    SIGNALS,
+    query_signals,
+    result_signals,
+    standing,
+)
 
-VERSION = 1
+VERSION = 2
 _KIND = "sureshot calibration"
 _AGAIN = "Calibrate again with `sureshot calibrate`."
 
 Target = Literal["any", "annotated"]
-
-
-@dataclass(frozen=True)
-class Correction:
-    """The hub correction that the ranking scores were made with.
-
-    Attributes:
-        k: captions of the bank that are averaged.
-        weight: share of their mean that is taken off.
-    """
-
-    k: int
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -41,8 +34,7 @@ class Validity:
 
     Attributes:
         model: fingerprint of the model that gave the scores.
-        bank: fingerprint of the bank of the hub correction; None without one.
-        correction: of the ranking scores; None without one.
+        bank: fingerprint of the hub correction in the scores; None without one.
         smallest: videos of the smallest gallery it was fitted on.
         largest: of the largest.
         queries: labelled queries, those without a relevant video not counted.
@@ -57,7 +49,6 @@ class Validity:
 
     model: str
     bank: str | None
-    correction: Correction | None
     smallest: int
     largest: int
     queries: int
@@ -71,11 +62,11 @@ class Validity:
 
 @dataclass(frozen=True)
 class Inside:
-    """How well the best video of a query scores when a relevant one is there.
+    """How far the best video of a query stands out when a relevant one is there.
 
     Attributes:
         videos: size of the gallery.
-        best: minus the best ranking score of labelled queries.
+        best: minus the `sureshot.trust.signals.standing` of labelled queries.
     """
 
     videos: int
@@ -116,8 +107,8 @@ class Quality:
     Attributes:
         top1: of the probability that the first result is relevant.
         result: of the probability that one of the first ten results is.
-        absent_auroc: of the best score, queries whose relevant videos are all there against the
-            same queries with all of them removed; None where that leaves no video.
+        absent_auroc: of the standing, queries whose relevant videos are all there against the same
+            queries with all of them removed; None where that leaves no video.
     """
 
     top1: Judged
@@ -129,8 +120,8 @@ class Quality:
 class Calibration:
     """Turns scores into probabilities, sets and p-values; made by `sureshot.trust.fitting.fit`.
 
-    Scores are rows of queries and columns of videos. Where a correction was calibrated the
-    corrected scores order the results, and the raw ones are given beside them.
+    Scores are rows of queries and columns of videos, and are those that order the results:
+    similarities, less the hub correction where there is one.
 
     Attributes:
         valid_for: what it is valid for.
@@ -138,8 +129,8 @@ class Calibration:
         temperature: of the softmax in the signals.
         top1: probability that the first result is relevant, from ``SIGNALS``.
         result: probability that a result is relevant, from ``RESULT_SIGNALS``.
-        annotated: minus the ranking score of the video each query is about; None if unknown.
-        any: minus the best ranking score among its relevant videos.
+        annotated: minus the score of the video each query is about; None if unknown.
+        any: minus the best score among its relevant videos.
         inside: best scores by size of the gallery, ascending.
         certificates: of the risks that could be certified, ascending.
         quality: measured on other queries than it was fitted to; None before it is.
@@ -176,9 +167,7 @@ class Calibration:
             _damaged("its temperature is not above 0")
 
     def p_top1(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        corrected: Float[np.ndarray, "queries videos"] | None = None,
+        self, scores: Float[np.ndarray, "queries videos"]
     ) -> Float64[np.ndarray, " queries"]:
         """Probability that the first result of each query is relevant.
 
@@ -187,16 +176,13 @@ class Calibration:
         extrapolated in log N.
 
         Raises:
-            SureshotError: scores that are no scores, or a correction that was not calibrated or is
-                missing.
+            SureshotError: scores that are no scores.
         """
-        ranking = self._ranking(scores, corrected)
-        return self.top1.probability(self._within(query_signals(ranking, self.temperature, scores)))
+        return self.top1.probability(self._within(query_signals(scores, self.temperature)))
 
     def p_relevant(
         self,
         scores: Float[np.ndarray, "queries videos"],
-        corrected: Float[np.ndarray, "queries videos"] | None = None,
         *,
         results: int | None = 10,
     ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results"]]:
@@ -206,8 +192,7 @@ class Calibration:
         by them; further down they are extrapolated.
 
         Args:
-            scores: raw similarities.
-            corrected: ranking scores, where a correction was calibrated.
+            scores: that order the results.
             results: how many; all if None.
 
         Returns:
@@ -216,17 +201,16 @@ class Calibration:
         Raises:
             SureshotError: as for `p_top1`.
         """
-        ranking = self._ranking(scores, corrected)
-        order, signals = result_signals(ranking, self.temperature, scores, results=results)
+        order, signals = result_signals(scores, self.temperature, results=results)
         every = self._within(signals.reshape(-1, signals.shape[2]))
         found = self.result.probability(every).reshape(order.shape)
-        found[:, 0] = self.p_top1(scores, corrected)
+        found[:, 0] = self.p_top1(scores)
         return order, found
 
     def p_inside(
         self,
         scores: Float[np.ndarray, "queries videos"],
-        corrected: Float[np.ndarray, "queries videos"] | None = None,
+        elsewhere: Float[np.ndarray, " queries"] | None = None,
     ) -> Float64[np.ndarray, " queries"]:
         """p-value of "a relevant video is in the gallery", above 0.
 
@@ -235,13 +219,17 @@ class Calibration:
         in log size, and outside of them that of the nearest is taken: too large in a gallery that
         has outgrown the card, too small in one below its range.
 
+        Args:
+            scores: that order the results.
+            elsewhere: what each query scores with videos from elsewhere, where the model has some;
+                see `sureshot.trust.signals.standing`.
+
         Raises:
-            SureshotError: as for `p_top1`.
+            SureshotError: scores that are no scores.
         """
-        ranking = self._ranking(scores, corrected)
-        best, sizes = ranking.max(1), (ranking > -np.inf).sum(1)
-        if not (best > -np.inf).all():
+        if not (scores.max(1) > -np.inf).all():
             raise SureshotError("A row of scores rules out every video.")
+        best, sizes = standing(scores, elsewhere), (scores > -np.inf).sum(1)
         known = np.log([inside.videos for inside in self.inside])
         values = np.stack([inside.best.p_value(-best) for inside in self.inside])
         at = np.clip(np.interp(np.log(sizes), known, np.arange(len(known))), 0, len(known) - 1)
@@ -253,14 +241,14 @@ class Calibration:
 
     def members(
         self,
-        ranking: Float[np.ndarray, "*any"],
+        scores: Float[np.ndarray, "*any"],
         coverage: float = 0.9,
         target: Target = "any",
     ) -> Bool[np.ndarray, "*any"] | None:
-        """Which videos are in the conformal set, from their ranking scores.
+        """Which videos are in the conformal set.
 
         Args:
-            ranking: corrected scores where a correction was calibrated, else raw ones.
+            scores: of any videos, that order the results.
             coverage: share of queries whose set holds the target, of those whose target is there.
             target: ``any`` relevant video, or the ``annotated`` one.
 
@@ -270,7 +258,7 @@ class Calibration:
         Raises:
             SureshotError: ``coverage`` out of range, or nothing was annotated.
         """
-        return self.reference(target).members(ranking, coverage)
+        return self.reference(target).members(scores, coverage)
 
     def reference(self, target: Target = "any") -> Nonconformity:
         """The reference of a target.
@@ -292,17 +280,15 @@ class Calibration:
         found = [known for known in self.certificates if known.risk <= risk + 1e-9]
         return max(found, key=lambda known: known.risk) if found else None
 
-    def mismatches(
-        self, model: str, bank: str | None = None, correction: Correction | None = None
-    ) -> tuple[str, ...]:
+    def mismatches(self, model: str, bank: str | None) -> tuple[str, ...]:
         """Why this card is not about some scores; empty if it is. Show no percentage otherwise."""
         found = []
         if model != self.valid_for.model:
             found.append(f"The calibration is of another model. {_AGAIN}")
         if bank != self.valid_for.bank:
-            found.append(f"The calibration was made with another bank of captions. {_AGAIN}")
-        if correction != self.valid_for.correction:
-            found.append(f"The calibration was made with another hub correction. {_AGAIN}")
+            found.append(
+                f"The calibration was made with another hub correction than the model's. {_AGAIN}"
+            )
         return tuple(found)
 
     def to_json(self) -> str:
@@ -347,19 +333,6 @@ class Calibration:
         """The signals, the last of them, log N, at least that of the smallest gallery."""
         signals[:, -1] = np.maximum(signals[:, -1], np.log(self.valid_for.smallest))
         return signals
-
-    def _ranking(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        corrected: Float[np.ndarray, "queries videos"] | None,
-    ) -> Float[np.ndarray, "queries videos"]:
-        if (corrected is None) != (self.valid_for.correction is None):
-            has, needs = ("no", "with") if corrected is None else ("a", "without")
-            raise SureshotError(
-                f"The scores have {has} hub correction and the calibration was made {needs} one; "
-                "the probabilities would be of other scores."
-            )
-        return scores if corrected is None else corrected
 
 
 def _checksum(values: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Sets of videos that hold what was sought as often as promised.
 
-The nonconformity of a labelled query is minus the ranking score of the video it seeks. A set takes
+The nonconformity of a labelled query is minus the score of the video it seeks. A set takes
 every video whose score is no worse than the quantile of these. The promise is about the choice of
 the query: of all queries like the labelled ones, whose video is in the gallery, the share that
 finds it in the set is at least the coverage. It is not about one query, nor about one kind of
@@ -112,9 +112,9 @@ class Nonconformity:
         return self.scores[place - 1] if place <= len(self.scores) else math.inf
 
     def members(
-        self, ranking: Float[np.ndarray, "*any"], coverage: float
+        self, scores: Float[np.ndarray, "*any"], coverage: float
     ) -> Bool[np.ndarray, "*any"] | None:
-        """Which videos are in the set, from their ranking scores; None is no promise.
+        """Which videos are in the set, from their scores; None is no promise.
 
         Ties are in, and so is what differs from the quantile by rounding.
 
@@ -122,7 +122,7 @@ class Nonconformity:
             SureshotError: ``coverage`` is not above 0 and below 1.
         """
         q = self.quantile(coverage)
-        return None if math.isinf(q) else ranking >= -q - _EPS * abs(q)
+        return None if math.isinf(q) else scores >= -q - _EPS * abs(q)
 
     def p_value(self, scores: Float[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
         """How many are at least as strange, of the reference and the new one itself; above 0.

@@ -14,7 +14,7 @@ from sureshot.errors import SureshotError
 from sureshot.metrics.bootstrap import interval, of_columns
 from sureshot.metrics.calibration import brier, ece, ece_floor
 from sureshot.metrics.detection import auroc
-from sureshot.trust.calibration import Calibration, Correction, Inside, Judged, Quality, Validity
+from sureshot.trust.calibration import Calibration, Inside, Judged, Quality, Validity
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.galleries import draw_absent, draw_present, gallery_sizes, most_absent
 from sureshot.trust.logistic import Logistic
@@ -23,6 +23,7 @@ from sureshot.trust.signals import (
     fit_temperature,
     query_signals,
     result_signals,
+    standing,
     top_is_relevant,
 )
 
@@ -47,15 +48,15 @@ class _Labelled:
     """Some labelled queries.
 
     Attributes:
-        ranking: scores that order the results.
-        raw: similarities.
+        scores: that order the results.
+        elsewhere: what each query scores with videos that are not in the gallery; 0 if unknown.
         relevant: which videos are relevant.
         sought: column of the video each query is about, if known.
         video: the one each query belongs to; a number.
     """
 
-    ranking: Float[np.ndarray, "queries videos"]
-    raw: Float[np.ndarray, "queries videos"]
+    scores: Float[np.ndarray, "queries videos"]
+    elsewhere: Float[np.ndarray, " queries"]
     relevant: Bool[np.ndarray, "queries videos"]
     sought: Integer[np.ndarray, " queries"] | None
     video: Int[np.ndarray, " queries"]
@@ -64,7 +65,7 @@ class _Labelled:
         """Some of the queries."""
         sought = None if self.sought is None else self.sought[rows]
         return _Labelled(
-            self.ranking[rows], self.raw[rows], self.relevant[rows], sought, self.video[rows]
+            self.scores[rows], self.elsewhere[rows], self.relevant[rows], sought, self.video[rows]
         )
 
     def at_most(self, queries: int, rng: np.random.Generator) -> "_Labelled":
@@ -79,8 +80,8 @@ class _Labelled:
     def within(self, columns: Int[np.ndarray, "queries size"]) -> "_Labelled":
         """The same queries, each in a gallery of its own."""
         return _Labelled(
-            np.take_along_axis(self.ranking, columns, 1),
-            np.take_along_axis(self.raw, columns, 1),
+            np.take_along_axis(self.scores, columns, 1),
+            self.elsewhere,
             np.take_along_axis(self.relevant, columns, 1),
             None,
             self.video,
@@ -100,11 +101,10 @@ def fit(
     relevant: Bool[np.ndarray, "other_queries other_videos"],
     video: Integer[np.ndarray, " labelled"],
     *,
-    corrected: Float[np.ndarray, "corrected_queries corrected_videos"] | None = None,
     sought: Integer[np.ndarray, " annotated"] | None = None,
+    elsewhere: Float[np.ndarray, " asked"] | None = None,
     model: str = "",
     bank: str | None = None,
-    correction: Correction | None = None,
     dataset: str = "",
     date: str = "",
     absent: float = 0.0,
@@ -118,17 +118,17 @@ def fit(
     of the others away.
 
     Args:
-        scores: raw similarities of labelled queries and all videos of a gallery; finite.
+        scores: that order all videos of a gallery for labelled queries: similarities, less the hub
+            correction where there is one; finite.
         relevant: which videos are relevant to which query. Where only one video a query is known,
             "relevant" means that one, and probabilities are of finding that one.
         video: number of the video, or of the group of near copies, that a query belongs to.
             Queries of one are never on both sides of the split.
-        corrected: ranking scores, where there is a hub correction.
         sought: column of the video that each query is about, itself relevant; -1 for the queries
             that are left out.
+        elsewhere: what each query scores with videos from elsewhere, where the model has some.
         model: fingerprint of what gave the scores.
-        bank: fingerprint of the captions of the correction.
-        correction: settings of it; needed with corrected scores.
+        bank: fingerprint of the hub correction; None without one.
         dataset: title of the labels.
         date: when.
         absent: share of queries to reckon with whose video is not there, 0 to below 1.
@@ -146,16 +146,16 @@ def fit(
     """
     if not 0 <= absent < 1:
         raise SureshotError(f"absent is {absent}; it must be 0 or more and below 1.")
-    known = _labelled(scores, relevant, video, corrected, sought, correction)
+    known = _labelled(scores, relevant, video, sought, elsewhere)
     rng = np.random.default_rng(seed)
     _enough(known)
     names = rng.permutation(np.unique(known.video))
     third = np.isin(known.video, names[: len(names) // 3])
     fitted = known.of(np.flatnonzero(third)).at_most(_FITTED, rng)
     certifying = known.of(np.flatnonzero(~third))
-    gallery = known.ranking.shape[1]
+    gallery = known.scores.shape[1]
     drawn = _sizes(sizes, gallery)
-    temperature = fit_temperature(fitted.ranking, fitted.relevant)
+    temperature = fit_temperature(fitted.scores, fitted.relevant)
     top1, result = _probabilities(fitted, drawn, temperature, absent, strength, rng)
     # Chances of their own, so that no part depends on how much another one drew.
     certified, judged = rng.spawn(2)
@@ -164,7 +164,6 @@ def fit(
         valid_for=Validity(
             model=model,
             bank=bank,
-            correction=correction,
             smallest=drawn[0],
             largest=drawn[-1],
             queries=len(known.video),
@@ -181,7 +180,7 @@ def fit(
         result=result,
         annotated=_annotated(reference),
         any=Nonconformity.of(
-            -np.where(reference.relevant, reference.ranking, -np.inf).max(1).astype(np.float64),
+            -np.where(reference.relevant, reference.scores, -np.inf).max(1).astype(np.float64),
             reference.video,
         ),
         inside=tuple(_inside(reference, size, certified) for size in drawn),
@@ -206,9 +205,9 @@ def _probabilities(
         drawn += [(fitted.absent(size, rng), absent / len(sizes)) for size in sizes]
     firsts, results = [], []
     for part, weight in drawn:
-        first = query_signals(part.ranking, temperature, part.raw)
-        firsts.append((first, top_is_relevant(part.ranking, part.relevant), weight))
-        order, several = result_signals(part.ranking, temperature, part.raw, results=RESULTS)
+        first = query_signals(part.scores, temperature)
+        firsts.append((first, top_is_relevant(part.scores, part.relevant), weight))
+        order, several = result_signals(part.scores, temperature, results=RESULTS)
         relevant = np.take_along_axis(part.relevant, order, 1).ravel()
         results.append((several.reshape(-1, several.shape[2]), relevant, weight))
     return _logistic(firsts, strength), _logistic(results, strength)
@@ -230,12 +229,12 @@ def _stream(
     queries: _Labelled, top1: Logistic, temperature: float, absent: float, rng: np.random.Generator
 ) -> tuple[Float64[np.ndarray, " queries"], Bool[np.ndarray, " queries"]]:
     """Probabilities and outcomes in the whole gallery, some queries having lost their videos."""
-    probability = top1.probability(query_signals(queries.ranking, temperature, queries.raw))
-    right = top_is_relevant(queries.ranking, queries.relevant)
+    probability = top1.probability(query_signals(queries.scores, temperature))
+    right = top_is_relevant(queries.scores, queries.relevant)
     lost = np.flatnonzero(rng.random(len(right)) < absent)
     if len(lost):
-        gone = queries.of(lost).absent(queries.ranking.shape[1], rng)
-        signals = query_signals(gone.ranking, temperature, gone.raw)
+        gone = queries.of(lost).absent(queries.scores.shape[1], rng)
+        signals = query_signals(gone.scores, temperature)
         probability[lost], right[lost] = top1.probability(signals), False
     return probability, right
 
@@ -259,10 +258,9 @@ def _certificates(
 
 
 def _quality(card: Calibration, queries: _Labelled, rng: np.random.Generator) -> Quality:
-    there, absent = queries, card.valid_for.absent
+    absent = card.valid_for.absent
     probability, right = _stream(queries, card.top1, card.temperature, absent, rng)
-    corrected = None if card.valid_for.correction is None else there.ranking
-    order, pairs = card.p_relevant(there.raw, corrected, results=RESULTS)
+    order, pairs = card.p_relevant(queries.scores, results=RESULTS)
     relevant = np.take_along_axis(queries.relevant, order, 1)
     several = np.repeat(queries.video, order.shape[1])
     return Quality(
@@ -295,12 +293,13 @@ def _judged(
 
 
 def _absent_auroc(queries: _Labelled) -> float | None:
-    rest = np.where(queries.relevant, -np.inf, queries.ranking).max(1)
+    gone = np.where(queries.relevant, -np.inf, queries.scores)
+    rest = standing(gone, queries.elsewhere)
     rest = rest[rest > -np.inf]
     if not len(rest):
         return None
-    best = np.concatenate([queries.ranking.max(1), rest]).astype(np.float64)
-    return auroc(best, np.arange(len(best)) < len(queries.ranking))
+    best = np.concatenate([standing(queries.scores, queries.elsewhere), rest])
+    return auroc(best, np.arange(len(best)) < len(queries.scores))
 
 
 def _refusal(judged: Judged) -> str:
@@ -320,14 +319,14 @@ def _refusal(judged: Judged) -> str:
 
 
 def _inside(queries: _Labelled, size: int, rng: np.random.Generator) -> Inside:
-    best = queries.present(size, rng).ranking.max(1)
-    return Inside(size, Nonconformity.of(-best.astype(np.float64), queries.video))
+    best = standing(queries.present(size, rng).scores, queries.elsewhere)
+    return Inside(size, Nonconformity.of(-best, queries.video))
 
 
 def _annotated(queries: _Labelled) -> Nonconformity | None:
     if queries.sought is None:
         return None
-    own = queries.ranking[np.arange(len(queries.sought)), queries.sought]
+    own = queries.scores[np.arange(len(queries.sought)), queries.sought]
     return Nonconformity.of(-own.astype(np.float64), queries.video)
 
 
@@ -343,23 +342,20 @@ def _labelled(
     scores: Float[np.ndarray, "queries videos"],
     relevant: Bool[np.ndarray, "other_queries other_videos"],
     video: Integer[np.ndarray, " labelled"],
-    corrected: Float[np.ndarray, "corrected_queries corrected_videos"] | None,
     sought: Integer[np.ndarray, " annotated"] | None,
-    correction: Correction | None,
+    elsewhere: Float[np.ndarray, " asked"] | None,
 ) -> _Labelled:
     """The queries that have a relevant video, all arguments checked."""
-    if (corrected is None) != (correction is None):
-        raise SureshotError("Corrected scores and the settings of the correction go together.")
-    ranking = scores if corrected is None else corrected
-    shapes = {scores.shape, relevant.shape, ranking.shape}
-    rows = {len(scores), len(video), len(video) if sought is None else len(sought)}
+    if elsewhere is None:
+        elsewhere = np.zeros(len(scores))
+    shapes = {scores.shape, relevant.shape}
+    rows = {len(scores), len(video), len(elsewhere), len(video if sought is None else sought)}
     if len(shapes) != 1 or len(rows) != 1:
         raise SureshotError(
-            f"The scores are {scores.shape}, the ranking scores {ranking.shape}, the labels "
-            f"{relevant.shape}, with {len(video)} videos of queries; give all for the same "
-            "queries and videos."
+            f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
+            "of queries; give all for the same queries and videos."
         )
-    if not np.isfinite(scores).all() or not np.isfinite(ranking).all():
+    if not np.isfinite(scores).all() or not np.isfinite(elsewhere).all():
         raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
     there = np.flatnonzero(relevant.any(1))
     if not len(there):
@@ -373,12 +369,12 @@ def _labelled(
         if not inside.all() or not relevant[there][np.arange(len(own)), own].all():
             raise SureshotError("A query is about a video that is not labelled relevant to it.")
     _, number = np.unique(video, return_inverse=True)
-    return _Labelled(ranking, scores, relevant, sought, number).of(there)
+    return _Labelled(scores, elsewhere, relevant, sought, number).of(there)
 
 
 def _enough(known: _Labelled) -> None:
     queries, videos = len(known.video), len(np.unique(known.video))
-    right = int(top_is_relevant(known.ranking, known.relevant).sum())
+    right = int(top_is_relevant(known.scores, known.relevant).sum())
     wanted = [
         (queries, QUERIES, "labelled queries with a relevant video"),
         (videos, VIDEOS, "videos that the queries are about"),

@@ -1,8 +1,8 @@
 """What the scores of one query tell about how far its ranking can be believed.
 
-The ranking scores are those that order the results: similarities less the hub correction where
-there is one. Rows are queries, columns videos, higher is better; ``-inf`` rules a video out, which
-is then no part of the gallery. Every signal is finite for every row of numbers: constant scores,
+The scores are those that order the results: similarities less the hub correction where there is
+one. Rows are queries, columns videos, higher is better; ``-inf`` rules a video out, which is then
+no part of the gallery. Every signal is finite for every row of numbers: constant scores,
 ties and a gallery of one video included.
 """
 
@@ -20,24 +20,22 @@ SIGNALS = (
     "top_logit",
     "entropy",
     "top_less_lse",
-    "raw_margin",
     "log_videos",
 )
-RESULT_SIGNALS = ("score", "logit", "below_top", "log_rank", "raw_score", "log_videos")
+RESULT_SIGNALS = ("score", "logit", "below_top", "log_rank", "log_videos")
 
 _NEXT = 9  # videos after the first that `gap` averages
 _SUREST = 30.0  # logits are kept within this
+_ELSEWHERE = 0.75  # on validation data 0.5 to 1 tell absent queries alike, see LOG.md
 _CELLS = 1 << 22  # scores looked at together
 
 
 def query_signals(
-    ranking: Float[np.ndarray, "queries videos"],
-    temperature: float,
-    raw: Float[np.ndarray, "queries videos"] | None = None,
+    scores: Float[np.ndarray, "queries videos"], temperature: float
 ) -> Float64[np.ndarray, "queries signals"]:
     """The signals of each query, in the order of ``SIGNALS``.
 
-    With the ranking scores s(1) >= s(2) >= ... of N videos and p = softmax(s / T):
+    With the scores s(1) >= s(2) >= ... of N videos and p = softmax(s / T):
 
     * ``top``: s(1);
     * ``margin``: s(1) - s(2);
@@ -45,54 +43,45 @@ def query_signals(
     * ``top_logit``: log p(1) / (1 - p(1)), within -30 and 30;
     * ``entropy``: of p, in nats;
     * ``top_less_lse``: s(1) - T log sum exp(s / T), 0 or less;
-    * ``raw_margin``: raw similarity of the first video less the best raw one of the others, which
-      is negative where the correction put another video first;
     * ``log_videos``: log N.
 
     A single video has nothing beside it to be compared with. It gets the signals of a gallery that
     holds it twice, a tie, so one video alone never looks sure.
 
     Args:
-        ranking: the scores that order the results.
+        scores: that order the results.
         temperature: T, above 0, see `fit_temperature`.
-        raw: similarities without correction; the ranking scores themselves if left out.
 
     Raises:
-        SureshotError: no video, a row without a number, NaN or ``+inf``, matrices of two shapes, or
-            a temperature out of range.
+        SureshotError: no video, a row without a number, NaN or ``+inf``, or a temperature out of
+            range.
 
     Examples:
         >>> query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)[0, :3]
         array([0.5 , 0.25, 0.25])
     """
     return np.concatenate(
-        [
-            _query_signals(_Row.of(part, temperature, part_raw))
-            for part, part_raw in _parts(ranking, raw, temperature)
-        ]
+        [_query_signals(_Row.of(part, temperature)) for part in _parts(scores, temperature)]
     )
 
 
 def result_signals(
-    ranking: Float[np.ndarray, "queries videos"],
+    scores: Float[np.ndarray, "queries videos"],
     temperature: float,
-    raw: Float[np.ndarray, "queries videos"] | None = None,
     *,
     results: int | None = None,
 ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results signals"]]:
     """The best videos of each query and the signals of each, in the order of ``RESULT_SIGNALS``.
 
-    * ``score``: s, the ranking score;
+    * ``score``: s;
     * ``logit``: log p / (1 - p) with p = softmax(s / T), within -30 and 30;
     * ``below_top``: s(1) - s;
     * ``log_rank``: log(1 + rank), the first rank 1; ties keep the order of the columns;
-    * ``raw_score``: raw similarity;
     * ``log_videos``: log N.
 
     Args:
-        ranking: as for `query_signals`.
+        scores: as for `query_signals`.
         temperature: likewise.
-        raw: likewise.
         results: how many videos; all of them if left out or if there are fewer. Videos that are
             ruled out come last, with signals of 0 but for rank and N.
 
@@ -104,16 +93,15 @@ def result_signals(
     """
     if results is not None and results < 1:
         raise SureshotError(f"results is {results}; at least 1 is needed.")
-    count = min(results or ranking.shape[1], ranking.shape[1])
+    count = min(results or scores.shape[1], scores.shape[1])
     parts = [
-        _result_signals(_Row.of(part, temperature, part_raw), count)
-        for part, part_raw in _parts(ranking, raw, temperature)
+        _result_signals(_Row.of(part, temperature), count) for part in _parts(scores, temperature)
     ]
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
 def fit_temperature(
-    ranking: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
+    scores: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
 ) -> float:
     """The T at which softmax(s / T) gives the relevant videos the most likelihood.
 
@@ -122,25 +110,25 @@ def fit_temperature(
     queries than those whose calibration it will be judged by.
 
     Args:
-        ranking: finite scores.
+        scores: finite.
         relevant: queries without a relevant video, and those with nothing else, do not count.
 
     Raises:
         SureshotError: no query counts, or as for `query_signals`.
     """
-    _parts(ranking, None, 1.0)
+    _parts(scores, 1.0)
     counts = relevant.any(1) & ~relevant.all(1)
     if not counts.any():
         raise SureshotError(
             "No query has both a relevant video and another one; a temperature needs some."
         )
-    scores, sought = ranking[counts].astype(np.float64), relevant[counts]
-    scores = scores - scores.max(1, keepdims=True)
-    real = scores[np.isfinite(scores)]
+    below, sought = scores[counts].astype(np.float64), relevant[counts]
+    below -= below.max(1, keepdims=True)
+    real = below[np.isfinite(below)]
     spread = float(real.std()) or 1.0
 
     def loss(log_t: float) -> float:
-        z = np.exp(scores / np.exp(log_t))
+        z = np.exp(below / np.exp(log_t))
         share = np.where(sought, z, 0).sum(1) / z.sum(1)
         return float(-np.log(np.maximum(share, 1e-300)).mean())
 
@@ -161,13 +149,31 @@ def fit_temperature(
 
 
 def top_is_relevant(
-    ranking: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
+    scores: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
 ) -> Bool[np.ndarray, " queries"]:
     """Whether the first video of each query is relevant; of a tie for the first place, all of it.
 
     Constant scores are never right by the order of the columns.
     """
-    return (relevant | (ranking < ranking.max(1, keepdims=True))).all(1)
+    return (relevant | (scores < scores.max(1, keepdims=True))).all(1)
+
+
+def standing(
+    scores: Float[np.ndarray, "queries videos"],
+    elsewhere: Float[np.ndarray, " queries"] | None = None,
+) -> Float64[np.ndarray, " queries"]:
+    """How far the best video of each query stands out: s(1) - 0.75 e.
+
+    e is what the query scores with videos from elsewhere, `sureshot.bank.Bank.elsewhere`: a query
+    that fits those as well as anything in the gallery is probably not about the gallery. Without
+    them it is s(1).
+
+    Args:
+        scores: that order the results.
+        elsewhere: e of each query, of the same scores.
+    """
+    best = scores.max(1).astype(np.float64)
+    return best if elsewhere is None else best - _ELSEWHERE * elsewhere
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,8 +181,7 @@ class _Row:
     """What both kinds of signals need of some queries.
 
     Attributes:
-        scores: ranking scores.
-        raw: similarities.
+        scores: as given, in float64.
         first: column of the best video.
         best: its score.
         z: exp((s - s(1)) / T).
@@ -186,7 +191,6 @@ class _Row:
     """
 
     scores: Float64[np.ndarray, "queries videos"]
-    raw: Float64[np.ndarray, "queries videos"]
     first: Int[np.ndarray, " queries"]
     best: Float64[np.ndarray, " queries"]
     z: Float64[np.ndarray, "queries videos"]
@@ -195,13 +199,8 @@ class _Row:
     temperature: float
 
     @classmethod
-    def of(
-        cls,
-        ranking: Float[np.ndarray, "queries videos"],
-        temperature: float,
-        raw: Float[np.ndarray, "queries videos"] | None,
-    ) -> "_Row":
-        scores = ranking.astype(np.float64)
+    def of(cls, given: Float[np.ndarray, "queries videos"], temperature: float) -> "_Row":
+        scores = given.astype(np.float64)
         first = scores.argmax(1)
         best = scores[np.arange(len(scores)), first]
         z = np.exp((scores - best[:, None]) / temperature)
@@ -211,7 +210,6 @@ class _Row:
         videos = (scores > -np.inf).sum(1)
         return cls(
             scores,
-            scores if raw is None else raw.astype(np.float64),
             first,
             best,
             z,
@@ -236,9 +234,6 @@ def _query_signals(row: _Row) -> Float64[np.ndarray, "queries signals"]:
     total = np.log1p(row.rest)
     below = np.where(row.z > 0, row.scores - row.best[:, None], 0)
     entropy = total - (row.z * below).sum(1) / row.temperature / (1 + row.rest)
-    raw_first = np.take_along_axis(row.raw, row.first[:, None], 1)[:, 0]
-    masked = np.where(row.scores > -np.inf, row.raw, -np.inf)
-    masked[np.arange(len(masked)), row.first] = -np.inf
     signals = [
         row.best,
         np.where(several, row.best - second, 0),
@@ -246,7 +241,6 @@ def _query_signals(row: _Row) -> Float64[np.ndarray, "queries signals"]:
         row.top_logit,
         entropy,
         -row.temperature * total,
-        np.where(several, raw_first - masked.max(1), 0),
         np.log(row.videos),
     ]
     return np.stack(signals, axis=1)
@@ -265,41 +259,29 @@ def _result_signals(
     logit[:, 0] = row.top_logit
     rank = np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape)
     real = score > -np.inf
-    raw = np.take_along_axis(row.raw, order, 1)
     videos = np.broadcast_to(np.log(row.videos)[:, None], score.shape)
     signals = [
         np.where(real, score, 0),
         np.where(real, logit, 0),
         np.where(real, row.best[:, None] - score, 0),
         rank,
-        np.where(real, raw, 0),
         videos,
     ]
     return order, np.stack(signals, axis=2)
 
 
 def _parts(
-    ranking: Float[np.ndarray, "queries videos"],
-    raw: Float[np.ndarray, "other videos_too"] | None,
-    temperature: float,
-) -> list[tuple[Float[np.ndarray, "part videos"], Float[np.ndarray, "part videos"] | None]]:
+    scores: Float[np.ndarray, "queries videos"], temperature: float
+) -> list[Float[np.ndarray, "part videos"]]:
     """Checked rows, so few at a time that their exponentials fit."""
-    if not ranking.size:
+    if not scores.size:
         raise SureshotError(
-            f"There are {len(ranking)} queries and {ranking.shape[1]} videos; give at least one "
+            f"There are {len(scores)} queries and {scores.shape[1]} videos; give at least one "
             "of each."
         )
     if not 0 < temperature < np.inf:
         raise SureshotError(f"The temperature is {temperature}; it must be finite and above 0.")
-    if not (ranking.max(1) > -np.inf).all() or not (ranking < np.inf).all():
+    if not (scores.max(1) > -np.inf).all() or not (scores < np.inf).all():
         raise SureshotError("Scores must be numbers below infinity, one at least in each row.")
-    if raw is not None and raw.shape != ranking.shape:
-        raise SureshotError(
-            f"The corrected scores are {ranking.shape}, the raw ones {raw.shape}; give both for "
-            "the same queries and videos."
-        )
-    if raw is not None and not np.isfinite(raw[ranking > -np.inf]).all():
-        raise SureshotError("A raw similarity is not finite where the corrected score is.")
-    step = max(1, _CELLS // ranking.shape[1])
-    starts = range(0, len(ranking), step)
-    return [(ranking[s : s + step], None if raw is None else raw[s : s + step]) for s in starts]
+    step = max(1, _CELLS // scores.shape[1])
+    return [scores[start : start + step] for start in range(0, len(scores), step)]

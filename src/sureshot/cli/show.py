@@ -125,7 +125,7 @@ def print_confidence(out: Console, status: Status, confidence: Confidence) -> No
     lines = [Text.assemble((status, f"bold {colour}"), f": {_MEANING[status]} at {right}")]
     if status == "probably not here":
         share = percent(confidence.present)
-        lines.append(Text(f"of the queries that were answered {share} scored no higher", "dim"))
+        lines.append(Text(f"of queries whose video was there {share} stood out no more", "dim"))
     elif confidence.plausible is None:
         lines.append(Text("too few judged queries to say how many videos to look at", "dim"))
     else:

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from sureshot.bank import home_of
+from sureshot.bank import FILE, home_of
 from sureshot.datasets import Split, load_split
 from sureshot.encoders import load
 from sureshot.features import extract
+from sureshot.scorer import Scorer
 from sureshot.training.correction import VIDEOS, equip
 
 
@@ -34,12 +35,15 @@ def main() -> None:
     photos = load_split("flickr8k", "train", data.folder("flickr8k"))
     sets = [extract(_some(split), encoder, cache=options.cache) for split in (train, photos)]
     features = extract(val, encoder, cache=options.cache)
-    bank, told = equip("bundled", encoder, [train], features, sets)
+    place = home_of("bundled")
+    if options.write:
+        (place / FILE).unlink(missing_ok=True)  # of another head, with which nothing would load
+    bank, told = equip(Scorer.load("bundled"), [train], features, sets)
     print(told)
     if bank is not None:
         print(f"with {len(bank.frames)} videos from elsewhere")
         if options.write:
-            print(f"wrote {bank.save(home_of('bundled'))}")
+            print(f"wrote {bank.save(place)}")
 
 
 def _some(split: Split) -> Split:

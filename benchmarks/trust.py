@@ -48,27 +48,28 @@ class Asked:
         scores: that a search ranks by.
         owner: column of the video that each query was written for.
         relevant: what counts as right.
-        elsewhere: what each query scores with the videos of the model's bank.
+        elsewhere: what each query scores with the videos of the model's bank, if it has some.
     """
 
     scores: Scores
     owner: Integer[np.ndarray, " queries"]
     relevant: Relevant
-    elsewhere: Float[np.ndarray, " queries"]
+    elsewhere: Float[np.ndarray, " queries"] | None
 
     @classmethod
     def annotated(
         cls,
         scores: Scores,
         owner: Integer[np.ndarray, " queries"],
-        elsewhere: Float[np.ndarray, " queries"],
+        elsewhere: Float[np.ndarray, " queries"] | None,
     ) -> "Asked":
         """Only the video that a query was written for is right."""
         return cls(scores, owner, owner[:, None] == np.arange(scores.shape[1]), elsewhere)
 
     def of(self, rows: np.ndarray) -> "Asked":
         """Some of the queries."""
-        return Asked(self.scores[rows], self.owner[rows], self.relevant[rows], self.elsewhere[rows])
+        apart = None if self.elsewhere is None else self.elsewhere[rows]
+        return Asked(self.scores[rows], self.owner[rows], self.relevant[rows], apart)
 
     def card(self, seed: int = 0) -> Calibration:
         """Calibrated on them."""
@@ -157,6 +158,12 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
     found |= {
         "Flickr8k, validation to test": _judged(own, portraits),
         "Flickr8k, the card of MSR-VTT validation": _judged(card, portraits),
+        "Flickr8k, ... without the videos of the bank": _absent(
+            without(asked(photos)).card(),
+            without(portraits),
+            None,
+            {"far (MSR-VTT captions)": without(others(seen(_photos("test")), _test("full")))},
+        ),
         "Flickr8k, queries whose photo is not there": _absent(
             own,
             portraits,
@@ -258,9 +265,8 @@ def _grown(asked: Asked) -> dict[str, Any]:
         place = np.full(videos, -1)
         place[small] = np.arange(len(small))
         mine = np.flatnonzero(place[asked.owner] >= 0)
-        few = Asked.annotated(
-            asked.scores[np.ix_(mine, small)], place[asked.owner[mine]], asked.elsewhere[mine]
-        )
+        own = asked.of(mine)
+        few = Asked.annotated(own.scores[:, small], place[own.owner], own.elsewhere)
         card, rest = few.card(seed), asked.of(place[asked.owner] < 0)
         members = card.members(rest.scores, 0.9, "annotated")
         assert members is not None
@@ -284,7 +290,7 @@ def _by_captions(asked: Asked, split: Split) -> Asked:
 def without(asked: Asked, ruled_out: Relevant | None = None) -> Asked:
     """Queries without these videos, or without what they score elsewhere."""
     if ruled_out is None:
-        return replace(asked, elsewhere=0 * asked.elsewhere)
+        return replace(asked, elsewhere=None)
     return replace(asked, scores=np.where(ruled_out, -np.inf, asked.scores))
 
 

@@ -135,10 +135,25 @@ def test_videos_that_were_not_scored_count_as_the_worst_that_were(card):
     whole = VideoScores(values, paths, 300, 300)
     part = VideoScores(values[:20], paths[:20], 300, 300)
     hits = [_hit(paths[0])]
-    assert judged(card, part, hits, Point()) == judged(card, whole, hits, Point())
+    *seen, (warning,) = judged(card, part, hits, Point())
+    assert [*seen, ()] == list(judged(card, whole, hits, Point()))
+    assert "nearest 20 of 300 videos were looked at" in warning
     sparse = VideoScores(np.append(values[:20], np.full(280, -0.9)), paths, 300, 300)
     known = judged(card, sparse, hits, Point())[1]
     assert judged(card, part, hits, Point())[1].right <= known.right
+
+
+def test_a_query_that_scores_well_elsewhere_is_probably_not_here(card):
+    knowing = replace(card, valid_for=replace(card.valid_for, elsewhere=True))
+    paths = [Path(f"/v/{number}.mp4") for number in range(300)]
+    found = VideoScores(np.linspace(2.0, -1.0, 300), paths, 300, 300, elsewhere=0.0)
+    hits = [_hit(paths[0])]
+    told = [
+        judged(knowing, replace(found, elsewhere=value), hits, Point()) for value in (-1.0, 9.0)
+    ]
+    assert told[0][1].right == told[1][1].right
+    assert told[0][1].present > told[1][1].present
+    assert told[1][0] == "probably not here"
 
 
 def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):

@@ -79,8 +79,8 @@ class Confidence:
 
     Attributes:
         right: probability that the best video is a right answer.
-        present: how ordinary the best score is among queries that the library did answer: the
-            share of them whose best score was no higher. Small means: probably not here.
+        present: how ordinary the best hit is among queries that the library did answer: the share
+            of them whose best hit stood out no more. Small means: probably not here.
         coverage: of the set of plausible videos: the share of queries of which it holds a right
             answer.
         plausible: how many videos that set has; None if the labels were too few to promise one.

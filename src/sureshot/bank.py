@@ -42,7 +42,7 @@ class Bank:
     Attributes:
         texts: captions as the model's own ``encode_texts`` gives them.
         k: captions averaged for each video.
-        weight: share of their mean score that is taken off, above 0.
+        weight: share of their mean score that is taken off; 0 corrects nothing.
         frames: of videos from elsewhere, as an index of the model keeps them; there may be none.
         mask: which of these frames are real.
         taken: off the scores of these videos, by the captions.
@@ -61,7 +61,9 @@ class Bank:
 
     @property
     def title(self) -> str:
-        """What was done to the scores, in a few words."""
+        """What was done to the scores, in a few words; empty if nothing."""
+        if not self.weight:
+            return ""
         return (
             f"hub correction (k={self.k}, weight {self.weight:g}; {len(self.texts.sentence)} "
             f"captions of {self.source})"
@@ -131,15 +133,15 @@ class Bank:
                 notes = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             found = _bank(arrays, {name: notes[name] for name in _NAMES})
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, IndexError) as error:
             raise ModelError(
-                f"The hub correction {path} cannot be read ({error}); delete it, or bring back the "
-                f"one that belongs to the model."
+                f"The bank {path} cannot be read ({error}); delete it, or bring back the one that "
+                f"belongs to the model."
             ) from None
         if found.model != model:
             raise ModelError(
-                f"The hub correction {path} was made for another model than the one beside it; "
-                f"delete it, or bring back the one that belongs to the model."
+                f"The bank {path} was made for another model than the one beside it; delete it, or "
+                f"bring back the one that belongs to the model."
             )
         return found
 
@@ -159,7 +161,7 @@ class Bank:
 
 
 def bank_of(name: str, fingerprint: str) -> Bank | None:
-    """The hub correction of a model; None if it has none.
+    """The bank of a model; None if it has none.
 
     Args:
         name: as after ``--model``.
@@ -179,14 +181,23 @@ def home_of(model: str) -> Path:
 def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:
     sentence, words = (arrays[name].astype(np.float32) for name in ("sentence", "words"))
     none = np.zeros(len(sentence), bool)
+    k, weight = int(notes["k"]), float(notes["weight"])
+    frames, taken = arrays["videos.frames"], arrays["videos.taken"]
+    sizes = {len(sentence), len(words), len(arrays["mask"])}
+    others = {len(frames), len(taken), len(arrays["videos.mask"])}
+    widths = {sentence.shape[1], words.shape[2], frames.shape[2]}
+    if k < 1 or not 0 <= weight < np.inf or [len(s) for s in (sizes, others, widths)] != [1] * 3:
+        raise ValueError("its parts do not fit together")
+    if not all(np.isfinite(array).all() for array in (sentence, words, frames, taken)):
+        raise ValueError("it holds numbers that are not finite")
     texts = TextFeatures(sentence, words, arrays["mask"], none)
     return Bank(
         texts,
-        int(notes["k"]),
-        float(notes["weight"]),
-        arrays["videos.frames"].astype(np.float32),
+        k,
+        weight,
+        frames.astype(np.float32),
         arrays["videos.mask"],
-        arrays["videos.taken"],
+        taken,
         notes["model"],
         notes["source"],
     )

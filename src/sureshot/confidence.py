@@ -79,7 +79,8 @@ def judged(
 
     Videos that show the same pictures as a better hit are no rivals of it and are left out. Where
     the index has more videos than were scored, the rest counts as if each fitted as well as the
-    worst of those that were: rather doubt too much than too little.
+    worst of those that were. That is rather too much, but that a hub correction may lift one of
+    them: where many videos are plausible it is said that there may be more.
 
     Args:
         card: that fits the model.
@@ -113,6 +114,13 @@ def judged(
         )
         for hit in hits
     )
+    unseen = found.videos - len(found.paths)
+    warnings = result.warnings
+    if unseen > 0 and members is not None and len(members) > len(found.paths) // 4:
+        warnings += (
+            f"Only the nearest {len(found.paths)} of {found.videos} videos were looked at, so more "
+            f"than {len(members)} may be plausible.",
+        )
     confidence = Confidence(
         right=result.p_top1,
         present=result.p_inside,
@@ -122,7 +130,7 @@ def judged(
         certified=None if point.risk is None else result.status == "confident",
         valid_for=described(card),
     )
-    return status, confidence, told, result.warnings
+    return status, confidence, told, warnings
 
 
 def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ...]:

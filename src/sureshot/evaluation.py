@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Integer
+from jaxtyping import Float, Integer
 
-from sureshot.encoders.features import TextFeatures
 from sureshot.features import SplitFeatures
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.metrics.recall import Recall, recall
@@ -79,52 +78,12 @@ def similarity(
     return np.concatenate(scores)
 
 
-def bank_similarity(
-    model: Model, texts: TextFeatures, features: SplitFeatures, *, device: str = "cpu"
-) -> Float[np.ndarray, "texts videos"]:
-    """Raw scores of texts that are already through the model's stem, such as those of a bank.
-
-    Args:
-        model: put into evaluation mode for the time being.
-        texts: as a trained model's ``encode_texts`` gives them.
-        features: whose videos are the gallery.
-        device: where the model is.
-    """
-    videos = code_videos(model, features, range(len(features.videos)), device)
-    scores = []
-    for rows in _parts(range(len(texts.sentence)), max(1, _PAIRS // len(features.videos))):
-        part = TextFeatures(
-            texts.sentence[rows], texts.words[rows], texts.mask[rows], texts.truncated[rows]
-        )
-        with _frozen(model):
-            codes = model.system.texts(text_tokens(part, device))
-            scores.append(model.system.similarity(codes, videos).cpu().numpy())
-    return np.concatenate(scores)
-
-
-def stem_videos(
-    model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
-) -> VideoTokens:
-    """Some videos as an index of the model keeps them: through its stem, without patches."""
-    experts = model.stem.sizes.experts
+def stem_videos(model: Model, features: SplitFeatures, device: str = "cpu") -> VideoTokens:
+    """Videos as an index of the model keeps them: through its stem, without patches."""
+    rows, experts = range(len(features.videos)), model.stem.sizes.experts
     with _frozen(model):
-        found = model.stem.videos(video_tokens(features.video_batch(chosen, experts), device))
+        found = model.stem.videos(video_tokens(features.video_batch(rows, experts), device))
     return stored_tokens(found.frames, found.mask)
-
-
-def reference_similarity(
-    model: Model, features: SplitFeatures, videos: VideoTokens, *, device: str = "cpu"
-) -> Float[np.ndarray, "texts videos"]:
-    """Raw scores of all captions of a split with videos that are through the model's stem."""
-    with _frozen(model):
-        codes = model.system.videos(videos)
-    count = max(1, _PAIRS // max(len(videos.mask), 1))
-    scores = []
-    for part in _parts(range(len(features.texts)), count):
-        texts = code_texts(model, features, part, device)
-        with _frozen(model):
-            scores.append(model.system.similarity(texts, codes).cpu().numpy())
-    return np.concatenate(scores)
 
 
 def text_measures(
@@ -163,26 +122,11 @@ def encoder_similarity(
     features: SplitFeatures, *, bank: SplitFeatures | None = None
 ) -> Float[np.ndarray, "texts videos"]:
     """Scores of the encoder alone: cosines of sentences and mean frames, arguments as above."""
-    return cosine(_sentences(bank or features), encoder_videos(features))
+    return cosine(encoder_texts(bank or features), encoder_videos(features))
 
 
-def encoder_bank_similarity(
-    texts: TextFeatures, features: SplitFeatures
-) -> Float[np.ndarray, "texts videos"]:
-    """Scores of the encoder alone for texts that it has encoded, such as those of a bank."""
-    return cosine(texts.sentence, encoder_videos(features))
-
-
-def encoder_reference_similarity(
-    features: SplitFeatures,
-    frames: Float[np.ndarray, "videos frames dim"],
-    mask: Bool[np.ndarray, "videos frames"],
-) -> Float[np.ndarray, "texts videos"]:
-    """Scores of the encoder alone, of all captions of a split with videos that are none of it."""
-    return cosine(_sentences(features), mean_pool(frames, mask))
-
-
-def _sentences(features: SplitFeatures) -> Float[np.ndarray, "texts dim"]:
+def encoder_texts(features: SplitFeatures) -> Float[np.ndarray, "texts dim"]:
+    """The sentence vector of each caption, at unit length."""
     texts = np.stack([sentence for sentence, _ in features.texts]).astype(np.float32)
     return texts / np.linalg.norm(texts, axis=1, keepdims=True)
 

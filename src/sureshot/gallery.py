@@ -16,7 +16,7 @@ from sureshot.retriever import Scoring, elsewhere
 from sureshot.rows import StoredWindows, VideoRecord
 from sureshot.store import Store
 
-AT_MOST = 200  # videos of one query
+AT_MOST = 500  # videos of one query
 _FIRST, _LAST = 1600, 25_600  # windows looked at: first, and at most for one query
 _EACH = 4  # windows of a video that are scored exactly
 _AT_ONCE = 2000  # windows held in memory where all are scored
@@ -37,14 +37,14 @@ class VideoScores:
         paths: the videos, in the same order; equal scores in the order of paths.
         windows: windows in the index, or of it at or below the path that was named.
         videos: videos there.
-        elsewhere: what the query scores with videos that the model brings along; 0 without any.
+        elsewhere: what the query scores with videos that the model brings along; None without.
     """
 
     scores: Float[np.ndarray, " videos"]
     paths: list[Path]
     windows: int
     videos: int
-    elsewhere: float = 0.0
+    elsewhere: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Gallery:
         scores: of the best window of each video, higher is better.
         paths: the videos, in the order of the columns, which is that of paths.
         windows: windows in the index.
-        elsewhere: what each text scores with videos that the model brings along; 0 without any.
+        elsewhere: what each text scores with videos that the model brings along; None without.
     """
 
     scores: Float[np.ndarray, "texts videos"]
     paths: list[Path]
     windows: int
-    elsewhere: Float[np.ndarray, " texts"]
+    elsewhere: Float[np.ndarray, " texts"] | None = None
 
 
 def best_videos(
@@ -75,7 +75,8 @@ def best_videos(
     """The videos whose windows lie nearest to a query, scored exactly.
 
     Windows are looked at from the nearest on until there are so many videos, or 25,600 of them. Of
-    each video the four nearest are scored; for an encoder alone the best is always among them.
+    each video the four nearest are scored; for an encoder alone without a hub correction the best
+    is always among them, otherwise almost always.
 
     Args:
         store: the index.
@@ -123,7 +124,8 @@ def every_video(
     none = np.zeros((count, 0), np.float32)
     joined = np.concatenate([none, *(part.scores for part in parts)], axis=1)
     paths = [path for part in parts for path in part.paths]
-    return Gallery(joined, paths, total, np.concatenate([elsewhere(scoring, t) for t in texts]))
+    apart = [own for part in texts if (own := elsewhere(scoring, part)) is not None]
+    return Gallery(joined, paths, total, np.concatenate(apart) if apart else None)
 
 
 def best_windows(found: StoredWindows, scores: Float[np.ndarray, "texts windows"]) -> Gallery:
@@ -132,7 +134,7 @@ def best_windows(found: StoredWindows, scores: Float[np.ndarray, "texts windows"
     place = {path: column for column, path in enumerate(paths)}
     best = np.full((len(paths), len(scores)), -np.inf, scores.dtype)
     np.maximum.at(best, np.array([place[path] for path in found.paths], int), scores.T)
-    return Gallery(best.T, paths, len(found.keys), np.zeros(len(scores)))
+    return Gallery(best.T, paths, len(found.keys))
 
 
 def _nearest_each(near: Sequence[tuple[str, Path]], most: int) -> dict[Path, list[str]]:

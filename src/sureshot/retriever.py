@@ -6,10 +6,10 @@ Nothing here imports torch before a checkpoint is loaded.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
@@ -51,12 +51,51 @@ class Scoring(Protocol):
         ...
 
 
+@runtime_checkable
+class Comparing(Scoring, Protocol):
+    """A scoring whose two sides can be worked out apart, and kept."""
+
+    def texts(self, texts: TextFeatures) -> Any:
+        """What it compares of texts."""
+        ...
+
+    def videos(
+        self,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Any:
+        """What it compares of windows, at least one."""
+        ...
+
+    def similarity(self, texts: Any, videos: Any) -> Float[np.ndarray, "texts windows"]:
+        """The score of all pairs."""
+        ...
+
+
 class MeanFrames:
     """Scores of an encoder alone: the cosine of a sentence and the mean of a window's frames."""
 
     def text_vectors(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
         """The sentences."""
         return texts.sentence
+
+    def texts(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
+        """The sentences."""
+        return texts.sentence
+
+    def videos(
+        self,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Float[np.ndarray, "windows dim"]:
+        """The mean frames."""
+        return mean_pool(frames, mask)
+
+    def similarity(
+        self, texts: Float[np.ndarray, "texts dim"], videos: Float[np.ndarray, "windows dim"]
+    ) -> Float[np.ndarray, "texts windows"]:
+        """Cosines, in [-1, 1]."""
+        return cosine(texts, videos)
 
     def score(
         self,
@@ -69,14 +108,14 @@ class MeanFrames:
 
 
 class Corrected:
-    """The scores of another scoring less the hub correction of the model.
+    """Another scoring with the bank of its model: less the hub correction, and beside others.
 
     Args:
         base: that is corrected.
         bank: of the same model.
     """
 
-    def __init__(self, base: Scoring, bank: Bank) -> None:
+    def __init__(self, base: Comparing, bank: Bank) -> None:
         self._base = base
         self._bank = bank
         # Of the windows scored last: several batches of texts meet the same ones.
@@ -93,22 +132,34 @@ class Corrected:
         mask: Bool[np.ndarray, "windows frames"],
     ) -> Float[np.ndarray, "texts windows"]:
         """Scores of the base, less one number a window."""
-        raw = self._base.score(texts, frames, mask)
-        if not len(frames):
-            return raw
-        if self._last is None or self._last[0] is not frames:
-            known = self._base.score(self._bank.texts, frames, mask)
-            self._last = frames, self._bank.offsets(known).astype(raw.dtype)
-        return raw - self._last[1]
+        if not len(frames) or not self._bank.weight:
+            return self._base.score(texts, frames, mask)
+        videos = self._base.videos(frames, mask)
+        raw = self._base.similarity(self._base.texts(texts), videos)
+        last = self._last
+        if last is None or last[0] is not frames:
+            known = self._base.similarity(self._captions, videos)
+            last = self._last = frames, self._bank.offsets(known).astype(raw.dtype)
+        return raw - last[1]
 
-    def elsewhere(self, texts: TextFeatures) -> Float[np.ndarray, " texts"]:
+    def elsewhere(self, texts: TextFeatures) -> Float[np.ndarray, " texts"] | None:
         """What each text scores with the videos of the bank, see `Bank.elsewhere`."""
-        return self._bank.elsewhere(self._base.score(texts, self._bank.frames, self._bank.mask))
+        if not len(self._bank.frames):
+            return None
+        return self._bank.elsewhere(self._base.similarity(self._base.texts(texts), self._videos))
+
+    @cached_property
+    def _captions(self) -> Any:
+        return self._base.texts(self._bank.texts)
+
+    @cached_property
+    def _videos(self) -> Any:
+        return self._base.videos(self._bank.frames, self._bank.mask)
 
 
-def elsewhere(scoring: Scoring, texts: TextFeatures) -> Float[np.ndarray, " texts"]:
-    """What each text scores with the videos of the model's bank; 0 for a model without any."""
-    return scoring.elsewhere(texts) if isinstance(scoring, Corrected) else np.zeros(len(texts.mask))
+def elsewhere(scoring: Scoring, texts: TextFeatures) -> Float[np.ndarray, " texts"] | None:
+    """What each text scores with the videos of the model's bank; None for a model without any."""
+    return scoring.elsewhere(texts) if isinstance(scoring, Corrected) else None
 
 
 class Retriever:
@@ -232,7 +283,7 @@ class Retriever:
         """What the system compares with pooled frames, at unit length."""
         with _no_grad():
             vectors: Float[np.ndarray, "texts dim"] = (
-                self._model.system.text_vectors(self._texts(texts)).cpu().numpy()
+                self._model.system.text_vectors(self.texts(texts)).cpu().numpy()
             )
         return vectors
 
@@ -243,35 +294,41 @@ class Retriever:
         mask: Bool[np.ndarray, "windows frames"],
     ) -> Float[np.ndarray, "texts windows"]:
         """The similarity that was trained; its range is the system's own."""
-        system = self._model.system
-        with _no_grad():
-            asked = self._texts(texts)
-            scores = [
-                system.similarity(asked, videos).cpu().numpy()
-                for videos in self._videos(frames, mask)
-            ]
-        empty = np.zeros((len(texts.sentence), 0), np.float32)
-        return np.concatenate([empty, *scores], axis=1)
+        return self.similarity(self.texts(texts), self.videos(frames, mask))
 
-    def _texts(self, texts: TextFeatures) -> "Codes":
+    def texts(self, texts: TextFeatures) -> "Codes":
+        """The system's codes of texts."""
         from sureshot.systems.tokens import text_tokens
 
-        return self._model.system.texts(text_tokens(texts, self.device))
+        with _no_grad():
+            return self._model.system.texts(text_tokens(texts, self.device))
 
-    def _videos(
+    def videos(
         self,
         frames: Float[np.ndarray, "windows frames dim"],
         mask: Bool[np.ndarray, "windows frames"],
-    ) -> "Iterator[Codes]":
-        """Codes of the windows, some at a time."""
+    ) -> "list[Codes]":
+        """The system's codes of windows, some at a time."""
         import torch
 
         from sureshot.systems.tokens import stored_tokens
 
+        parts = []
         for first in range(0, len(frames), _WINDOWS):
             part = torch.from_numpy(frames[first : first + _WINDOWS]).float().to(self.device)
             real = torch.from_numpy(mask[first : first + _WINDOWS]).to(self.device)
-            yield self._model.system.videos(stored_tokens(part, real))
+            with _no_grad():
+                parts.append(self._model.system.videos(stored_tokens(part, real)))
+        return parts
+
+    def similarity(
+        self, texts: "Codes", videos: "list[Codes]"
+    ) -> Float[np.ndarray, "texts windows"]:
+        """The similarity that was trained; its range is the system's own."""
+        count = len(next(iter(texts.values())))
+        with _no_grad():
+            scores = [self._model.system.similarity(texts, part).cpu().numpy() for part in videos]
+        return np.concatenate([np.zeros((count, 0), np.float32), *scores], axis=1)
 
 
 def load(name: str, device: str | None = None) -> Encoder:
@@ -297,9 +354,14 @@ def load(name: str, device: str | None = None) -> Encoder:
     return encoders.load(name, device)
 
 
+def comparing(encoder: Encoder) -> Comparing:
+    """How queries are scored with what `load` gave, without its bank."""
+    return encoder if isinstance(encoder, Comparing) else MeanFrames()
+
+
 def scoring(encoder: Encoder, bank: Bank | None = None) -> Scoring:
-    """How queries are scored with what `load` gave, and with its hub correction."""
-    base = encoder if isinstance(encoder, Scoring) else MeanFrames()
+    """How queries are scored with what `load` gave, and with its bank."""
+    base = comparing(encoder)
     return base if bank is None else Corrected(base, bank)
 
 

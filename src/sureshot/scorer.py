@@ -1,34 +1,33 @@
 """A checkpoint, or an encoder alone, that can be evaluated on a split."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
 
-from sureshot import retriever
 from sureshot.bank import FILE, Bank, bank_of, home_of
 from sureshot.checkpoint import Checkpoint, is_checkpoint
 from sureshot.encoders import Encoder, TextFeatures, load
 from sureshot.encoders.device import device_for
+from sureshot.errors import ModelError
 from sureshot.evaluation import (
-    bank_similarity,
-    encoder_bank_similarity,
-    encoder_reference_similarity,
+    code_texts,
     encoder_similarity,
+    encoder_texts,
     encoder_videos,
-    reference_similarity,
     similarity,
     stem_videos,
     text_measures,
 )
 from sureshot.features import SplitFeatures
+from sureshot.retriever import Retriever, comparing
 from sureshot.systems.model import Model
-from sureshot.systems.tokens import stored_tokens
 
 _FRAMES = 12
+_TEXTS = 256  # compared with the videos of a bank at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,8 @@ class Scorer:
         frames: frames a video it was trained with.
         recipe: that it was trained by; empty without one.
         device: of the model.
+        retriever: what an index is made with; None where the system reads more than one keeps.
+        bank: what searches with the model compare with; None if it has none.
     """
 
     name: str
@@ -54,20 +55,29 @@ class Scorer:
     frames: int = _FRAMES
     recipe: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
+    retriever: Encoder | None = None
+    bank: Bank | None = None
 
     @classmethod
     def load(cls, name: str, device: str | None = None) -> "Scorer":
         """The scorer of a checkpoint's folder or an encoder's name.
 
         Raises:
-            ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
+            ModelError: it cannot be loaded, the encoder is not the one it was trained on, or its
+                bank cannot be used.
         """
+        banked = (home_of(name) / FILE).is_file()  # without one, no fingerprint is worked out
         if not is_checkpoint(name):
-            return cls(name, encoder := load(name, device), encoder.name)
+            encoder = load(name, device)
+            bank = bank_of(name, encoder.fingerprint) if banked else None
+            return cls(name, encoder, encoder.name, retriever=encoder, bank=bank)
         place = device_for(device)
         found = Checkpoint.from_pretrained(name, place)
         encoder = found.load_encoder(name, device)
         system = str(found.system["name"])
+        retriever = None
+        if found.model.system.searches:
+            retriever = Retriever(found, encoder, Path(name).expanduser(), place)
         return cls(
             name,
             encoder,
@@ -77,6 +87,8 @@ class Scorer:
             found.encoder.frames,
             found.recipe,
             place,
+            retriever,
+            bank_of(name, retriever.fingerprint) if banked and retriever else None,
         )
 
     @property
@@ -100,22 +112,9 @@ class Scorer:
         """What an index of this model, and a calibration card, know it by.
 
         Raises:
-            ModelError: no index can be made with it, or it has gone since it was loaded.
+            ModelError: no index can be made with it, or its weights have gone.
         """
-        if self.model is None:
-            return self.encoder.fingerprint
-        return retriever.load(self.name, self.device).fingerprint
-
-    @property
-    def bank(self) -> Bank | None:
-        """The hub correction that searches with this model rank by; None if it has none.
-
-        Raises:
-            ModelError: it cannot be used.
-        """
-        if not (home_of(self.name) / FILE).is_file():
-            return None  # not all models have a fingerprint
-        return bank_of(self.name, self.fingerprint)
+        return self._searched().fingerprint
 
     def measures(self, features: SplitFeatures) -> dict[str, Float[np.ndarray, " texts"]]:
         """Uncertainties that the system's paper defines of all captions; higher is less sure."""
@@ -132,37 +131,38 @@ class Scorer:
         return similarity(self.model, features, bank=bank, device=self.device)
 
     def ranking(
-        self, features: SplitFeatures, others: SplitFeatures | None = None
+        self,
+        features: SplitFeatures,
+        others: SplitFeatures | None = None,
+        *,
+        raw: Float[np.ndarray, "texts videos"] | None = None,
     ) -> Float[np.ndarray, "texts videos"]:
         """The scores that a search ranks by: raw ones less the model's hub correction, if any.
 
         Args:
             features: of the videos, and of the captions.
             others: take the captions from here instead.
-
-        Raises:
-            ModelError: the correction cannot be used.
+            raw: what `similarity` gives for them, if it is known.
         """
-        raw, bank = self.similarity(features, others), self.bank
-        if bank is None:
+        raw = self.similarity(features, others) if raw is None else raw
+        if self.bank is None:
             return raw
-        return (raw - bank.offsets(self.bank_similarity(bank.texts, features))).astype(raw.dtype)
+        known = self.bank_similarity(self.bank.texts, features)
+        return (raw - self.bank.offsets(known)).astype(raw.dtype)
 
-    def elsewhere(self, features: SplitFeatures) -> Float[np.ndarray, " texts"]:
-        """What each caption scores with the videos of the bank; 0 for a model without any.
-
-        Raises:
-            ModelError: the bank cannot be used.
-        """
-        bank = self.bank
-        if bank is None or not len(bank.frames):
-            return np.zeros(len(features.texts))
+    def elsewhere(self, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:
+        """What each caption scores with the videos of the bank; None for a model without any."""
+        if self.bank is None or not len(self.bank.frames):
+            return None
+        how = comparing(self._searched())
+        videos = how.videos(self.bank.frames, self.bank.mask)
         if self.model is None:
-            return bank.elsewhere(encoder_reference_similarity(features, bank.frames, bank.mask))
-        frames, mask = (torch.from_numpy(a).to(self.device) for a in (bank.frames, bank.mask))
-        videos = stored_tokens(frames, mask)
-        scores = reference_similarity(self.model, features, videos, device=self.device)
-        return bank.elsewhere(scores)
+            return self.bank.elsewhere(how.similarity(encoder_texts(features), videos))
+        rows, found = range(len(features.texts)), []
+        for first in range(0, len(rows), _TEXTS):
+            texts = code_texts(self.model, features, rows[first : first + _TEXTS], self.device)
+            found.append(self.bank.elsewhere(how.similarity(texts, videos)))
+        return np.concatenate(found)
 
     def stored(
         self, features: SplitFeatures
@@ -171,13 +171,33 @@ class Scorer:
         if self.model is None:
             frames = encoder_videos(features)[:, None]
             return frames, np.ones(frames.shape[:2], bool)
-        tokens = stem_videos(self.model, features, range(len(features.videos)), self.device)
+        tokens = stem_videos(self.model, features, self.device)
         return tokens.frames.cpu().numpy(), tokens.mask.cpu().numpy()
 
     def bank_similarity(
         self, texts: TextFeatures, features: SplitFeatures
     ) -> Float[np.ndarray, "texts videos"]:
         """Raw scores, with all videos of a split, of texts as a bank keeps them."""
-        if self.model is None:
-            return encoder_bank_similarity(texts, features)
-        return bank_similarity(self.model, texts, features, device=self.device)
+        how = comparing(self._searched())
+        return how.similarity(how.texts(texts), how.videos(*self.stored(features)))
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Texts as a bank keeps them.
+
+        Raises:
+            ModelError: no index can be made with the model.
+        """
+        return self._searched().encode_texts(texts)
+
+    def _searched(self) -> Encoder:
+        """What an index is made with.
+
+        Raises:
+            ModelError: none can be made.
+        """
+        if self.retriever is None:
+            raise ModelError(
+                f"{self.name} compares more of a video than an index keeps; it can have no index "
+                f"and no calibration."
+            )
+        return self.retriever

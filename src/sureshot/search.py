@@ -240,7 +240,8 @@ class Searcher:
     def _best_videos(self, texts: TextFeatures, most: int, under: Path | None) -> VideoScores:
         vector = self._scoring.text_vectors(texts)[0]
         found = best_videos(self.store, vector, self._scorer(texts), most=most, under=under)
-        return replace(found, elsewhere=float(elsewhere(self._scoring, texts)[0]))
+        apart = elsewhere(self._scoring, texts)
+        return replace(found, elsewhere=None if apart is None else float(apart[0]))
 
     def _scorer(self, texts: TextFeatures) -> Score:
         return lambda frames, mask: self._scoring.score(texts, frames, mask).max(0)

@@ -4,11 +4,15 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
+from sureshot.bank import Bank
+from sureshot.retriever import load
 from tests.cli.terminal import in_terminal, spawn
 from tests.clips import coloured
 from tests.library import index
+from tests.trained import saved
 
 
 @pytest.fixture
@@ -61,6 +65,27 @@ def test_status_in_json(sureshot, db, tmp_path):
     assert told["bytes"] == sum(p.stat().st_size for p in db.rglob("*") if p.is_file())
     assert (told["status"], told["settings"]["model"]) == ("not calibrated", "tiny")
     assert [f["path"] for f in told["failed"]] == [str(tmp_path / "videos" / "broken.mp4")]
+
+
+def test_status_of_an_index_whose_model_was_trained_again(sureshot, tmp_path, db):
+    model = saved(tmp_path / "model", "clip4clip", "none")
+    args = ["index", str(tmp_path / "videos"), "--model", str(model), "--db", str(tmp_path / "own")]
+    sureshot(*args)
+    known = ("--db", tmp_path / "own", "--json")
+    assert json.loads(sureshot("status", *known).out)["status"] == "not calibrated"
+    saved(model, "clip4clip", "none", seed=1)
+    encoder = load(str(model))
+    texts = encoder.encode_texts(["red"])
+    none = (
+        np.zeros((0, 1, encoder.dim), np.float32),
+        np.zeros((0, 1), bool),
+        np.zeros(0, np.float32),
+    )
+    Bank(texts, 1, 0.5, *none, encoder.fingerprint, "a test").save(model)
+    told = json.loads(sureshot("status", *known).out)["status"]
+    assert told == "not calibrated; the model has changed since, or its bank is damaged"
+    ran = sureshot("search", "red", "--db", tmp_path / "own")
+    assert ran.code == 1 and "another" in ran.err and "delete" not in ran.err
 
 
 def test_status_names_every_failure(sureshot, tmp_path):

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sureshot.bank import Bank
 from sureshot.datasets import load_split
+from sureshot.encoders.tiny import TinyEncoder
 from sureshot.features import extract
 from sureshot.reliance.measure import measure
+from sureshot.retriever import load
 from sureshot.scorer import Scorer
+from sureshot.training.correction import encoded
 from sureshot.trust.calibration import Calibration
 from sureshot.trust.fitting import fit
 from tests import judged
@@ -129,6 +133,31 @@ def test_a_card_is_measured(evaluate, card):
     assert told["warnings"] == [] and told["risks"][0]["asked"] == 1
 
 
+def test_a_model_with_a_bank_is_measured_and_calibrated_with_it(evaluate, sureshot, place):
+    folder = saved(place / "banked", "clip4clip", "none")
+    encoder, split = load(str(folder)), load_split("pairs", "val", place / "pairs.csv")
+    windows = extract(split, TinyEncoder(), frames=12, cache=place / "cache")
+    videos = Scorer.load(str(folder)).stored(windows)
+    texts = encoded(encoder, [caption.text for caption in split.captions[:40]], False)
+    first = videos[0][:5], videos[1][:5], np.zeros(5, np.float32)
+    Bank(texts, 4, 0.5, *first, encoder.fingerprint, "a test").save(folder)
+    ran = evaluate("--trust", model=folder)
+    assert "scores: less the hub correction (k=4, weight 0.5; 40 captions of a test)" in ran.out
+    plain = json.loads(evaluate("--trust", "--json", model=place / "clip4clip").out)
+    told = json.loads(evaluate("--trust", "--json", model=folder).out)
+    assert told["raw"] == plain["raw"]  # the same weights, and recalls are raw
+    assert told["trust"]["orders"] != plain["trust"]["orders"]
+    root = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", place / "cache")
+    made = sureshot("calibrate", folder, *root, "--split", "val", "--json")
+    assert made.code == 0, made.err
+    valid = json.loads(made.out)["valid_for"]
+    assert valid["bank"] == Bank.load(folder, encoder.fingerprint).digest and valid["elsewhere"]
+    assert evaluate("--trust", "--card", folder / "trust.json", model=folder).code == 0
+    (folder / "bank.safetensors").unlink()
+    ran = evaluate("--trust", "--card", folder / "trust.json", model=folder)
+    assert ran.code == 1 and "another hub correction" in ran.err
+
+
 def test_a_card_of_this_very_split_is_told_of(evaluate, card):
     path = card(dataset="pairs pairs.csv val, 64 videos, 256 captions")
     ran = evaluate("--trust", "--card", path)
@@ -138,8 +167,6 @@ def test_a_card_of_this_very_split_is_told_of(evaluate, card):
 def test_a_card_of_a_checkpoint_is_one_of_its_index(evaluate, card, place):
     """The fingerprint is that of the whole model, not of the encoder below it."""
     model = place / "xpool"
-    from sureshot.retriever import load
-
     for fingerprint, code in ((load(str(model)).fingerprint, 0), (load("tiny").fingerprint, 1)):
         assert evaluate("--trust", "--card", card(model=fingerprint), model=model).code == code
 

@@ -1,5 +1,7 @@
 """Whether a model gets a hub correction, and which."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -121,17 +123,16 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     ]
     if name != "tiny":
         name = str(saved(tmp_path / "model", name, "linear"))
-    encoder, splits = load(name), [part.split for part in sets]
+    scorer, splits = Scorer.load(name, "cpu"), [part.split for part in sets]
     monkeypatch.setattr(correction, "chosen", sure(0.5))
-    alone, _ = equip(name, encoder, splits[:1], val, sets[:1])
+    alone, _ = equip(scorer, splits[:1], val, sets[:1])
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
     monkeypatch.setattr(correction, "VIDEOS", 4)
-    bank, _ = equip(name, encoder, splits, val, sets)
+    bank, _ = equip(scorer, splits, val, sets)
     assert len(bank.frames) == len(bank.mask) == len(bank.taken) == 4
     # What is kept scores as the videos themselves do: two of each set, found by their scores.
-    scorer = Scorer.load(name, "cpu")
-    asked = encoder.encode_texts([caption.text for caption in val.split.captions])
-    kept = scoring(encoder).score(asked, bank.frames, bank.mask)
+    asked = scorer.encode_texts([caption.text for caption in val.split.captions])
+    kept = scoring(load(name)).score(asked, bank.frames, bank.mask)
     for columns, part in ((kept[:, :2], sets[0]), (kept[:, 2:], sets[1])):
         every = scorer.similarity(part, val)
         gaps = np.abs(columns[:, :, None] - every[:, None]).max(0)
@@ -140,7 +141,14 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         bank.save(name)
         expected = bank.elsewhere(kept)
         np.testing.assert_allclose(Scorer.load(name, "cpu").elsewhere(val), expected, atol=5e-3)
-        assert scorer.elsewhere(val).shape == expected.shape
+        assert scorer.elsewhere(val) is None
+        # Without a sure gain the videos are kept all the same, and nothing is corrected.
+        monkeypatch.setattr(correction, "chosen", sure(None))
+        told = keep(Path(name), splits, val, sets)
+        assert told.startswith("no hub correction") and told.endswith("; 4 videos are kept")
+        again = Scorer.load(name, "cpu")
+        np.testing.assert_array_equal(again.ranking(val), scorer.similarity(val))
+        assert again.bank.title == "" and again.elsewhere(val).shape == expected.shape
 
 
 def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch):

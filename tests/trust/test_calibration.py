@@ -97,7 +97,8 @@ def test_the_order_and_space_of_the_file_do_not_matter(card):
         ('{"kind": "sureshot calibration", "temperature": NaN}', "holds NaN"),
         ('{"kind": "sureshot calibration", "temperature": Infinity}', "holds Infinity"),
         ('{"kind": "sureshot calibration", "version": 3}', "version 3.*update"),
-        ('{"kind": "sureshot calibration", "version": 1}', "changed after"),
+        ('{"kind": "sureshot calibration", "version": 1}', "older Sureshot"),
+        ('{"kind": "sureshot calibration", "version": 2}', "changed after"),
     ],
 )
 def test_what_is_no_card_is_refused(text, message):
@@ -119,7 +120,7 @@ def signed(values):
         ({"extra": 1}, "Unknown setting extra"),
         ({"temperature": "warm"}, "temperature is 'warm'"),
         ({"temperature": -1.0}, "temperature is not above 0"),
-        ({"version": 0}, "version 0"),
+        ({"version": 0}, "older Sureshot"),
         ({"signals": ["top"]}, "signals are not those"),
         ({"inside": []}, "sizes of its galleries"),
         ({"top1": {"mean": [], "scale": [], "coef": [], "bias": 0.0}}, "coefficient a signal"),
@@ -211,3 +212,15 @@ def test_a_smaller_gallery_makes_nothing_surer(card):
     grown = np.random.default_rng(0).random((2, 1000))
     expected = card.top1.probability(query_signals(grown, card.temperature))
     np.testing.assert_allclose(card.p_top1(grown), expected)
+
+
+def test_scores_from_elsewhere_are_given_where_the_card_knows_them(card):
+    scores = np.zeros((1, 5))
+    with pytest.raises(SureshotError, match="with scores of videos from elsewhere"):
+        card.p_inside(scores, np.zeros(1))
+    knowing = replace(card, valid_for=replace(card.valid_for, elsewhere=True))
+    with pytest.raises(SureshotError, match="without scores of videos from elsewhere"):
+        knowing.p_inside(scores)
+    # A query that scores well elsewhere stands out less.
+    two = knowing.p_inside(np.full((2, 5), scores.max() + 0.5), np.array([0.0, 2.0]))
+    assert two[1] < two[0]

@@ -156,8 +156,9 @@ def _calibrated(store: "Store") -> str:
     model = store.settings.model
     try:
         bank = bank_of(model, store.fingerprint)
-    except ModelError as error:
-        return f"not calibrated; {error}"
+    except ModelError:
+        # Searching says which of the two it is.
+        return "not calibrated; the model has changed since, or its bank is damaged"
     card, warnings = find_card(store.location, model, store.fingerprint, bank)
     if card is not None:
         return f"calibrated on {described(card)}"

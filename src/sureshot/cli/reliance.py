@@ -9,6 +9,8 @@ from sureshot.cli.options import MistypedError
 from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sureshot.features import SplitFeatures
     from sureshot.reliance.report import TrustReport
     from sureshot.scorer import Scorer
@@ -72,6 +74,7 @@ class Wish:
         self,
         scorer: "Scorer",
         features: "SplitFeatures",
+        raw: "np.ndarray[Any, Any]",
         card: "Calibration | None",
     ) -> "TrustReport":
         """How far the scores that a search would rank by can be believed."""
@@ -79,7 +82,7 @@ class Wish:
 
         bank = scorer.bank
         return measure(
-            scorer.ranking(features),
+            scorer.ranking(features, raw=raw),
             features.split.owner(),
             elsewhere=scorer.elsewhere(features),
             correction="" if bank is None else bank.title,

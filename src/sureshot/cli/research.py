@@ -224,7 +224,7 @@ def evaluate(
     report = _report(scorer, features, scores, post or [], against or [], bank_scores)
     if trec is not None:
         _write_trec(trec, features, scores, scorer.name)
-    found_trust = wish.measured(scorer, features, calibration) if trust else None
+    found_trust = wish.measured(scorer, features, scores, calibration) if trust else None
     files = wish.drawn(found_trust) if found_trust else []
     if as_json:
         more = {"trust": values(found_trust, files)} if found_trust else {}

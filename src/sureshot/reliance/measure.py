@@ -52,7 +52,7 @@ class _Asked:
 
     scores: Float[np.ndarray, "queries videos"]
     owner: Integer[np.ndarray, " queries"]
-    elsewhere: Float[np.ndarray, " queries"]
+    elsewhere: Float[np.ndarray, " queries"] | None
     right: Bool[np.ndarray, " queries"]
     rng: np.random.Generator
     resamples: int
@@ -110,9 +110,8 @@ def measure(
             together, or ``folds`` below 2.
     """
     papers = papers or {}
-    if elsewhere is None:
-        elsewhere = np.zeros(len(scores))
-    _check(scores, owner, {**papers, "elsewhere": elsewhere}, scale, folds)
+    apart = {} if elsewhere is None else {"elsewhere": elsewhere}
+    _check(scores, owner, {**papers, **apart}, scale, folds)
     relevant = owner[:, None] == np.arange(scores.shape[1])
     asked = _Asked(
         scores,

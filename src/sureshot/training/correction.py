@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Integer
 
-from sureshot import retriever
 from sureshot.bank import FILE, Bank
 from sureshot.datasets import Split
 from sureshot.encoders import Encoder, TextFeatures
@@ -21,28 +20,26 @@ from sureshot.metrics.ranks import text_ranks
 from sureshot.scorer import Scorer
 from sureshot.scoring.hubs import nearest_mean
 
-VIDEOS = 512  # from elsewhere; four times as many tell absent queries no better
-CAPTIONS, K = 512, 16  # a bank of 2048 and its 64 nearest gain no more, see LOG.md
+VIDEOS = 512  # from elsewhere; with four times as many absent queries are told a little better
+CAPTIONS, K = 512, 16  # four times as many gain a few tenths more, see LOG.md
 WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 _BATCH = 64
 _RESAMPLES = 1000
 
 
 def equip(
-    name: str,
-    encoder: Encoder,
+    scorer: Scorer,
     splits: Sequence[Split],
     val: SplitFeatures,
     sets: Sequence[SplitFeatures] = (),
     seed: int = 0,
 ) -> tuple[Bank | None, str]:
-    """The hub correction of a model, if its rankings gain by one on validation videos.
+    """The bank of a model.
 
     The captions are drawn from the training set, one a video; see `chosen` for the weight.
 
     Args:
-        name: folder of a checkpoint, or an encoder's name; not yet with a correction.
-        encoder: what `sureshot.retriever.load` gives for it.
+        scorer: the model.
         splits: it was trained on.
         val: features of validation videos, as the encoder below the checkpoint gives them.
         sets: likewise of training videos of several data sets, some of which the bank keeps. Of one
@@ -51,25 +48,48 @@ def equip(
         seed: of all chance.
 
     Returns:
-        The bank, or None, and a line that says what was found.
+        The bank, None if there is nothing to keep, and a line that says what was found.
     """
     rng = np.random.default_rng(seed)
-    scorer = Scorer.load(name)
     words = scorer.model is not None and scorer.model.system.reads_words
-    texts = encoded(encoder, drawn(splits, rng), words)
+    texts = encoded(scorer, drawn(splits, rng), words)
     raw, known = scorer.similarity(val), scorer.bank_similarity(texts, val)
     weight, gain = chosen(raw, known, val.split.owner(), rng)
     told = (
         f"{gain.value:+.1f} of R@1 + R@5 + R@10 on {len(val.videos)} validation videos "
         f"({gain.low:+.1f} to {gain.high:+.1f})"
     )
-    if weight is None:
+    frames, mask, scores = _reference(scorer, texts, sets, rng)
+    if weight is None and not len(mask):
         return None, f"no hub correction: the best one gives {told}"
     source = " and ".join(split.title() for split in splits)
-    frames, mask, scores = _reference(scorer, texts, sets, rng)
-    taken = weight * nearest_mean(scores, K) if len(mask) else np.zeros(0)
-    bank = Bank(texts, K, weight, frames, mask, taken, encoder.fingerprint, source)
+    taken = (weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0)
+    bank = Bank(texts, K, weight or 0.0, frames, mask, taken, scorer.fingerprint, source)
+    if weight is None:
+        return bank, f"no hub correction: the best one gives {told}; {len(mask)} videos are kept"
     return bank, f"{bank.title}: {told}"
+
+
+def keep(
+    folder: Path,
+    splits: Sequence[Split],
+    val: SplitFeatures,
+    sets: Sequence[SplitFeatures] = (),
+    seed: int = 0,
+    device: str | None = None,
+) -> str:
+    """Give a checkpoint its bank, and say so; see `equip`.
+
+    A model that cannot be searched with gets none.
+    """
+    (folder / FILE).unlink(missing_ok=True)  # of a run that went on
+    scorer = Scorer.load(str(folder), device)
+    if scorer.retriever is None:
+        return ""
+    bank, told = equip(scorer, splits, val, sets, seed)
+    if bank is not None:
+        bank.save(folder)
+    return told
 
 
 def chosen(
@@ -95,27 +115,6 @@ def chosen(
     rows = gained[best][:, None]
     gain = interval(rows, owner, lambda part: float(part.mean()), rng, resamples=_RESAMPLES)
     return best if gain.low > 0 else None, gain
-
-
-def keep(
-    folder: Path,
-    splits: Sequence[Split],
-    val: SplitFeatures,
-    sets: Sequence[SplitFeatures] = (),
-    seed: int = 0,
-) -> str:
-    """Give a checkpoint its hub correction, and say so; see `equip`.
-
-    A model that cannot be searched with gets none.
-    """
-    scorer = Scorer.load(str(folder))
-    if scorer.model is None or not scorer.model.system.searches:
-        return ""
-    (folder / FILE).unlink(missing_ok=True)  # of a run that went on
-    bank, told = equip(str(folder), retriever.load(str(folder)), splits, val, sets, seed)
-    if bank is not None:
-        bank.save(folder)
-    return told
 
 
 def drawn(splits: Sequence[Split], rng: np.random.Generator) -> list[str]:
@@ -173,10 +172,10 @@ def _hits(
     return 100.0 * (ranks[:, None] <= np.array([1, 5, 10])).sum(1)
 
 
-def encoded(encoder: Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
+def encoded(scorer: Scorer | Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
     """All captions in one value as a bank keeps it: 16 bits, words only where they are read."""
     parts = [
-        encoder.encode_texts(captions[first : first + _BATCH])
+        scorer.encode_texts(captions[first : first + _BATCH])
         for first in range(0, len(captions), _BATCH)
     ]
     longest = max(part.words.shape[1] for part in parts) if words else 0

@@ -105,11 +105,11 @@ def _equipped(
     """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
     seed = recipe.training.seed
     if val is not None:
-        return correction.keep(done.folder, splits, val, sets, seed)
+        return correction.keep(done.folder, splits, val, sets, seed, recipe.encoder.device)
     scorer = Scorer.load(str(done.folder), recipe.encoder.device)
     with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
         seen = extract(held, scorer.encoder, frames=recipe.encoder.frames, cache=Path(cache))
-    return correction.keep(done.folder, splits, seen, seed=seed)
+    return correction.keep(done.folder, splits, seen, seed=seed, device=recipe.encoder.device)
 
 
 def train_on(

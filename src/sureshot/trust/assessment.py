@@ -46,7 +46,7 @@ class Assessment:
 def assess(
     calibration: Calibration | None,
     scores: Float[np.ndarray, " videos"],
-    elsewhere: float = 0.0,
+    elsewhere: float | None = None,
     *,
     coverage: float = 0.9,
     target: Target = "any",
@@ -59,7 +59,7 @@ def assess(
     Args:
         calibration: a card that fits the model, see `Calibration.mismatches`; None is no card.
         scores: of all videos of the gallery, that order the results; ``-inf`` rules one out.
-        elsewhere: what the query scores with videos from elsewhere; 0 for a model without any.
+        elsewhere: what the query scores with videos from elsewhere; None for a model without any.
         coverage: of the set.
         target: of the set: ``any`` relevant video, or the ``annotated`` one.
         risk: call only such results confident that the share of wrong ones among them is
@@ -79,7 +79,8 @@ def assess(
     row = scores[None]
     order, relevant = calibration.p_relevant(row, results=results)
     p_top1 = float(calibration.p_top1(row)[0])
-    p_inside = float(calibration.p_inside(row, np.array([elsewhere]))[0])
+    apart = None if elsewhere is None else np.array([elsewhere])
+    p_inside = float(calibration.p_inside(row, apart)[0])
     threshold, warnings = _threshold(calibration, risk)
     warnings += _outgrown(calibration, int((scores > -np.inf).sum()))
     chosen = calibration.members(scores, coverage, target)
@@ -124,6 +125,11 @@ def _outgrown(calibration: Calibration, videos: int) -> list[str]:
     low, high = calibration.valid_for.smallest, calibration.valid_for.largest
     if low <= videos <= high:
         return []
+    if videos < low:
+        return [
+            f"The gallery has {videos} videos and was calibrated with {low} at least; the "
+            f"percentages are those of {low}, rather too low than too high."
+        ]
     return [
         f"The gallery has {videos} videos and was calibrated with {low} to {high}; probabilities "
         "are extrapolated. Calibrate again with `sureshot calibrate`."

@@ -43,6 +43,7 @@ class Validity:
         certified: videos whose queries sets, p-values and bounds come from.
         absent: share of queries without a relevant video that ``p_top1`` and the bounds of the
             risk reckon with; at 0 both are about queries whose video is there.
+        elsewhere: whether p-values compare with videos from elsewhere.
         dataset: title of where the labels come from.
         date: of the calibration.
     """
@@ -56,6 +57,7 @@ class Validity:
     fitted: int
     certified: int
     absent: float
+    elsewhere: bool
     dataset: str
     date: str
 
@@ -131,7 +133,7 @@ class Calibration:
         result: probability that a result is relevant, from ``RESULT_SIGNALS``.
         annotated: minus the score of the video each query is about; None if unknown.
         any: minus the best score among its relevant videos.
-        inside: best scores by size of the gallery, ascending.
+        inside: standing of the best by size of the gallery, ascending.
         certificates: of the risks that could be certified, ascending.
         quality: measured on other queries than it was fitted to; None before it is.
         signals: names, which must be those of this version.
@@ -215,9 +217,9 @@ class Calibration:
         """p-value of "a relevant video is in the gallery", above 0.
 
         Of the queries whose video is there, at most a share a gets a value below a. The best score
-        of a gallery rises with its size; between the calibrated sizes the p-value is interpolated
-        in log size, and outside of them that of the nearest is taken: too large in a gallery that
-        has outgrown the card, too small in one below its range.
+        in a gallery, and with it the standing, rises with its size; between the calibrated sizes
+        the p-value is interpolated in log size, and outside of them that of the nearest is taken:
+        too large in a gallery that has outgrown the card, too small in one below its range.
 
         Args:
             scores: that order the results.
@@ -225,8 +227,15 @@ class Calibration:
                 see `sureshot.trust.signals.standing`.
 
         Raises:
-            SureshotError: scores that are no scores.
+            SureshotError: scores that are no scores, or ``elsewhere`` is missing where the card was
+                made with it, or given where it was not.
         """
+        if (elsewhere is not None) != self.valid_for.elsewhere:
+            has, needs = ("with", "no") if elsewhere is not None else ("without", "such")
+            raise SureshotError(
+                f"Queries came {has} scores of videos from elsewhere and the calibration knows "
+                f"{needs} scores; the p-values would mean something else. {_AGAIN}"
+            )
         if not (scores.max(1) > -np.inf).all():
             raise SureshotError("A row of scores rules out every video.")
         best, sizes = standing(scores, elsewhere), (scores > -np.inf).sum(1)
@@ -310,6 +319,8 @@ class Calibration:
         if not isinstance(values, dict) or values.get("kind") != _KIND:
             _damaged("it is another file")
         version = values.get("version")
+        if isinstance(version, int) and version < VERSION:
+            raise SureshotError(f"The calibration card was made by an older Sureshot. {_AGAIN}")
         if isinstance(version, int) and version > VERSION:
             raise SureshotError(
                 f"The calibration card is of version {version}, this Sureshot reads {VERSION}; "

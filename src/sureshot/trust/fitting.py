@@ -49,24 +49,22 @@ class _Labelled:
 
     Attributes:
         scores: that order the results.
-        elsewhere: what each query scores with videos that are not in the gallery; 0 if unknown.
+        elsewhere: what each query scores with videos that are not in the gallery, if known.
         relevant: which videos are relevant.
         sought: column of the video each query is about, if known.
         video: the one each query belongs to; a number.
     """
 
     scores: Float[np.ndarray, "queries videos"]
-    elsewhere: Float[np.ndarray, " queries"]
+    elsewhere: Float[np.ndarray, " queries"] | None
     relevant: Bool[np.ndarray, "queries videos"]
     sought: Integer[np.ndarray, " queries"] | None
     video: Int[np.ndarray, " queries"]
 
     def of(self, rows: Int[np.ndarray, " rows"]) -> "_Labelled":
         """Some of the queries."""
-        sought = None if self.sought is None else self.sought[rows]
-        return _Labelled(
-            self.scores[rows], self.elsewhere[rows], self.relevant[rows], sought, self.video[rows]
-        )
+        sought, apart = (None if a is None else a[rows] for a in (self.sought, self.elsewhere))
+        return _Labelled(self.scores[rows], apart, self.relevant[rows], sought, self.video[rows])
 
     def at_most(self, queries: int, rng: np.random.Generator) -> "_Labelled":
         """So many queries of each video that all together are no more, or one of each."""
@@ -171,6 +169,7 @@ def fit(
             fitted=len(np.unique(fitted.video)),
             certified=len(np.unique(certifying.video)),
             absent=float(absent),
+            elsewhere=elsewhere is not None,
             dataset=dataset,
             date=date,
         ),
@@ -346,16 +345,15 @@ def _labelled(
     elsewhere: Float[np.ndarray, " asked"] | None,
 ) -> _Labelled:
     """The queries that have a relevant video, all arguments checked."""
-    if elsewhere is None:
-        elsewhere = np.zeros(len(scores))
+    apart = np.zeros(len(scores)) if elsewhere is None else elsewhere
     shapes = {scores.shape, relevant.shape}
-    rows = {len(scores), len(video), len(elsewhere), len(video if sought is None else sought)}
+    rows = {len(scores), len(video), len(apart), len(video if sought is None else sought)}
     if len(shapes) != 1 or len(rows) != 1:
         raise SureshotError(
             f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
             "of queries; give all for the same queries and videos."
         )
-    if not np.isfinite(scores).all() or not np.isfinite(elsewhere).all():
+    if not np.isfinite(scores).all() or not np.isfinite(apart).all():
         raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
     there = np.flatnonzero(relevant.any(1))
     if not len(there):

@@ -1,0 +1,31 @@
+"""What captions say to be relevant beyond the annotated video, for results/trust."""
+
+import numpy as np
+from benchmarks.relevance import by_captions, content
+
+
+def test_words_that_say_what_is_to_be_seen():
+    assert content("A man is playing the guitars!") == content("guy plays guitar")
+    assert content("there is one of them") == frozenset()
+    assert content("a woman dances") != content("a man dances")
+
+
+def test_a_video_is_relevant_if_one_caption_of_it_says_everything():
+    texts = [
+        "a man plays guitar",  # of video 0
+        "someone sings",
+        "a man in a hat is playing a red guitar",  # of video 1
+        "the man stands",  # of video 2
+        "he plays the guitar",
+        "it is there",
+    ]
+    owner = np.array([0, 0, 1, 2, 2, 2])
+    found = by_captions(texts, owner, 3)
+    assert found.tolist() == [
+        [True, True, False],  # video 2 says it in two captions, not in one
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+        [True, True, True],
+        [False, False, True],
+    ]

@@ -26,7 +26,7 @@ RESULT_SIGNALS = ("score", "logit", "below_top", "log_rank", "log_videos")
 
 _NEXT = 9  # videos after the first that `gap` averages
 _SUREST = 30.0  # logits are kept within this
-_ELSEWHERE = 0.75  # on validation data 0.5 to 1 tell absent queries alike, see LOG.md
+_ELSEWHERE = 0.75  # chosen on validation data, see LOG.md
 _CELLS = 1 << 22  # scores looked at together
 
 

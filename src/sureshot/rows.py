@@ -130,6 +130,12 @@ def from_text(text: str) -> Path:
     )
 
 
+def from_texts(texts: Sequence[str]) -> list[Path]:
+    """The paths of many rows, of which few differ."""
+    known = {text: from_text(text) for text in set(texts)}
+    return [known[text] for text in texts]
+
+
 def video_schema(header: Header) -> pa.Schema:
     """Columns of the table of videos."""
     return pa.schema(
@@ -231,7 +237,7 @@ def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
         signatures[mask] = np.frombuffer(raw, np.uint8).reshape(-1, _SIGNATURE)
     return StoredWindows(
         keys=rows["key"].to_pylist(),
-        paths=[from_text(p) for p in rows["path"].to_pylist()],
+        paths=from_texts(rows["path"].to_pylist()),
         start=rows["start"].to_numpy(),
         end=rows["end"].to_numpy(),
         times=padded_times,

@@ -21,7 +21,7 @@ from sureshot.rows import (
     EncodedWindow,
     StoredWindows,
     VideoRecord,
-    from_text,
+    from_texts,
     path_below,
     path_is,
     renamed,
@@ -239,7 +239,7 @@ class Store:
     ) -> list[tuple[str, Path]]:
         """Keys and videos of the windows that `nearest` gives, nearest first; far cheaper."""
         rows = self._nearest(vector, k, ("key", "path"), under, None)
-        paths = [from_text(path) for path in rows["path"].to_pylist()]
+        paths = from_texts(rows["path"].to_pylist())
         return list(zip(rows["key"].to_pylist(), paths, strict=True))
 
     def windows_of(self, path: Path) -> StoredWindows:

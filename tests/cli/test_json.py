@@ -108,6 +108,8 @@ def test_outputs_have_exactly_the_documented_fields(printed):
                 found, wanted = shape(value[field]), shape(documented)
                 for hits in (found, wanted) if field == "hits" else ():
                     hits[0].pop("copies")
+                for valid in (found, wanted) if field == "valid_for" else ():
+                    valid.pop("bank")  # the model of the example has one
                 assert found == wanted, (name, field)
 
 

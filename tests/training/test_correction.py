@@ -95,7 +95,7 @@ def sure(weight, value=1.0):
     return lambda *_: (weight, Interval(value, value, value))
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", [*SYSTEMS, "uatvr", "pcme", "tmass", "clip2video", "dvtr"])
 @pytest.mark.parametrize("kind", ["none", "linear"])
 def test_a_checkpoint_ranks_by_it(place, val, tmp_path, monkeypatch, system, kind):
     folder = saved(tmp_path / "model", system, kind)
@@ -159,6 +159,25 @@ def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch
         "(-0.2 to -0.2)"
     )
     assert not (folder / FILE).exists()
+
+
+def test_a_system_that_cannot_be_searched_with_gets_none(place, val, tmp_path):
+    folder = saved(tmp_path / "model", "ce", "none")
+    assert keep(folder, [split(place, "train")], val) == ""
+    assert not (folder / FILE).exists() and Scorer.load(str(folder), "cpu").bank is None
+
+
+def test_a_training_on_two_data_sets_keeps_videos_of_both(place, tmp_path):
+    walls(tmp_path / "away")
+    text = (place / "recipe.toml").read_text()
+    more = f'[[train]]\ndataset = "pairs"\nroot = "{tmp_path}/away/pairs.csv"\n\n[val]'
+    (place / "two.toml").write_text(text.replace("[val]", more, 1))
+    recipe = Recipe.load(place / "two.toml", ["training.epochs=1"])
+    done = train(recipe, tmp_path / "run", cache=place / "cache")
+    assert "hub correction" in done.notes[-1]
+    bank = Bank.load(done.folder, load(str(done.folder)).fingerprint)
+    assert bank is not None and len(bank.frames) == 12
+    assert Scorer.load(str(done.folder), "cpu").bank.digest == bank.digest
 
 
 def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_path, monkeypatch):

@@ -177,7 +177,8 @@ def write(rows: list[Row], seeds: int, folder: Path) -> None:
 
 
 def _shown(values: list[float], digits: int = 3, sign: str = "") -> str:
-    return f"{np.mean(values):{sign}.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+    mean = f"{np.mean(values):{sign}.{digits}f}"
+    return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
 
 
 if __name__ == "__main__":

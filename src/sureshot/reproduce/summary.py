@@ -154,9 +154,10 @@ def _claims(findings: Sequence[Finding]) -> Iterator[str]:
     yield ""
     yield "## Claims of the papers"
     yield ""
+    left = f"; {count['not run']} were not run" if count["not run"] else ""
     yield (
         f"Of {len(findings)} claims {count['held']} held here and {count['reversed']} turned "
-        f"around; {count['not run']} were not run. *Held*: the gap of the two rows, seed by seed, "
+        f"around{left}. *Held*: the gap of the two rows, seed by seed, "
         "is at least 0.5 points of R@1 (2 of the sum of six recalls) and more than two "
         "standard errors; *reversed*: as far below 0; "
         "*not seen*: between. Some of so many comparisons pass by chance."

@@ -101,9 +101,12 @@ def main() -> None:
 
 
 _XPOOL: Mapping[str, Any] = {"name": "xpool", "dropout": 0.1}
+_DUQ: Mapping[str, Any] = {"name": "duq", "dropout": 0.1}
 ROWS: dict[str, Mapping[str, Any]] = {
     "X-Pool, trained together": {"system": _XPOOL},
     "X-Pool, trained to retrieve and frozen": {"system": _XPOOL, "frozen": True},
+    # Trained together it is X-Pool to the digit: the head reads the pooled videos alone.
+    "DUQ, trained to retrieve and frozen": {"system": _DUQ, "frozen": True},
     "CLIP4Clip (mean), trained together": {"system": {"name": "clip4clip"}},
     "question only (trained without video)": {"system": {"name": "clip4clip"}, "blind": True},
     "X-Pool, tested with videos of others": {"system": _XPOOL, "shuffled": True},

@@ -38,6 +38,7 @@ Relevant = Bool[np.ndarray, "queries videos"]
 _COVERAGES = (0.8, 0.9, 0.95)
 _FAR = 200  # videos or photos of the other data set whose captions are asked
 _GROWN = 10  # splits
+_DRAWS = 20  # of half the categories
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,6 +228,9 @@ def _absent(
         kept = without(asked, ~inside).of(np.flatnonzero((inside & ~relevant).any(1)))
         lost = without(asked, ~inside | relevant).of(np.flatnonzero((inside & ~relevant).any(1)))
         pairs["near, the gallery its category"] = kept.present(card), lost.present(card)
+        rows["AUROC, of other categories than the gallery"] = _other_categories(
+            card, asked, category
+        )
     for name, (there, gone) in pairs.items():
         truth = np.concatenate([np.ones(len(there), int), np.zeros(len(gone), int)])
         both = np.concatenate([there, gone])
@@ -234,6 +238,19 @@ def _absent(
         rows[f"FPR at 95 % TPR, {name}"] = fpr_at_tpr(both, truth)
         rows[f"called absent at 10 %, {name}"] = float((gone < 0.1).mean())
     return rows
+
+
+def _other_categories(
+    card: Calibration, asked: Asked, category: Integer[np.ndarray, " videos"]
+) -> float:
+    """Half of the categories in the gallery, queries about them and about the others."""
+    found = []
+    for seed in range(_DRAWS):
+        drawn = np.random.default_rng(seed).permutation(np.unique(category))
+        inside = np.isin(category, drawn[: len(drawn) // 2])
+        smaller = without(asked, np.broadcast_to(~inside, asked.scores.shape))
+        found.append(auroc(smaller.present(card), inside[asked.owner]))
+    return float(np.mean(found))
 
 
 def _split(asked: Asked, splits: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _NAMES = ("model", "source", "k", "weight")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bank:
-    """The hub correction of a model.
+    """The hub correction of a model, and videos from elsewhere.
 
     Attributes:
         texts: captions as the model's own ``encode_texts`` gives them.

@@ -71,8 +71,17 @@ class Comparing(Scoring, Protocol):
         """The score of all pairs."""
         ...
 
+    def score(
+        self,
+        texts: TextFeatures,
+        frames: Float[np.ndarray, "windows frames dim"],
+        mask: Bool[np.ndarray, "windows frames"],
+    ) -> Float[np.ndarray, "texts windows"]:
+        """The similarity of every text with every window."""
+        return self.similarity(self.texts(texts), self.videos(frames, mask))
 
-class MeanFrames:
+
+class MeanFrames(Comparing):
     """Scores of an encoder alone: the cosine of a sentence and the mean of a window's frames."""
 
     def text_vectors(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
@@ -96,15 +105,6 @@ class MeanFrames:
     ) -> Float[np.ndarray, "texts windows"]:
         """Cosines, in [-1, 1]."""
         return cosine(texts, videos)
-
-    def score(
-        self,
-        texts: TextFeatures,
-        frames: Float[np.ndarray, "windows frames dim"],
-        mask: Bool[np.ndarray, "windows frames"],
-    ) -> Float[np.ndarray, "texts windows"]:
-        """Cosines, in [-1, 1]."""
-        return cosine(texts.sentence, mean_pool(frames, mask))
 
 
 class Corrected:
@@ -162,7 +162,7 @@ def elsewhere(scoring: Scoring, texts: TextFeatures) -> Float[np.ndarray, " text
     return scoring.elsewhere(texts) if isinstance(scoring, Corrected) else None
 
 
-class Retriever:
+class Retriever(Comparing):
     """A trained model as an encoder: its vectors lie in the space that its system works in.
 
     Args:
@@ -286,15 +286,6 @@ class Retriever:
                 self._model.system.text_vectors(self.texts(texts)).cpu().numpy()
             )
         return vectors
-
-    def score(
-        self,
-        texts: TextFeatures,
-        frames: Float[np.ndarray, "windows frames dim"],
-        mask: Bool[np.ndarray, "windows frames"],
-    ) -> Float[np.ndarray, "texts windows"]:
-        """The similarity that was trained; its range is the system's own."""
-        return self.similarity(self.texts(texts), self.videos(frames, mask))
 
     def texts(self, texts: TextFeatures) -> "Codes":
         """The system's codes of texts."""

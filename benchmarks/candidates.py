@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot import upkeep
-from sureshot.config import IndexSettings
-from sureshot.encoders.features import FrameFeatures
-from sureshot.rows import EncodedWindow, VideoRecord
-from sureshot.store import Store
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.store import upkeep
+from sureshot.store.header import IndexSettings
+from sureshot.store.rows import EncodedWindow, VideoRecord
+from sureshot.store.store import Store
 
 _PER_VIDEO = 5000
 _CANDIDATES = 200

@@ -2,10 +2,10 @@
 
     python -m benchmarks.extraction [--photos 256] [--captions 512] [--rounds 3]
 
-Photos, frames a second: `sureshot.features.extract` into an empty cache, beside a loop that opens a
-photo with Pillow, prepares it and gives it to the network in batches of 16. Captions a second:
-`encode_texts` of the bundled encoder, beside transformers' BertModel with the same weights in
-batches of 64. Both sides take turns in one process and have the same threads; medians.
+Photos, frames a second: `sureshot.research.features.extract` into an empty cache, beside a loop
+that opens a photo with Pillow, prepares it and gives it to the network in batches of 16. Captions a
+second: `encode_texts` of the bundled encoder, beside transformers' BertModel with the same weights
+in batches of 64. Both sides take turns in one process and have the same threads; medians.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from PIL import Image
 
 from benchmarks import data
 from sureshot.datasets import load_split
-from sureshot.encoders.bridge import BridgeEncoder
-from sureshot.features import extract
+from sureshot.models.encoders.bridge import BridgeEncoder
+from sureshot.research.features import extract
 
 _BATCH, _TEXTS = 16, 64
 

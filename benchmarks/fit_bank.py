@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from sureshot.bank import FILE, home_of
 from sureshot.datasets import Split, load_split
-from sureshot.encoders import load
-from sureshot.features import extract
-from sureshot.scorer import Scorer
-from sureshot.training.correction import VIDEOS, equip
+from sureshot.models.bank import FILE, home_of
+from sureshot.models.encoders import load
+from sureshot.research.features import extract
+from sureshot.research.scorer import Scorer
+from sureshot.research.training.correction import VIDEOS, equip
 
 
 def main() -> None:

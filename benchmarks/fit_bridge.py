@@ -25,9 +25,9 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from benchmarks import data
-from sureshot.data.discover import Source, discover
-from sureshot.data.video import open_video
-from sureshot.encoders.bridge import BridgeEncoder
+from sureshot.media.discover import Source, discover
+from sureshot.media.video import open_video
+from sureshot.models.encoders.bridge import BridgeEncoder
 
 SEED = 0
 FRAMES = 3
@@ -84,7 +84,7 @@ def main() -> None:
 
 def write(fitted: dict[str, np.ndarray]) -> None:
     """Put the correction into the package."""
-    path = Path(str(files("sureshot.encoders"))) / "bridge.safetensors"
+    path = Path(str(files("sureshot.models.encoders"))) / "bridge.safetensors"
     save_file({name: value.astype(np.float16) for name, value in fitted.items()}, path)
     print(f"wrote {path.name}")
 

@@ -18,14 +18,13 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from benchmarks import data
-from sureshot.checkpoint import Checkpoint
 from sureshot.datasets import load_split
-from sureshot.encoders.bridge import BridgeEncoder
-from sureshot.encoders.bundled import Head, join_frames, join_texts
-from sureshot.evaluation import recalls
-from sureshot.features import SplitFeatures, extract
-from sureshot.pooling import mean_pool
-from sureshot.scoring.pooled import cosine
+from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.encoders.bridge import BridgeEncoder
+from sureshot.models.encoders.bundled import Head, join_frames, join_texts
+from sureshot.models.mean_frames import cosine, mean_pool
+from sureshot.research.features import SplitFeatures, extract
+from sureshot.research.scores import recalls
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
@@ -52,7 +51,7 @@ def main() -> None:
         shown = [f"{name} {measured(head, part)}" for name, part in features.items()]
         print(f"keep {keep:4}  " + "   ".join(shown))
     if options.write:
-        path = Path(str(files("sureshot.encoders").joinpath("head.safetensors")))
+        path = Path(str(files("sureshot.models.encoders").joinpath("head.safetensors")))
         save_file({name: v.astype(np.float16) for name, v in head.items()}, path)
         print(f"wrote {path}")
 

@@ -57,7 +57,7 @@ def measure(kind: str, folder: Path) -> None:
     """
     import torch
 
-    from sureshot.encoders.bundled import BundledEncoder
+    from sureshot.models.encoders.bundled import BundledEncoder
 
     alone = kind == "loop, one thread"
     if alone:
@@ -75,7 +75,7 @@ def loop(folder: Path, encoder: object) -> int:
     """The plain loop."""
     import av
 
-    from sureshot.encoders.bundled import BundledEncoder
+    from sureshot.models.encoders.bundled import BundledEncoder
 
     assert isinstance(encoder, BundledEncoder)
     vectors = []
@@ -90,10 +90,10 @@ def loop(folder: Path, encoder: object) -> int:
 
 def index(folder: Path, encoder: object) -> int:
     """Sureshot's way, into a store on disk."""
-    from sureshot.config import IndexSettings
-    from sureshot.encoders.bundled import BundledEncoder
-    from sureshot.ingest import ingest
-    from sureshot.store import Store
+    from sureshot.library.ingest import ingest
+    from sureshot.models.encoders.bundled import BundledEncoder
+    from sureshot.store.header import IndexSettings
+    from sureshot.store.store import Store
 
     assert isinstance(encoder, BundledEncoder)
     with tempfile.TemporaryDirectory() as place:

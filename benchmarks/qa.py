@@ -28,16 +28,16 @@ import numpy as np
 from benchmarks import data
 from sureshot.datasets import Caption, load_split
 from sureshot.datasets.questions import Questions, load_questions
-from sureshot.encoders import load
-from sureshot.encoders.features import Encoder, FrameFeatures
-from sureshot.features import SplitFeatures, caption_features, extract
 from sureshot.metrics.answers import AnswerReport, answer_report
-from sureshot.questions.answerer import answerable, predict
-from sureshot.questions.checkpoint import AnswerCheckpoint
-from sureshot.questions.recipe import AnswerRecipe
-from sureshot.questions.train import Start, train_on
-from sureshot.training.recipe import Recipe
-from sureshot.training.run import train_on as train_retrieval
+from sureshot.models.encoders import load
+from sureshot.models.encoders.protocol import Encoder, FrameFeatures
+from sureshot.research.features import SplitFeatures, caption_features, extract
+from sureshot.research.questions.answerer import answerable, predict
+from sureshot.research.questions.checkpoint import AnswerCheckpoint
+from sureshot.research.questions.recipe import AnswerRecipe
+from sureshot.research.questions.train import Start, train_on
+from sureshot.research.training.recipe import Recipe
+from sureshot.research.training.run import train_on as train_retrieval
 
 _CAPTION = re.compile(
     r"^(?:a|an|the|some|two|three|one) (?:[a-z]+ ){0,2}?(?P<who>[a-z]+) (?P<be>is|are) "

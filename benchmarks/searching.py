@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.config import IndexSettings
-from sureshot.encoders.bundled import BundledEncoder
-from sureshot.encoders.features import FrameFeatures
-from sureshot.rows import EncodedWindow, VideoRecord
-from sureshot.search import Searcher
-from sureshot.store import Store
+from sureshot.library.search import Searcher
+from sureshot.models.encoders.bundled import BundledEncoder
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.store.header import IndexSettings
+from sureshot.store.rows import EncodedWindow, VideoRecord
+from sureshot.store.store import Store
 
 PER_VIDEO = 50
 QUERIES = ("a dog catches a frisbee", "someone is cooking", "a car on a road", "people on a stage")

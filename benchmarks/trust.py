@@ -25,11 +25,11 @@ from jaxtyping import Bool, Float, Integer
 from benchmarks import data
 from benchmarks.relevance import by_captions
 from sureshot.datasets import Split, load_split
-from sureshot.features import SplitFeatures, caption_features, extract
-from sureshot.metrics.calibration import brier, ece, ece_floor
 from sureshot.metrics.detection import auroc, fpr_at_tpr
-from sureshot.scorer import Scorer
-from sureshot.trust.calibration import Calibration
+from sureshot.metrics.reliability import brier, ece, ece_floor
+from sureshot.research.features import SplitFeatures, caption_features, extract
+from sureshot.research.scorer import Scorer
+from sureshot.trust.card import Calibration
 from sureshot.trust.fitting import fit
 from sureshot.trust.signals import top_is_relevant
 

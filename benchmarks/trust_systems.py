@@ -18,19 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from sureshot.checkpoint import Checkpoint
-from sureshot.encoders import Encoder
-from sureshot.evaluation import similarity, text_measures
-from sureshot.features import SplitFeatures, extract
-from sureshot.reliance.measure import measure
-from sureshot.reliance.report import BEST, OURS, TrustReport
-from sureshot.reproduce import duq, uatvr
-from sureshot.reproduce.bench import Features, Plan, read_plan, worlds
-from sureshot.reproduce.dvtr import CLIP4CLIP, on
-from sureshot.reproduce.runs import Cell, recipe_of
-from sureshot.reproduce.table import Variant
-from sureshot.training.run import train_on
+from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.encoders import Encoder
+from sureshot.research.features import SplitFeatures, extract
+from sureshot.research.reproduction import duq, uatvr
+from sureshot.research.reproduction.bench import Features, Plan, read_plan, worlds
+from sureshot.research.reproduction.dvtr import CLIP4CLIP, on
+from sureshot.research.reproduction.runs import Cell, recipe_of
+from sureshot.research.reproduction.table import Variant
+from sureshot.research.scores import similarity, text_measures
+from sureshot.research.training.run import train_on
 from sureshot.trust.fitting import fit
+from sureshot.trust.measure import measure
+from sureshot.trust.report import BEST, OURS, TrustReport
 
 SYSTEMS = (
     Variant("CLIP4Clip", CLIP4CLIP),

@@ -5,7 +5,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tests.library import Library, build
+from tests.small_library import Library, build
 
 # A script run in the background is started deaf to Ctrl-C, and every process it starts inherits
 # that; the tests that interrupt one would wait forever.

@@ -6,11 +6,11 @@ from pathlib import Path
 import lance
 import numpy as np
 
-from sureshot.config import IndexSettings
-from sureshot.encoders.features import FrameFeatures
-from sureshot.encoders.tiny import TinyEncoder
-from sureshot.rows import EncodedWindow, VideoRecord
-from sureshot.store import Store
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.store.header import IndexSettings
+from sureshot.store.rows import EncodedWindow, VideoRecord
+from sureshot.store.store import Store
 
 SETTINGS = IndexSettings(model="tiny")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sureshot.encoders.tiny import COLOURS
-from sureshot.labels import Label, append
+from sureshot.library.labels import Label, append
+from sureshot.models.encoders.tiny import COLOURS
 from tests.encoded import make_store, pointing, record
 
 

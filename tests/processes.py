@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.encoders.tiny import TinyEncoder
-from sureshot.ingest import ingest
-from sureshot.store import Store
-from sureshot.tables import Tables
+from sureshot.library.ingest import ingest
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.store.store import Store
+from sureshot.store.tables import Tables
 from tests.encoded import make_store, random_windows, record
 
 # The server only imports Lance; what must not be forked starts with its first table.

@@ -1,16 +1,15 @@
 """The page that shows how to add a system: its file, as it stands there, is a system."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
-from sureshot import systems
-from sureshot.systems.load import known_systems, load_system
-from sureshot.systems.tokens import Sizes
-from tests.systems.every import CHANNELS, WIDTH, texts, videos
+from sureshot.models import systems
+from sureshot.models.systems.load import known_systems, load_system
+from sureshot.models.tokens import Sizes
+from tests.models.systems.every import CHANNELS, WIDTH, texts, videos
+from tests.paths import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "adding-a-system.md"
+PAGE = ROOT / "docs" / "adding-a-system.md"
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 SOURCE = ROOT / "src" / "sureshot"
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p.name != "__init__.py")
 LONGEST = 400  # lines; beyond this a file is two files

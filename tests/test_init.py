@@ -26,8 +26,8 @@ def test_public_names_are_sorted_and_documented():
 
 def test_each_public_name_can_be_imported_and_listed():
     assert set(sureshot.__all__) <= set(dir(sureshot))
-    from sureshot.answer import Answer, Hit
-    from sureshot.search import Searcher, open_index
+    from sureshot.library.answer import Answer, Hit
+    from sureshot.library.search import Searcher, open_index
 
     assert (sureshot.Answer, sureshot.Hit) == (Answer, Hit)
     assert (sureshot.Searcher, sureshot.open_index) == (Searcher, open_index)

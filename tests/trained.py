@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from sureshot.checkpoint import Checkpoint, EncoderNote
-from sureshot.encoders.tiny import TinyEncoder
-from sureshot.systems.load import load_system
-from sureshot.systems.model import Model
-from sureshot.systems.stem import Stem, StemConfig
-from sureshot.systems.tokens import Sizes
+from sureshot.models.checkpoint import Checkpoint, EncoderNote
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.load import load_system
+from sureshot.models.tokens import Sizes
 
 SYSTEMS = ("clip4clip", "xpool", "duq", "hit")
 WIDTH = 16  # of a linear stem: not the size of the encoder's space

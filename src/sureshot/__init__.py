@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
-    from sureshot.answer import Answer as Answer
-    from sureshot.answer import Hit as Hit
-    from sureshot.search import Searcher as Searcher
-    from sureshot.search import open_index as open_index
+    from sureshot.library.answer import Answer as Answer
+    from sureshot.library.answer import Hit as Hit
+    from sureshot.library.search import Searcher as Searcher
+    from sureshot.library.search import open_index as open_index
 
 __version__ = "0.1.0"
 __all__ = ["Answer", "Hit", "Searcher", "SureshotError", "__version__", "open_index"]
 
 _HOMES = {
-    "Answer": "sureshot.answer",
-    "Hit": "sureshot.answer",
-    "Searcher": "sureshot.search",
-    "open_index": "sureshot.search",
+    "Answer": "sureshot.library.answer",
+    "Hit": "sureshot.library.answer",
+    "Searcher": "sureshot.library.search",
+    "open_index": "sureshot.library.search",
 }
 
 

@@ -52,6 +52,11 @@ def locate(location: str | Path) -> str:
     return text
 
 
+def absolute(path: str | Path) -> Path:
+    """A path as the index knows it: without ``~`` and ``..``, symbolic links kept."""
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+
+
 def _base(variable: str, fallback: str) -> Path:
     given = os.environ.get(variable, "")
     # The XDG specification says that a relative path in these variables must be ignored.

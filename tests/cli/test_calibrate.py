@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from sureshot.calibrating import calibrate_index
 from sureshot.cli import calibrate as module
-from sureshot.confidence import find_card
-from sureshot.labels import append, read_labels
-from sureshot.retriever import load
-from sureshot.search import open_index
-from sureshot.trust.calibration import Calibration
+from sureshot.library.calibration import calibrate_index
+from sureshot.library.confidence import find_card
+from sureshot.library.labels import append, read_labels
+from sureshot.library.search import open_index
+from sureshot.models.retriever import load
+from sureshot.trust.card import Calibration
 from sureshot.trust.risk import Certificate
 from tests.cli.terminal import in_terminal
 from tests.judged import judged, split

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from sureshot.checkpoint import CONFIG, WEIGHTS
 from sureshot.cli.app import run
+from sureshot.models.checkpoint import CONFIG, WEIGHTS
 from tests.walls import walls
 
 RECIPE = """

@@ -13,8 +13,8 @@ import pytest
 from sureshot.cli import bar
 from sureshot.cli import index as module
 from sureshot.cli.show import console
-from sureshot.config import Decode
-from sureshot.ingest import Report
+from sureshot.library.ingest import Report
+from sureshot.store.header import Decode
 from tests.cli.terminal import COMMAND, colours, in_terminal
 from tests.clips import coloured
 

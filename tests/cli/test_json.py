@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,9 @@ from sureshot.cli.app import run
 from tests.asked import asked
 from tests.clips import coloured
 from tests.judged import judged
+from tests.paths import ROOT
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
+DOCUMENT = ROOT / "docs" / "json.md"
 SECTIONS = dict(
     part.split("\n", 1) for part in re.split(r"^## ", DOCUMENT.read_text("utf-8"), flags=re.M)[1:]
 )

@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-from sureshot.bank import Bank
-from sureshot.retriever import load
+from sureshot.models.bank import Bank
+from sureshot.models.retriever import load
 from tests.cli.terminal import in_terminal, spawn
 from tests.clips import coloured
-from tests.library import index
+from tests.small_library import index
 from tests.trained import saved
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sureshot.figures.catalogue import FIGURES
+from sureshot.research.figures.catalogue import FIGURES
 from tests.trained import saved
 from tests.walls import walls
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sureshot.cli.reproduce import _share
-from sureshot.reproduce import runs
+from sureshot.research.reproduction import runs
 from tests.walls import plan
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.answer import Answer, FrameScore, Hit
 from sureshot.cli import show
-from sureshot.ingest import Report
+from sureshot.library.answer import Answer, FrameScore, Hit
+from sureshot.library.ingest import Report
 
 
 def answer(*hits, warnings=()):

@@ -1,12 +1,10 @@
 """What the tests of the readers share: tiny files in the forms the community has on disk."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
-_DATA = Path(os.environ.get("SURESHOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+from tests.paths import DATA
 
 
 def put(path, text=""):
@@ -39,7 +37,7 @@ def told(split):
 
 def data(name):
     """A folder of the research data."""
-    folder = _DATA / name
+    folder = DATA / name
     if not folder.is_dir():
         pytest.skip(f"needs the folder {folder}; SURESHOT_DATA names another one")
     return folder

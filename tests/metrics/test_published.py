@@ -9,6 +9,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.published import Setting, _encoder, compare, published
+from tests.paths import ROOT
 
 NUMBERS = ("r1", "r5", "r10", "r50")
 SETS = ["MSRVTT", "MSVD", "VATEX", "DiDeMo", "LSMDC", "ActivityNet", "Charades"]
@@ -227,7 +228,7 @@ def test_names_of_clip_encoders(name, short):
 
 def test_the_table_lies_inside_the_package_that_the_build_takes_whole():
     table = importlib.resources.files("sureshot.metrics").joinpath("published.csv")
-    root = Path(__file__).parents[2]
+    root = ROOT
     build = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     assert build["targets"]["wheel"] == {"packages": ["src/sureshot"]}
     assert Path(str(table)).is_relative_to(root / "src" / "sureshot")

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.metrics.recall import recall, rsum
-from sureshot.metrics.report import report
-from sureshot.scoring.hubs import (
+from sureshot.metrics.hubs import (
     dual_softmax,
     hubness_skewness,
     inverted_softmax,
     nearest_neighbour_normalised,
     querybank_norm,
 )
+from sureshot.metrics.ranks import text_ranks, video_ranks
+from sureshot.metrics.recall import recall, rsum
+from sureshot.metrics.report import report
 
 EVERY = ["dsl", "inverted_softmax", "qb_norm", "nnn"]
 

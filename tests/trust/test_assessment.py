@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.trust.assessment import assess
-from sureshot.trust.calibration import Calibration
+from sureshot.trust.card import Calibration
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.fitting import fit
 from sureshot.trust.risk import Certificate

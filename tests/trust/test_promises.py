@@ -6,8 +6,8 @@ Every number is a mean over many splits; tolerances are three standard errors or
 import numpy as np
 import pytest
 
-from sureshot.metrics.calibration import brier, ece, ece_floor
 from sureshot.metrics.detection import auroc
+from sureshot.metrics.reliability import brier, ece, ece_floor
 from sureshot.trust.fitting import fit
 from sureshot.trust.signals import top_is_relevant
 from tests.trust.worlds import world

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.losses.evidential import evidence, opinion
+from sureshot.models.losses.evidential import evidence, opinion
 from sureshot.trust import table
 from sureshot.trust.signals import top_is_relevant
 from sureshot.trust.table import orders, plain_confidences, probabilities

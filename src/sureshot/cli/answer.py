@@ -21,8 +21,8 @@ from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
     from sureshot.datasets.questions import Questions
-    from sureshot.questions.answerer import Answerer
-    from sureshot.training.loop import Progress
+    from sureshot.research.questions.answerer import Answerer
+    from sureshot.research.training.loop import Progress
 
 TRAIN_EXAMPLES = examples(
     "sureshot answer train questions.toml",
@@ -52,13 +52,13 @@ def train(
     as_json: Json = False,
 ) -> int:
     """Train a model to answer by a recipe. The run's folder gets the model, a log and a plot."""
-    from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.questions.recipe import AnswerRecipe
-    from sureshot.questions.train import train as run
-    from sureshot.training.gather import rank
-    from sureshot.training.launch import from_torchrun
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.research.questions.recipe import AnswerRecipe
+    from sureshot.research.questions.train import train as run
+    from sureshot.research.training.gather import rank
+    from sureshot.research.training.launch import from_torchrun
 
     read = AnswerRecipe.load(recipe, settings or [])
     folder = to or Path("runs") / recipe.stem
@@ -127,12 +127,12 @@ def evaluate(
     """Measure how many questions are answered right; those it cannot know count as wrong."""
     import numpy as np
 
-    from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.datasets.questions import load_questions
+    from sureshot.library.answer import JSON_SCHEMA
     from sureshot.metrics.answers import answer_report, published_answers
-    from sureshot.questions.answerer import Answerer, encode
+    from sureshot.research.questions.answerer import Answerer, encode
 
     for method in against or []:
         published_answers(method)  # refuses an unknown one before videos are decoded
@@ -190,9 +190,9 @@ def ask(
     as_json: Json = False,
 ) -> int:
     """Ask one question about one video; the likeliest answers come first."""
-    from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
-    from sureshot.questions.answerer import Answerer
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.research.questions.answerer import Answerer
 
     guesses = Answerer.load(model, device).ask(video, question, most=limit)
     if as_json:
@@ -221,7 +221,7 @@ def _found(questions: "Questions") -> str:
 def _shared(answerer: "Answerer", tested: "Questions") -> list[str]:
     """A warning where videos are asked about that were trained on, if those are at hand."""
     from sureshot.datasets import check_disjoint
-    from sureshot.questions.recipe import AnswerRecipe
+    from sureshot.research.questions.recipe import AnswerRecipe
 
     try:
         recipe = AnswerRecipe.from_dict(answerer.checkpoint.recipe, Path.cwd())

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import typer
 
-from sureshot.cli import answer, calibrate, find, index, judge, manage, plot, reproduce, research
+from sureshot.cli import answer, calibrate, index, judge, manage, plot, reproduce
+from sureshot.cli import search as find
+from sureshot.cli import train as research
 from sureshot.cli.options import MistypedError
 from sureshot.errors import SureshotError
 
@@ -96,7 +98,7 @@ def _drop_output() -> None:
 
 
 def _complain(message: str) -> None:
-    from sureshot.answer import plain
+    from sureshot.text import plain
 
     text = f"sureshot: {plain(message)}"
     if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":

@@ -26,9 +26,9 @@ from sureshot.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sureshot.calibrating import Calibrated, Sets
     from sureshot.datasets import Split
-    from sureshot.scorer import Scorer
+    from sureshot.research.scorer import Scorer
+    from sureshot.trust.calibrated import Calibrated, Sets
 
 _RISKS = (0.1, 0.2, 0.3)  # of the certified ones those that are printed
 
@@ -101,9 +101,10 @@ def calibrate(
 
     Ends with 1 and leaves no card where the labels do not allow it.
     """
-    from sureshot.answer import JSON_SCHEMA, printable
     from sureshot.cli import show
     from sureshot.errors import SureshotError
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.text import printable
     from sureshot.trust.card import save
 
     if (labels is None) == (data is None):
@@ -115,9 +116,9 @@ def calibrate(
     elif data is None or model is None or root is None:
         raise MistypedError("--data needs the MODEL and --root as well.")
     else:
-        from sureshot.cli.research import check_experts
+        from sureshot.cli.train import check_experts
         from sureshot.datasets import load_split
-        from sureshot.scorer import Scorer
+        from sureshot.research.scorer import Scorer
 
         scorer = Scorer.load(absolute_model(model) or model, device)
         check_experts(scorer, experts)
@@ -159,10 +160,11 @@ def _of_index(
     noted: _Noted,
 ) -> "tuple[Calibrated, Path]":
     """The calibration of an index, and where its card goes."""
-    from sureshot.calibrating import calibrate_index, card_of_index
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.search import absolute, open_index
+    from sureshot.library.calibration import calibrate_index, card_of_index
+    from sureshot.library.search import open_index
+    from sureshot.places import absolute
 
     searcher = open_index(place(db), model=absolute_model(model), device=device)
     target = card_of_index(searcher) if noted.to is None else absolute(noted.to)
@@ -186,13 +188,13 @@ def _of_split(
     noted: _Noted,
 ) -> "tuple[Calibrated, Path]":
     """The calibration of a model on a split, and where its card goes."""
-    from sureshot.calibrating import calibrate_scores, card_of_model, check_unseen
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.cli.research import found
-    from sureshot.encoders.experts import read_experts
-    from sureshot.features import extract
-    from sureshot.search import absolute
+    from sureshot.cli.train import found
+    from sureshot.models.encoders.experts import read_experts
+    from sureshot.places import absolute
+    from sureshot.research.calibration import calibrate_scores, card_of_model, check_unseen
+    from sureshot.research.features import extract
 
     target = card_of_model(scorer) if noted.to is None else absolute(noted.to)
     err = show.console(err=True)
@@ -236,7 +238,7 @@ def _print(out: "Console", done: "Calibrated") -> None:
     """What the labels gave, in a few lines."""
     from rich.text import Text
 
-    from sureshot.answer import counted, plain
+    from sureshot.text import counted, plain
 
     valid, quality = done.card.valid_for, done.card.quality
     queries = counted(valid.queries, "query", "queries")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sureshot.cli.bar import Bar
-    from sureshot.config import IndexSettings
-    from sureshot.ingest import Report
+    from sureshot.library.ingest import Report
+    from sureshot.store.header import IndexSettings
 
 
 class Decoded(StrEnum):
@@ -131,12 +131,12 @@ def _run(
     options: dict[str, Any],
 ) -> "tuple[Report, str]":
     """Index with a progress bar; also gives where the index is."""
-    from sureshot.answer import plain
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.ingest import ingest
-    from sureshot.retriever import Retriever, load
-    from sureshot.store import Store
+    from sureshot.library.ingest import ingest
+    from sureshot.models.retriever import Retriever, load
+    from sureshot.store.store import Store
+    from sureshot.text import plain
 
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
@@ -156,8 +156,8 @@ def _run(
 
 def _settings(where: str, given: dict[str, Any], err: "Console") -> "IndexSettings":
     """The index's own settings with what was asked for on top; defaults for a new index."""
-    from sureshot.config import IndexSettings
-    from sureshot.store import Store
+    from sureshot.store.header import IndexSettings
+    from sureshot.store.store import Store
 
     if Store.exists(where):
         return replace(Store.open(where).settings, **given)
@@ -172,14 +172,15 @@ def _settings(where: str, given: dict[str, Any], err: "Console") -> "IndexSettin
 
 def _failed(paths: Sequence[Path], report: "Report") -> bool:
     """Whether a path could not be read that was named itself, not only found in a folder."""
-    from sureshot.search import absolute
+    from sureshot.places import absolute
 
     return not {absolute(path) for path in paths}.isdisjoint(path for path, _ in report.failed)
 
 
 def _plain(report: "Report", location: str) -> dict[str, Any]:
-    from sureshot.answer import JSON_SCHEMA, printable
     from sureshot.cli import show
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.text import printable
 
     values = asdict(report)
     for name in ("current", "bytes_begun", "bytes_done", "bytes_found"):

@@ -15,9 +15,9 @@ from sureshot.cli.options import Db, Device, Json, Model, absolute_model, exampl
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sureshot.answer import Hit
-    from sureshot.judging import Judgements, Verdict
-    from sureshot.search import Searcher
+    from sureshot.library.answer import Hit
+    from sureshot.library.judging import Judgements, Verdict
+    from sureshot.library.search import Searcher
 
 _CTRL_D = "\x04"
 _HIT: "dict[str, Verdict]" = {
@@ -76,9 +76,9 @@ def judge(
     at once; the same command goes on with those that are left.
     """
     from sureshot.cli import show
-    from sureshot.cli.find import lines_of
-    from sureshot.judging import Judgements
-    from sureshot.search import open_index
+    from sureshot.cli.search import lines_of
+    from sureshot.library.judging import Judgements
+    from sureshot.library.search import open_index
 
     kept = Judgements(to)
     left = kept.left(lines_of(queries))
@@ -105,7 +105,7 @@ def _sitting(
     explain: Path | None,
 ) -> int:
     """Judge queries until there are none left or somebody has had enough; the exit code."""
-    from sureshot.judging import judge
+    from sureshot.library.judging import judge
 
     try:
         for number, query in enumerate(left, 1):
@@ -125,8 +125,8 @@ def _sitting(
 
 def _draw(searcher: "Searcher", query: str, k: int, target: Path) -> None:
     """The frames of the first hits in a picture."""
-    from sureshot.explain import sheet_rows
-    from sureshot.sheet import contact_sheet, save_sheet
+    from sureshot.library.explain import sheet_rows
+    from sureshot.media.sheet import contact_sheet, save_sheet
 
     answer = searcher.search(query, k=k, per_video=1)
     rows = sheet_rows(answer, searcher.store.settings.frame_rate)
@@ -134,8 +134,9 @@ def _draw(searcher: "Searcher", query: str, k: int, target: Path) -> None:
 
 
 def _values(kept: "Judgements", left: list[str]) -> dict[str, object]:
-    from sureshot.answer import JSON_SCHEMA, printable
-    from sureshot.search import absolute
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.places import absolute
+    from sureshot.text import printable
 
     return {
         "schema": JSON_SCHEMA,
@@ -150,9 +151,9 @@ def _values(kept: "Judgements", left: list[str]) -> dict[str, object]:
 
 def _print_count(out: "Console", kept: "Judgements", to: Path) -> None:
     """How many queries are judged, and how many more it takes."""
-    from sureshot.answer import counted
     from sureshot.cli import show
-    from sureshot.judging import FULL, ROUGH
+    from sureshot.library.judging import FULL, ROUGH
+    from sureshot.text import counted
 
     judged = counted(len(kept), "query", "queries")
     none = kept.count("absent"), kept.count("not found")
@@ -181,7 +182,7 @@ class _Desk:
         """Show the next query."""
         from rich.text import Text
 
-        from sureshot.answer import plain
+        from sureshot.text import plain
 
         self._out.print(
             Text(f"\n{number} of {total}  ", "dim").append(plain(query), "not dim bold")
@@ -196,7 +197,7 @@ class _Desk:
         from rich.text import Text
 
         from sureshot.cli import show
-        from sureshot.timecode import time_range, timecode
+        from sureshot.text import time_range, timecode
 
         when = f"{time_range(hit.start, hit.end)}  best at {timecode(hit.peak)}"
         copies = "".join(f"  = {show.short(copy)}" for copy in hit.copies)
@@ -209,7 +210,7 @@ class _Desk:
 
     def ask_more(self, shown: int) -> "Verdict":
         """What to do where none was right."""
-        from sureshot.answer import counted
+        from sureshot.text import counted
 
         self.say(f"None of {counted(shown, 'video')} is right: {_NONE_KEYS}")
         return self._answer("and now? ", _NONE, _NONE_KEYS)

@@ -11,18 +11,19 @@ from sureshot.cli.options import Db, Json, absolute_model, place
 from sureshot.errors import ModelError, QueryError, SureshotError
 
 if TYPE_CHECKING:
-    from sureshot.config import IndexSettings
-    from sureshot.rows import VideoRecord
-    from sureshot.store import Store
+    from sureshot.store.header import IndexSettings
+    from sureshot.store.rows import VideoRecord
+    from sureshot.store.store import Store
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BAD", "bold red")}
 
 
 def status(db: Db = None, as_json: Json = False) -> int:
     """Show what is indexed, with which model, how large, and what failed and why."""
-    from sureshot.answer import JSON_SCHEMA, counted, plain
     from sureshot.cli import show
-    from sureshot.store import Store
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.store.store import Store
+    from sureshot.text import counted, plain
 
     store = Store.open(place(db))
     records = store.videos()
@@ -57,10 +58,11 @@ def remove(
     as_json: Json = False,
 ) -> int:
     """Forget videos. The files themselves are not touched."""
-    from sureshot.answer import JSON_SCHEMA, counted
     from sureshot.cli import show
-    from sureshot.search import absolute
-    from sureshot.store import Store
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.places import absolute
+    from sureshot.store.store import Store
+    from sureshot.text import counted
 
     store = Store.open(place(db))
     tops = [absolute(path) for path in paths]
@@ -85,9 +87,9 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Delete the whole index. The videos themselves are not touched."""
-    from sureshot.answer import plain
     from sureshot.cli import show
-    from sureshot.store import Store
+    from sureshot.store.store import Store
+    from sureshot.text import plain
 
     where = place(db)
     if not Store.exists(where):
@@ -116,9 +118,10 @@ def doctor(
     from rich.table import Table
     from rich.text import Text
 
-    from sureshot.answer import JSON_SCHEMA, plain
     from sureshot.cli import show
-    from sureshot.doctor import examine
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.library.doctor import examine
+    from sureshot.text import plain
 
     checks = examine(place(db), absolute_model(model))
     if as_json:
@@ -134,7 +137,7 @@ def doctor(
 
 def _facts(store: "Store", good: "Sequence[VideoRecord]") -> dict[str, Any]:
     """What the index holds, as docs/json.md describes it."""
-    from sureshot.answer import printable
+    from sureshot.text import printable
 
     return {
         "index": printable(store.location),
@@ -150,8 +153,8 @@ def _facts(store: "Store", good: "Sequence[VideoRecord]") -> dict[str, Any]:
 
 def _calibrated(store: "Store") -> str:
     """What percentages are learned from, and why there are none."""
-    from sureshot.bank import bank_of
-    from sureshot.confidence import described, find_card
+    from sureshot.library.confidence import described, find_card
+    from sureshot.models.bank import bank_of
 
     model = store.settings.model
     try:

@@ -23,7 +23,7 @@ from sureshot.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sureshot.figures.rerank import After
+    from sureshot.research.figures.rerank import After
 
 EXAMPLES = examples(
     "sureshot plot --list",
@@ -35,7 +35,7 @@ EXAMPLES = examples(
 
 def _list(asked: bool) -> bool:
     if asked:
-        from sureshot.figures.catalogue import listing
+        from sureshot.research.figures.catalogue import listing
 
         typer.echo(listing())
         raise typer.Exit
@@ -97,18 +97,18 @@ def plot(
     ] = False,
 ) -> int:
     """Draw a figure of the papers for a trained model, as PNG and SVG."""
-    from sureshot.answer import JSON_SCHEMA
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.cli.research import check_experts, found, training_captions
+    from sureshot.cli.train import check_experts, found, training_captions
     from sureshot.datasets import load_split
-    from sureshot.encoders.experts import presence, read_experts
-    from sureshot.features import caption_features, extract
-    from sureshot.figures.catalogue import Wish, named, write
-    from sureshot.figures.catalogue import figure as make
-    from sureshot.figures.rerank import BANKED
-    from sureshot.figures.subject import Subject
-    from sureshot.scorer import Scorer
+    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.models.encoders.experts import presence, read_experts
+    from sureshot.research.features import caption_features, extract
+    from sureshot.research.figures.catalogue import Wish, named, write
+    from sureshot.research.figures.catalogue import figure as make
+    from sureshot.research.figures.rerank import BANKED
+    from sureshot.research.figures.subject import Subject
+    from sureshot.research.scorer import Scorer
 
     del listed
     named(figure, len(models))
@@ -160,7 +160,7 @@ def _second(figure: str, after: str | None) -> "After | None":
     """The second score of a re-ranking, if it is one."""
     from typing import get_args
 
-    from sureshot.figures.rerank import After
+    from sureshot.research.figures.rerank import After
 
     if after is None:
         return None

@@ -40,7 +40,7 @@ def reproduce(
     tables in it: all systems, and which claims of the papers held.
     """
     if table == "summary":
-        from sureshot.reproduce.summary import write_summary
+        from sureshot.research.reproduction.summary import write_summary
 
         typer.echo(str(write_summary(to)))
         return 0
@@ -48,11 +48,11 @@ def reproduce(
         raise MistypedError("Name the data and the training with --plan FILE.")
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.reproduce.bench import read_plan, worlds
-    from sureshot.reproduce.page import Facts, write_page
-    from sureshot.reproduce.runs import cells, perform
-    from sureshot.reproduce.tables import TABLES
-    from sureshot.reproduce.tables import table as named
+    from sureshot.research.reproduction.bench import read_plan, worlds
+    from sureshot.research.reproduction.page import Facts, write_page
+    from sureshot.research.reproduction.runs import cells, perform
+    from sureshot.research.reproduction.tables import TABLES
+    from sureshot.research.reproduction.tables import table as named
 
     chosen = list(TABLES.values()) if table == "all" else [named(table)]
     read = read_plan(plan)

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sureshot.answer import Answer, Confidence, Descriptions, Hit, Status, counted, plain, printable
-from sureshot.timecode import time_range, timecode
+from sureshot.library.answer import Answer, Confidence, Descriptions, Hit, Status
+from sureshot.text import counted, plain, printable, time_range, timecode
 
 if TYPE_CHECKING:
-    from sureshot.ingest import Report
+    from sureshot.library.ingest import Report
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded

@@ -68,7 +68,7 @@ class Split:
         dropped: empty captions left out when the split was read.
         label: name for results that differ from the published protocol in more than size.
         experts: folder of features that were extracted of the videos beforehand, see
-            `sureshot.encoders.experts`; None without.
+            `sureshot.models.encoders.experts`; None without.
     """
 
     dataset: str

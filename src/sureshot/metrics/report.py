@@ -11,17 +11,17 @@ from jaxtyping import Float, Integer
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.bootstrap import Interval
-from sureshot.metrics.lines import Judge, Line
-from sureshot.metrics.published import Direction, Match, Row, Setting, compare, plain
-from sureshot.metrics.ranks import VideoQuery
-from sureshot.metrics.recall import rsum
-from sureshot.scoring.hubs import (
+from sureshot.metrics.hubs import (
     dual_softmax,
     hubness_skewness,
     inverted_softmax,
     nearest_neighbour_normalised,
     querybank_norm,
 )
+from sureshot.metrics.lines import Judge, Line
+from sureshot.metrics.published import Direction, Match, Row, Setting, compare, plain
+from sureshot.metrics.ranks import VideoQuery
+from sureshot.metrics.recall import rsum
 
 Post = Literal["dsl", "inverted_softmax", "qb_norm", "nnn"]
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Float64, Int
 
-from sureshot.trust.calibration import Calibration, Target
+from sureshot.trust.card import Calibration, Target
 
 Status = Literal["confident", "several", "absent", "uncalibrated"]
 

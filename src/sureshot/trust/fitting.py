@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.bootstrap import interval, of_columns
-from sureshot.metrics.calibration import brier, ece, ece_floor
 from sureshot.metrics.detection import auroc
-from sureshot.trust.calibration import Calibration, Inside, Judged, Quality, Validity
+from sureshot.metrics.reliability import brier, ece, ece_floor
+from sureshot.trust.card import Calibration, Inside, Judged, Quality, Validity
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.galleries import draw_absent, draw_present, gallery_sizes, most_absent
 from sureshot.trust.logistic import Logistic

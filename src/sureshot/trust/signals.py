@@ -164,9 +164,9 @@ def standing(
 ) -> Float64[np.ndarray, " queries"]:
     """How far the best video of each query stands out: s(1) - 0.75 e.
 
-    e is what the query scores with videos from elsewhere, `sureshot.bank.Bank.elsewhere`: a query
-    that fits those as well as anything in the gallery is probably not about the gallery. Without
-    them it is s(1).
+    e is what the query scores with videos from elsewhere, `sureshot.models.bank.Bank.elsewhere`: a
+    query that fits those as well as anything in the gallery is probably not about the gallery.
+    Without them it is s(1).
 
     Args:
         scores: that order the results.

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.metrics.bootstrap import Interval, intervals, of_columns
-from sureshot.metrics.calibration import brier, ece, ece_floor, nll
 from sureshot.metrics.detection import (
     abstention_nauc,
     augrc,
@@ -18,11 +17,12 @@ from sureshot.metrics.detection import (
     risk_at_coverage,
     similarity_confidences,
 )
+from sureshot.metrics.reliability import brier, ece, ece_floor, nll
 from sureshot.trust.signals import query_signals
 
 _RESAMPLES = 200
 _CELLS = 1 << 22  # scores looked at together
-_TAU, _LARGEST = 5.0, 30.0  # of `sureshot.losses.evidential.exp_evidence`
+_TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.evidential.exp_evidence`
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,293 @@
+"""`sureshot search`, `describe` and `export`."""
+
+import codecs
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sureshot.cli.options import (
+    Db,
+    Device,
+    Json,
+    Limit,
+    MistypedError,
+    Model,
+    Under,
+    absolute_model,
+    examples,
+    place,
+)
+from sureshot.errors import QueryError, SureshotError
+
+if TYPE_CHECKING:
+    from sureshot.library.answer import Answer
+    from sureshot.library.search import Searcher
+
+_TIME = re.compile(r"[\d.:]+")
+
+_QUERY = typer.Argument(metavar="QUERY", help="What to look for, in a sentence.")
+Words = Annotated[list[str], _QUERY]
+MaybeWords = Annotated[list[str] | None, _QUERY]
+Like = Annotated[
+    str | None,
+    typer.Option(metavar="FILE[@TIME]", help="Look for what this video shows (at this time)."),
+]
+FromFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="One query a line; - reads standard input."),
+]
+Explain = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PNG", help="Draw the frames of the hits, with their scores, into a file."
+    ),
+]
+PerVideo = Annotated[int, typer.Option(metavar="N", min=1, help="Hits from one video at most.")]
+Fold = Annotated[bool, typer.Option("--fold/--no-fold", help="Fold copies under one hit.")]
+Video = Annotated[str, typer.Argument(metavar="FILE[@TIME]", help="A video, indexed or not.")]
+Sentences = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SENTENCES", help="A file, one sentence a line; - reads standard input."
+    ),
+]
+Target = Annotated[
+    Path, typer.Option("--to", metavar="DIR", help="Where the clips go.", show_default="here")
+]
+Pad = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="Added before and after each hit.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of the same name.")]
+
+Coverage = Annotated[
+    float,
+    typer.Option(metavar="SHARE", help="Of queries whose plausible videos hold a right answer."),
+]
+Risk = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Call answers confident of which no more are wrong."),
+]
+
+SEARCH_EXAMPLES = examples(
+    'sureshot search "a dog catches a frisbee"',
+    'sureshot search "a goal" -k 3 --in ~/Videos/2024 --explain hits.png',
+    "sureshot search --like clip.mp4@0:12",
+)
+DESCRIBE_EXAMPLES = examples("sureshot describe clip.mp4@0:12 sentences.txt")
+EXPORT_EXAMPLES = examples('sureshot export "a goal" -k 5 --to goals --pad 2')
+
+
+def search(
+    words: MaybeWords = None,
+    limit: Limit = 10,
+    under: Under = None,
+    like: Like = None,
+    from_file: FromFile = None,
+    explain: Explain = None,
+    per_video: PerVideo = 3,
+    fold: Fold = True,
+    coverage: Coverage = 0.9,
+    risk: Risk = None,
+    db: Db = None,
+    model: Model = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> int:
+    """Find moments by a sentence, or by a video that looks like them.
+
+    There is always a nearest moment, so a hit need not be a good one. Times are h:mm:ss.
+    """
+    from sureshot.cli import show
+    from sureshot.library.search import open_index
+
+    if (words is not None) + (like is not None) + (from_file is not None) != 1:
+        raise MistypedError("Give one of: a query, --like FILE[@TIME], --from-file FILE.")
+    if explain is not None and from_file is not None:
+        raise MistypedError("--explain draws one answer; leave out --from-file.")
+    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
+    if like is None:
+        wanted |= {"coverage": coverage, "risk": risk}
+    answers = _answers(searcher, words, like, from_file, wanted)
+    if from_file is not None:
+        answers = _watched(searcher, answers)
+    if explain is not None:
+        answers = _drawn(answers, explain, searcher.store.settings.frame_rate)
+    if as_json:
+        for answer in answers:
+            show.print_json(answer.to_dict())
+    else:
+        show.print_answers(show.console(), answers)
+    return 0
+
+
+def describe(
+    video: Video,
+    sentences: Sentences,
+    db: Db = None,
+    model: Model = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> int:
+    """Rank sentences by how well they fit a video."""
+    from sureshot.cli import show
+    from sureshot.library.search import open_index
+
+    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    path, at = _split_time(video)
+    found = searcher.describe(path, list(lines_of(sentences)), at=at)
+    if as_json:
+        show.print_json(found.to_dict())
+    else:
+        out = show.console()
+        show.print_descriptions(out, found)
+        show.print_status(out, found.status)
+    return 0
+
+
+def export(
+    words: Words,
+    to: Target = Path(),
+    limit: Limit = 3,
+    under: Under = None,
+    pad: Pad = 0.0,
+    overwrite: Overwrite = False,
+    db: Db = None,
+    model: Model = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> int:
+    """Search, and cut every hit into a file of its own."""
+    from sureshot.cli import show
+    from sureshot.library.search import open_index
+    from sureshot.text import printable
+
+    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    answer = searcher.search(" ".join(words), k=limit, under=under)
+    written, failed = _cut(answer, to, pad, overwrite, searcher.store.settings.frame_rate)
+    if as_json:
+        clips = {"written": [printable(p) for p in written], "failed": show.reasons(failed)}
+        show.print_json(answer.to_dict() | clips)
+    else:
+        out = show.console()
+        show.print_answers(out, [answer])
+        for path in written:
+            out.print(f"wrote {show.short(path)}")
+        show.print_paths(out, "not written", failed, "red", most=len(failed))
+    return 1 if failed else 0
+
+
+def _answers(
+    searcher: "Searcher",
+    words: Sequence[str] | None,
+    like: str | None,
+    from_file: Path | None,
+    wanted: dict[str, Any],
+) -> "Iterator[Answer]":
+    """The answer to each query, as soon as it is there."""
+    if like is not None:
+        path, at = _split_time(like)
+        yield searcher.like(path, at=at, **wanted)
+        return
+    queries = [" ".join(words)] if words is not None else lines_of(from_file or Path("-"))
+    for query in queries:
+        yield searcher.search(query, **wanted)
+
+
+def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Answer]":
+    """The same answers; a note at the end where they are unlike those percentages come from."""
+    from sureshot.cli import show
+
+    seen = []
+    for answer in answers:
+        seen.append(replace(answer, hits=()))  # of many queries only the numbers are kept
+        yield answer
+    show.print_notes(show.console(err=True), searcher.drift(seen))
+
+
+def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Iterator[Answer]":
+    """The same answers, each drawn into the contact sheet."""
+    from sureshot.cli import show
+    from sureshot.library.explain import sheet_rows
+    from sureshot.media.sheet import contact_sheet, save_sheet
+    from sureshot.text import plain
+
+    for answer in answers:
+        rows = sheet_rows(answer, frame_rate)
+        save_sheet(contact_sheet(f"{answer.query} · {answer.status}", rows), target)
+        yield answer
+    show.console(err=True).print(f"Contact sheet: {plain(target)}")
+
+
+def _cut(
+    answer: "Answer", folder: Path, pad: float, overwrite: bool, frame_rate: float
+) -> tuple[list[Path], list[tuple[Path, str]]]:
+    """Clips written, and clips that could not be, with the reasons.
+
+    Raises:
+        SureshotError: the folder cannot be made.
+    """
+    from sureshot.library.clips import cut, export_name
+    from sureshot.places import absolute
+
+    folder = absolute(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SureshotError(f"Cannot write to {folder}: {_reason(error)}.") from None
+    written, failed = [], []
+    for hit in answer:
+        target = folder / export_name(hit.path, hit.start, hit.end, hit.rank)
+        start, end = max(0.0, hit.start - pad), hit.end + pad
+        if os.path.lexists(target) and not overwrite:
+            failed.append((target, "exists already; --overwrite replaces it"))
+            continue
+        try:
+            cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
+            written.append(target)
+        except SureshotError as error:
+            failed.append((target, str(error)))
+    return written, failed
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a file that hold something that can be read.
+
+    Raises:
+        QueryError: the file cannot be read, or holds nothing.
+    """
+    from sureshot.places import absolute
+
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else absolute(path).read_bytes()
+    except OSError as error:
+        raise QueryError(f"Cannot read lines from {name}: {_reason(error)}.") from None
+    # What a PowerShell of Windows writes into a file is UTF-16.
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if wide else "utf-8-sig", "replace")
+    lines = [line for line in text.splitlines() if any(c.isprintable() for c in line.strip())]
+    if not lines:
+        raise QueryError(f"There is no line in {name} that says anything.")
+    return lines
+
+
+def _split_time(text: str) -> tuple[Path, float | None]:
+    """FILE or FILE@TIME; a file whose own name ends that way comes first."""
+    from sureshot.places import absolute
+    from sureshot.text import parse_time
+
+    name, at, time = text.rpartition("@")
+    if not at or not _TIME.fullmatch(time) or os.path.lexists(absolute(text)):
+        return Path(text), None
+    return Path(name), parse_time(time)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

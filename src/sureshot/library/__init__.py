@@ -1,0 +1,1 @@
+"""What an owner of videos does: index them, find moments, judge, calibrate, export."""

@@ -1,0 +1,267 @@
+"""What a search returns: frozen values that print as a table, in a terminal and in a notebook."""
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from sureshot.text import counted, plain, printable, time_range, timecode
+
+JSON_SCHEMA = 1  # docs/json.md describes it; raised whenever a field changes its meaning
+# How sure an answer is, from the best to the worst that can be said.
+Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameScore:
+    """One sampled frame of a hit: its time in seconds and its own similarity to the query."""
+
+    time: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A moment of one video.
+
+    Attributes:
+        rank: 1 is the best.
+        path: the video.
+        start: seconds.
+        end: seconds.
+        score: similarity of the moment's best window to the query, in [-1, 1]; higher is better.
+            It orders moments of one answer. It is not a probability, and 0.3 for one query
+            says nothing about 0.3 for another.
+        frames: the sampled frames of the moment in the order of time.
+        copies: other videos that show the same pictures, folded under this one.
+        relevant: probability that the video is a right answer; None where nothing was calibrated.
+        plausible: whether the video is in the set that holds a right answer with the coverage asked
+            for; None where there is no such set.
+    """
+
+    rank: int
+    path: Path
+    start: float
+    end: float
+    score: float
+    frames: tuple[FrameScore, ...]
+    copies: tuple[Path, ...] = ()
+    relevant: float | None = None
+    plausible: bool | None = None
+
+    @property
+    def peak(self) -> float:
+        """Seconds of the frame that fits the query best, where a player should start."""
+        return max(self.frames, key=lambda f: f.score).time
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "rank": self.rank,
+            "path": printable(self.path),
+            "start": round(self.start, 3),
+            "end": round(self.end, 3),
+            "peak": round(self.peak, 3),
+            "score": round(self.score, 6),
+            "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
+            "plausible": self.plausible,
+            "copies": [printable(path) for path in self.copies],
+            "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure an answer is, as a calibration on labelled queries has it.
+
+    Attributes:
+        right: probability that the best video is a right answer.
+        present: how ordinary the best hit is among queries that the library did answer: the share
+            of them whose best hit stood out no more. Small means: probably not here.
+        coverage: of the set of plausible videos: the share of queries of which it holds a right
+            answer.
+        plausible: how many videos that set has; None if the labels were too few to promise one.
+        risk: the share of wrong answers that ``certified`` is about; None if none was asked for.
+        certified: whether this answer is among those of which no more than that share is wrong,
+            with 95 % confidence.
+        valid_for: what the labels were of, in words.
+    """
+
+    right: float
+    present: float
+    coverage: float
+    plausible: int | None
+    risk: float | None
+    certified: bool | None
+    valid_for: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "right": round(self.right, 4),
+            "present": round(self.present, 4),
+            "coverage": self.coverage,
+            "plausible": self.plausible,
+            "risk": self.risk,
+            "certified": self.certified,
+            "valid_for": self.valid_for,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """The ranked moments for one query: a sequence of hits that prints as a table.
+
+    Attributes:
+        query: the sentence, or the video that more like it was asked for.
+        hits: best first; empty where nothing is indexed.
+        status: how sure the answer is. Until a confidence has been calibrated on labelled queries
+            this is "not calibrated": scores then only order the hits, and even a query that nothing
+            answers has a best hit. Hits of an answer that is "probably not here" are the nearest
+            there are.
+        model: the encoder.
+        searched: windows in the index, or of it at or below the path that was named.
+        seconds: time the search took.
+        warnings: what the user should know about this answer.
+        confidence: the numbers behind the status; None where nothing was calibrated.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    status: Status
+    model: str
+    searched: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    confidence: Confidence | None = None
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "query": self.query,
+            "status": self.status,
+            "confidence": None if self.confidence is None else self.confidence.to_dict(),
+            "model": self.model,
+            "searched": self.searched,
+            "seconds": round(self.seconds, 4),
+            "warnings": list(self.warnings),
+            "hits": [hit.to_dict() for hit in self.hits],
+        }
+
+    def __repr__(self) -> str:
+        hits = counted(len(self), "hit")
+        head = f"{self.query!r}: {hits} in {counted(self.searched, 'window')} ({self.status})"
+        rows = [
+            f"{h.rank:>4}  {h.score:6.3f}  {time_range(h.start, h.end):>15}  {plain(h.path)}"
+            for h in self.hits
+        ]
+        return "\n".join([head, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        head = f"{html.escape(plain(self.query))}</b> · {counted(self.searched, 'window')}"
+        rows = [
+            (str(h.rank), f"{h.score:.3f}", time_range(h.start, h.end), timecode(h.peak), _named(h))
+            for h in self.hits
+        ]
+        columns = ("", "score", "time", "best at", "video")
+        return _html(f"{head} · {self.status}", columns, rows, self.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One sentence and how well it fits a video, in [-1, 1]."""
+
+    rank: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Descriptions:
+    """Sentences ranked by how well they fit one video.
+
+    Attributes:
+        video: what was asked about.
+        at: seconds; None for the whole of it.
+        ranked: best first.
+        status: as of `Answer`.
+        model: the encoder.
+        warnings: what the user should know.
+    """
+
+    video: Path
+    at: float | None
+    ranked: tuple[Description, ...]
+    status: Status
+    model: str
+    warnings: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Description]:
+        return iter(self.ranked)
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        texts = [{"rank": d.rank, "text": d.text, "score": round(d.score, 6)} for d in self.ranked]
+        return {
+            "schema": JSON_SCHEMA,
+            "video": printable(self.video),
+            "at": self.at if self.at is None else round(self.at, 3),
+            "status": self.status,
+            "model": self.model,
+            "warnings": list(self.warnings),
+            "texts": texts,
+        }
+
+    def __repr__(self) -> str:
+        head = f"{plain(self.video)}: {counted(len(self), 'sentence')} ({self.status})"
+        rows = [f"{d.rank:>4}  {d.score:6.3f}  {plain(d.text)}" for d in self.ranked]
+        return "\n".join([head, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        head = f"{html.escape(plain(self.video))}</b> · {self.status}"
+        rows = [(str(d.rank), f"{d.score:.3f}", html.escape(plain(d.text))) for d in self.ranked]
+        return _html(head, ("", "score", "sentence"), rows, self.warnings)
+
+
+def _named(hit: Hit) -> str:
+    """The file name of a hit, its path on hovering."""
+    copies = f" <small>+{counted(len(hit.copies), 'copy', 'copies')}</small>" if hit.copies else ""
+    full, name = html.escape(plain(hit.path)), html.escape(plain(hit.path.name))
+    return f"<span title='{full}'>{name}</span>{copies}"
+
+
+def _html(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]
+) -> str:
+    """A table under its bold title, all cells but the last of each row aligned to the right."""
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + f"<td style='text-align:left'>{last}</td></tr>"
+        for *cells, last in rows
+    )
+    below = "".join(f"<p>{html.escape(plain(note))}</p>" for note in notes)
+    return f"<p><b>{title}</p><table><tr>{head}</tr>{body}</table>{below}"

@@ -1,0 +1,138 @@
+"""Cuts a moment out of a video, or out of a folder of frames, into an mp4 that plays everywhere.
+
+* Everything is encoded anew (H.264, AAC), so the cut is exact to the frame and to the sample.
+* A cut opens with the frame on screen at its start, even if that frame came up long before.
+* The film grows beside the target under a hidden name and moves into place when it is complete.
+
+Not covered: subtitles, chapters, more than one sound track, more than two channels of sound, and
+what `sureshot.media.mp4` names.
+"""
+
+import math
+import os
+import secrets
+import unicodedata
+from contextlib import suppress
+from pathlib import Path
+
+import av
+
+from sureshot.errors import SureshotError, VideoError
+from sureshot.media.excerpt import footage
+from sureshot.media.mp4 import write_film
+
+_NAME_BYTES = 200
+
+
+def cut(
+    source: Path,
+    start: float,
+    end: float,
+    target: Path,
+    *,
+    frame_rate: float = 1.0,
+    overwrite: bool = False,
+) -> Path:
+    """The mp4 at `target` with what `source` shows, and plays, from `start` to `end`.
+
+    Args:
+        source: a video, or a folder of images in natural name order.
+        start: seconds from the first frame; below 0 counts as 0.
+        end: seconds from the first frame; beyond the last frame counts as the end of the video.
+        target: a file named `.mp4` in an existing folder. Appears only when it is complete.
+        frame_rate: frames per second of a folder; a video knows its own.
+        overwrite: replace an existing `target`. The source itself is never replaced.
+
+    Raises:
+        VideoError: the source cannot be read, or shows nothing in this range.
+        SureshotError: the range is empty, or the target is refused or cannot be written.
+    """
+    start = max(start, 0.0)
+    unfinished = target.with_name(f".sureshot-{secrets.token_hex(6)}.mp4")
+    try:
+        _check(source, start, end, target, frame_rate, overwrite)
+        unfinished.touch(exist_ok=False)
+        pictures, sounds = footage(source, start, end, frame_rate)
+        if not write_film(pictures, sounds, unfinished):
+            raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
+        unfinished.replace(target)
+    except VideoError as error:
+        raise VideoError(f"{_plain(source)} {error}") from error
+    except (av.FFmpegError, OSError) as error:
+        raise SureshotError(
+            f"{_plain(target)} could not be written ({error.strerror or error}); "
+            "free some space there or choose another folder"
+        ) from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+    return target
+
+
+def export_name(source: Path, start: float, end: float, rank: int) -> str:
+    """A file name for a cut: safe on every system and at most 200 bytes long.
+
+    Args:
+        source: the video or folder; its name is kept as far as it is safe and short enough.
+        start: seconds, rounded down to a whole second.
+        end: seconds, rounded up to a whole second.
+        rank: 1-based place among the hits; puts the files in order.
+
+    Examples:
+        >>> export_name(Path("holiday/beach-day.mov"), 725.0, 755.0, 1)
+        '01 beach-day 00.12.05-00.12.35.mp4'
+    """
+    first, last = math.floor(round(start, 3)), math.ceil(round(end, 3))
+    head, tail = f"{rank:02d} ", f" {_dotted(first)}-{_dotted(last)}.mp4"
+    letters = unicodedata.normalize("NFC", source.stem)
+    safe = "".join("_" if _unsafe(letter) else letter for letter in letters)
+    stem = " ".join(safe.split()).strip(". ") or "video"
+    room = _NAME_BYTES - len(head) - len(tail)
+    return head + stem.encode()[:room].decode(errors="ignore").strip(". ") + tail
+
+
+def _dotted(seconds: int) -> str:
+    """Hours, minutes and seconds with points, as a colon is not allowed in every file name."""
+    minutes, second = divmod(max(seconds, 0), 60)
+    return f"{minutes // 60:02d}.{minutes % 60:02d}.{second:02d}"
+
+
+def _unsafe(letter: str) -> bool:
+    """True for what some system refuses or hides; joiners, which many scripts need, are kept."""
+    hidden = unicodedata.category(letter).startswith("C") and letter not in "\u200c\u200d"
+    return hidden or letter in '/\\:*?"<>|'
+
+
+def _plain(path: Path) -> str:
+    """The path as text that every terminal can print."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _check(
+    source: Path, start: float, end: float, target: Path, frame_rate: float, overwrite: bool
+) -> None:
+    """Refuses what is bound to fail or would harm the source."""
+    if not start < end:
+        raise SureshotError(
+            f"there is nothing from {start:g} s to {end:g} s; give an end after the start"
+        )
+    if not 0 < frame_rate < math.inf:
+        raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
+    if target.suffix.lower() != ".mp4":
+        raise SureshotError(f"{_plain(target)} would be an mp4; give it a name that ends in .mp4")
+    if not target.parent.is_dir():
+        raise SureshotError(f"the folder {_plain(target.parent)} does not exist; create it first")
+    if _same(source, target):
+        raise SureshotError(f"{_plain(target)} is the source itself; choose another target")
+    if os.path.lexists(target) and not overwrite:
+        raise SureshotError(
+            f"{_plain(target)} exists already; choose another name, or allow to overwrite it"
+        )
+
+
+def _same(one: Path, other: Path) -> bool:
+    """True for two names of one file, by links too."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist
+        return False

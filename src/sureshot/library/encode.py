@@ -1,0 +1,296 @@
+"""Videos to encoded windows: threads decode, the caller's thread encodes in batches.
+
+Both halves give the interpreter free while they work, so decoding hides behind encoding.
+"""
+
+import contextlib
+import hashlib
+import os
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped
+
+from sureshot.errors import VideoError
+from sureshot.media.discover import Source, frame_files
+from sureshot.media.video import open_video, unreadable
+from sureshot.media.windows import Window, windows
+from sureshot.models.encoders.protocol import Encoder, FrameFeatures
+from sureshot.models.mean_frames import pool_grid
+from sureshot.store.header import IndexSettings
+from sureshot.store.rows import EncodedWindow
+
+PATCH_GRID = 3  # stored patches are pooled to this many rows and columns a frame
+_BATCH = 32  # frames encoded at once, windows of several videos together
+_AHEAD = 12  # decoded windows that may wait for the encoder
+_POLL = 0.1  # seconds between looks at whether to stop
+_PATIENCE = 2.0  # seconds that an early stop waits for the decoding threads
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedVideo:
+    """What became of one video.
+
+    Attributes:
+        source: the file or folder.
+        windows: its windows in the order of time; empty if it failed.
+        digest: of its content.
+        note: what was wrong with it but did not stop it.
+        error: why it failed, if it did.
+    """
+
+    source: Source
+    windows: list[EncodedWindow]
+    digest: str = ""
+    note: str = ""
+    error: VideoError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One decoded window on its way to the encoder.
+
+    Attributes:
+        source: the video.
+        window: times and pictures.
+        prepared: the pictures as the encoder takes them.
+        share: of the video that ends with this window, 0 where its length is not known.
+    """
+
+    source: Source
+    window: Window
+    prepared: Shaped[np.ndarray, "frames 3 rows columns"]
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """All windows of a video have been sent, or it failed with an error."""
+
+    source: Source
+    digest: str = ""
+    note: str = ""
+    error: VideoError | None = None
+
+
+def encode_videos(
+    sources: Sequence[Source],
+    settings: IndexSettings,
+    encoder: Encoder,
+    *,
+    workers: int | None = None,
+    advance: Callable[[Source, float], None] = lambda source, share: None,
+) -> Generator[EncodedVideo, None, None]:
+    """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
+
+    To end early, close it (`contextlib.closing`); the decoding threads end with it.
+
+    Args:
+        sources: what to read; at most a few windows of each are in memory at once.
+        settings: how to cut and sample.
+        encoder: called from this thread only, but for `Encoder.prepare`.
+        workers: decoding threads; None takes half the cores, at most four.
+        advance: called after each window with the share of its video that is encoded, from 0 to 1,
+            as far as the length that the video claims is true.
+    """
+    with contextlib.closing(_decode_all(sources, settings, encoder, workers)) as messages:
+        yield from _encoded(messages, encoder, advance)
+
+
+def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
+    """Decode and encode one video.
+
+    Raises:
+        VideoError: it cannot be read; the message is the reason, without the path.
+    """
+    (video,) = encode_videos([source], settings, encoder, workers=1)
+    if video.error is not None:
+        raise video.error
+    return video
+
+
+def content_digest(source: Source) -> str:
+    """Digest of a video's bytes, equal for copies whatever their names.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=20)
+    files = frame_files(source.path) if source.kind == "frames" else [source.path]
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _decode_all(
+    sources: Sequence[Source],
+    settings: IndexSettings,
+    encoder: Encoder,
+    workers: int | None,
+) -> Generator[_Part | _End, None, None]:
+    """Messages of all videos, decoded by threads; those of one video in order."""
+    jobs: queue.SimpleQueue[Source] = queue.SimpleQueue()
+    for source in sources:
+        jobs.put(source)
+    out: queue.Queue[_Part | _End] = queue.Queue(_AHEAD)
+    stop = threading.Event()
+
+    def work() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                for message in _decode(jobs.get_nowait(), settings, encoder):
+                    if not _put(out, message, stop):
+                        return
+
+    count = min(workers or max(1, min(4, (os.cpu_count() or 2) // 2)), len(sources))
+    # Daemons: a decoder stuck in a broken file must not keep the process from ending.
+    threads = [
+        threading.Thread(target=work, name=f"decode-{number}", daemon=True)
+        for number in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    left = len(sources)
+    try:
+        while left:
+            message = out.get()
+            left -= isinstance(message, _End)
+            yield message
+    finally:
+        stop.set()
+        until = time.monotonic() + _PATIENCE
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+
+def _put(out: "queue.Queue[_Part | _End]", message: "_Part | _End", stop: threading.Event) -> bool:
+    """Wait for room in the queue; False if it is time to stop instead."""
+    while not stop.is_set():
+        with contextlib.suppress(queue.Full):
+            out.put(message, timeout=_POLL)
+            return True
+    return False
+
+
+def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Part | _End]:
+    """The windows of one video, then its end."""
+    try:
+        note = yield from _decode_windows(source, settings, encoder)
+        digest = content_digest(source)
+        if _stamp(source) != (source.size, source.mtime_ns):
+            raise VideoError("changed while it was being read", transient=True)
+        yield _End(source, digest=digest, note=note)
+    except VideoError as error:
+        yield _End(source, error=error)
+    except OSError as error:
+        yield _End(source, error=unreadable(error))
+    except Exception as error:
+        # Foreign files reach corners of ffmpeg nobody has seen; one of them must not cost the rest
+        # of the folder. The reason is kept and shown like any other.
+        reason = f"cannot be decoded ({type(error).__name__}: {error})"
+        yield _End(source, error=VideoError(reason))
+
+
+def _decode_windows(
+    source: Source, settings: IndexSettings, encoder: Encoder
+) -> Generator[_Part, None, str]:
+    """The windows of one video; returns what was wrong with it."""
+    step = settings.window / settings.frames
+    count = 0
+    with open_video(source, decode=settings.decode, step=step, rate=settings.frame_rate) as video:
+        for window in windows(
+            video,
+            longest=settings.window,
+            samples=settings.frames,
+            side=encoder.frame_side,
+            scenes=settings.scenes,
+        ):
+            share = min(window.end / video.duration, 1.0) if video.duration else 0.0
+            yield _Part(source, window, encoder.prepare(window.images), share)
+            count += 1
+    if not count:
+        raise VideoError("holds no frame that can be decoded")
+    return video.note
+
+
+def _stamp(source: Source) -> tuple[int, int]:
+    """Size and modification time of a video now, as `sureshot.media.discover` takes them."""
+    files = frame_files(source.path) if source.kind == "frames" else [source.path]
+    stats = [file.stat() for file in files]
+    if not stats:
+        raise VideoError("has vanished", transient=True)
+    return sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+
+
+def _encoded(
+    messages: Iterator[_Part | _End],
+    encoder: Encoder,
+    advance: Callable[[Source, float], None],
+) -> Iterator[EncodedVideo]:
+    """Encode windows in batches across videos; a video comes out when it is complete."""
+    done: dict[Path, list[EncodedWindow]] = defaultdict(list)
+    waiting: list[_Part] = []
+
+    def flush() -> None:
+        for part, features in _encode_parts(waiting, encoder):
+            w = part.window
+            done[part.source.path].append(
+                EncodedWindow(w.start, w.end, w.times, w.signatures, features)
+            )
+            advance(part.source, part.share)
+        waiting.clear()
+
+    ended: list[_End] = []
+    for message in messages:
+        if isinstance(message, _Part):
+            waiting.append(message)
+        else:
+            ended.append(message)
+        # Short videos fill a batch together, so that each costs its share only.
+        if sum(len(p.prepared) for p in waiting) >= _BATCH or not waiting or len(ended) >= _AHEAD:
+            flush()
+            yield from (_complete(end, done.pop(end.source.path, [])) for end in ended)
+            ended = []
+    flush()
+    yield from (_complete(end, done.pop(end.source.path, [])) for end in ended)
+
+
+def _encode_parts(
+    parts: Sequence[_Part], encoder: Encoder
+) -> Iterator[tuple[_Part, FrameFeatures]]:
+    """Features of each window; those with frames of one size go through the network together."""
+    by_shape: dict[tuple[int, ...], list[_Part]] = defaultdict(list)
+    for part in parts:
+        by_shape[part.prepared.shape[1:]].append(part)
+    for group in by_shape.values():
+        features = encoder.encode_frames(np.concatenate([p.prepared for p in group]))
+        patches = pool_grid(features.patches, PATCH_GRID)
+        first = 0
+        for part in group:
+            rows = slice(first, first + len(part.prepared))
+            first = rows.stop
+            yield (
+                part,
+                FrameFeatures(
+                    features.frames[rows],
+                    # As they will be stored: a long film waits in memory until its last window.
+                    patches[rows].astype(np.float16),
+                    features.backbone[rows].astype(np.float16),
+                ),
+            )
+
+
+def _complete(end: _End, encoded: list[EncodedWindow]) -> EncodedVideo:
+    """A video all of whose messages have come; what a failed one gave so far is dropped."""
+    if end.error is not None:
+        return EncodedVideo(end.source, [], error=end.error)
+    ordered = sorted(encoded, key=lambda w: w.start)
+    return EncodedVideo(end.source, ordered, digest=end.digest, note=end.note)

@@ -1,0 +1,356 @@
+"""Files of judged queries: what somebody looked for, and which videos show it.
+
+Two forms. A table (CSV, TSV) with the columns ``query`` and ``video``, a row for each video that a
+query is right about, and an empty video where nothing in the library is. Or a JSON object a line::
+
+    {"query": "a goal", "relevant": ["a.mp4"], "judged": ["a.mp4", "b.mp4"], "absent": false}
+
+``relevant`` are the right videos. ``judged``, if given, are all that were looked at, the right ones
+among them: a video outside of it may still be right. A query without a right video is absent, which
+means that the library has none; with ``judged`` it is absent only if it says so, else it was merely
+not found among those. Rows of one query are taken together.
+
+A video is named by its absolute path, by one from the folder of the file, or by the end of its path
+(``goal.mp4``, ``2024/goal.mp4``, both also without the suffix) if only one in the index ends so.
+"""
+
+import codecs
+import csv
+import difflib
+import io
+import itertools
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from sureshot.errors import SureshotError
+from sureshot.text import counted, plain
+
+State = Literal["present", "absent", "not found"]
+_SHOWN = 5  # unknown videos that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is known of one query.
+
+    Attributes:
+        query: in one line, without spaces around it.
+        relevant: the right videos.
+        judged: all that were looked at, the right ones among them; None where nobody says.
+        absent: whether somebody said that the library has no right one.
+    """
+
+    query: str
+    relevant: tuple[Path, ...]
+    judged: tuple[Path, ...] | None = None
+    absent: bool = False
+
+    @property
+    def state(self) -> State:
+        """Whether a right video is there, is not, or was not found among those looked at."""
+        if self.relevant:
+            return "present"
+        return "absent" if self.absent or self.judged is None else "not found"
+
+    def to_line(self) -> str:
+        """The JSON of one line of a file, in ASCII, with the newline at its end."""
+        # Undecodable bytes of a path are lone surrogates, which ASCII JSON carries both ways.
+        value: dict[str, Any] = {"query": self.query, "relevant": _texts(self.relevant)}
+        if self.judged is not None:
+            value |= {"judged": _texts(self.judged), "absent": self.absent}
+        return json.dumps(value) + "\n"
+
+
+def read_labels(file: str | Path) -> list[Label]:
+    """The queries of a file, in the order in which they first come, videos as they are written.
+
+    Raises:
+        SureshotError: the file cannot be read, is empty, or a line of it is at fault.
+    """
+    file = Path(file)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SureshotError(f"The labels {plain(file)} cannot be read: {reason}.") from None
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SureshotError(
+            f"The labels {plain(file)} are not UTF-8 ({error.reason}); save them as UTF-8."
+        ) from None
+    rows = _objects(text) if text.lstrip()[:1] in ("{", "[") else _table(text, file)
+    merged: dict[str, Label] = {}
+    for line, values in rows:
+        try:
+            label = _label(values)
+        except ValueError as error:
+            raise SureshotError(f"{plain(file)}, line {line}: {error}.") from None
+        old = merged.get(label.query)
+        merged[label.query] = label if old is None else _joined(old, label)
+    if not merged:
+        raise SureshotError(
+            f"The labels {plain(file)} are empty; write a query and its video into each line, or "
+            f"judge hits with `sureshot judge`."
+        )
+    return list(merged.values())
+
+
+def located(
+    labels: Iterable[Label], file: str | Path, videos: Sequence[Path], *, lenient: bool = False
+) -> tuple[list[Label], int]:
+    """The same queries with the paths of the index in the place of the names of their videos.
+
+    Args:
+        labels: as `read_labels` gives them.
+        file: that they are from; names may start from its folder.
+        videos: absolute paths of those in the index.
+        lenient: leave out queries with a right video that is not in the index.
+
+    Returns:
+        The labels, and how many queries were left out.
+
+    Raises:
+        SureshotError: right videos are not in the index, or a name fits several.
+    """
+    # Not Path.resolve: the index keeps links as they are.
+    names = _Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100
+    kept: list[Label] = []
+    unknown: Counter[Path] = Counter()
+    left_out = 0
+    for label in labels:
+        relevant = [names.find(name) for name in label.relevant]
+        missing = [n for n, path in zip(label.relevant, relevant, strict=True) if path is None]
+        if missing:
+            unknown.update(missing)
+            left_out += 1
+            continue
+        right = tuple(dict.fromkeys(path for path in relevant if path is not None))
+        judged = None
+        if label.judged is not None:
+            # What is gone since was not right, and takes part in no search.
+            looked_at = [names.find(name) for name in label.judged]
+            judged = tuple(dict.fromkeys(path for path in looked_at if path is not None))
+        kept.append(replace(label, relevant=right, judged=judged))
+    if unknown and not lenient:
+        raise SureshotError(_unknown(file, list(unknown), names))
+    if not kept:
+        raise SureshotError(
+            f"Every query of {plain(file)} names a video that is not in the index; are they about "
+            f"another one? Name it with --db."
+        )
+    return kept, left_out
+
+
+def append(file: Path, label: Label) -> None:
+    """Write one more line, so that it is on the disk or not there when this returns or is killed.
+
+    Raises:
+        SureshotError: it cannot be written.
+    """
+    try:
+        opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            data = label.to_line().encode("ascii")
+            before = os.fstat(opened).st_size
+            if os.write(opened, data) != len(data):
+                os.ftruncate(opened, before)
+                raise OSError(None, "no space left")
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SureshotError(f"Judgements cannot be written to {plain(file)}: {reason}.") from None
+
+
+def mend(file: Path) -> bool:
+    """Drop half a line from the end of a file, which a loss of power can leave there.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        SureshotError: the file cannot be written.
+    """
+    try:
+        with file.open("r+b") as opened:
+            data = opened.read()
+            whole, newline, last = data.rpartition(b"\n")
+            if not last.strip():
+                return False
+            if last.rstrip().endswith(b"}"):
+                opened.write(b"\n")  # only its end was lost
+                return False
+            opened.truncate(len(whole + newline))
+            return True
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SureshotError(f"Judgements cannot be written to {plain(file)}: {reason}.") from None
+
+
+class _Names:
+    """The videos of an index by every name that a file of labels may give them."""
+
+    def __init__(self, folder: Path, videos: Sequence[Path]) -> None:
+        self._folder = folder
+        self._whole = {os.fspath(path): path for path in videos}
+        self._ends: defaultdict[str, list[Path]] = defaultdict(list)
+        for path in videos:
+            self._ends[path.name].append(path)
+            if path.stem != path.name:
+                self._ends[path.stem].append(path)
+
+    def find(self, name: Path) -> Path | None:
+        """The video of a name; None if there is none.
+
+        Raises:
+            SureshotError: there are several.
+        """
+        written = os.path.expanduser(name)  # noqa: PTH111
+        path = os.path.normpath(os.path.join(self._folder, written))  # noqa: PTH118
+        if path in self._whole:
+            return self._whole[path]
+        if os.path.isabs(written):  # noqa: PTH117
+            return None
+        parts = Path(os.path.normpath(written)).parts or (".",)
+        ends = [p for p in self._ends.get(parts[-1], ()) if p.parts[-len(parts) : -1] == parts[:-1]]
+        if len(ends) > 1:
+            shown = ", ".join(plain(path) for path in ends[:3])
+            raise SureshotError(
+                f"{plain(name)} may be any of {len(ends)} videos of the index ({shown}); write "
+                f"more of its path."
+            )
+        return ends[0] if ends else None
+
+    def near(self, name: Path) -> Path | None:
+        """The video whose name looks most like another."""
+        for wanted in (name.name, name.stem):
+            close = difflib.get_close_matches(wanted, self._ends, n=9, cutoff=0.6)
+            if close:
+                # Of those that are as like, the one that begins alike.
+                return self._ends[max(close, key=partial(_likeness, wanted))][0]
+        return None
+
+
+def _likeness(wanted: str, name: str) -> tuple[float, int]:
+    ratio = difflib.SequenceMatcher(a=name, b=wanted).ratio()
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(wanted, name, strict=False))
+    return ratio, len(list(same))
+
+
+def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:
+    """What to say of videos that are not in the index."""
+    shown = [plain(name) for name in names[:_SHOWN]]
+    hints = [known.near(name) for name in names[:_SHOWN]]
+    listed = "; ".join(
+        name if hint is None else f"{name} (did you mean {plain(hint)}?)"
+        for name, hint in zip(shown, hints, strict=True)
+    )
+    more = f"; and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    verb = "is" if len(names) == 1 else "are"
+    return (
+        f"{plain(file)} names {counted(len(names), 'video')} that {verb} not in the index: "
+        f"{listed}{more}. Index what is missing, mend the names, or leave these queries out with "
+        f"--skip-unknown."
+    )
+
+
+def _objects(text: str) -> Iterator[tuple[int, Any]]:
+    """Each line that is not empty with its number; what cannot be read as the error it gives."""
+    for number, line in enumerate(io.StringIO(text), 1):  # other breaks may stand in a query
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError):
+                yield number, ValueError("is not JSON; write one object a line")
+
+
+def _table(text: str, file: Path) -> Iterator[tuple[int, Any]]:
+    """Each row with its line, as the object it stands for."""
+    first = next((line for line in io.StringIO(text) if line.strip()), "")
+    if not first:
+        return
+    marks = sorted(",;\t", key=first.count, reverse=True)
+    reader = csv.reader(io.StringIO(text), delimiter=marks[0], skipinitialspace=True)
+    columns: list[str] | None = None
+    try:
+        for row in reader:
+            if not any(field.strip() for field in row):
+                continue
+            if columns is None:
+                columns = [name.strip().lower() for name in row]
+                if not {"query", "video"} <= set(columns):
+                    raise SureshotError(
+                        f"{plain(file)}, line {reader.line_num} must name the columns query and "
+                        f"video; it has {plain(', '.join(columns))}."
+                    )
+                continue
+            yield reader.line_num, _row(dict(zip(columns, row, strict=False)), len(columns), row)
+    except csv.Error as error:
+        raise SureshotError(f"{plain(file)}, line {reader.line_num}: {error}.") from None
+
+
+def _row(values: dict[str, str], columns: int, row: list[str]) -> Any:
+    if len(row) > columns:
+        return ValueError("has more fields than the first line; put the query in quotes")
+    video = values.get("video", "").strip()
+    return {"query": values.get("query", ""), "relevant": [video] if video else []}
+
+
+def _label(values: Any) -> Label:
+    """The label of one line.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    if isinstance(values, ValueError):
+        raise values
+    if not isinstance(values, dict):
+        raise ValueError("is not an object with query and relevant; write one object a line")
+    query = values.get("query")
+    if not isinstance(query, str):
+        raise ValueError(f"the query is {plain(repr(query))}; it must be text")
+    query = " ".join(query.split())
+    if not any(c.isprintable() for c in query):
+        raise ValueError("the query is empty; describe what was looked for")
+    relevant = _paths(values, "relevant")
+    judged = None if values.get("judged") is None else _paths(values, "judged")
+    absent = values.get("absent", False)
+    if not isinstance(absent, bool):
+        raise ValueError(f"absent is {plain(repr(absent))}; it must be true or false")
+    if absent and relevant:
+        raise ValueError("absent is true, but relevant names a video; it can only be one of them")
+    if judged is not None:
+        judged = tuple(dict.fromkeys((*judged, *relevant)))
+    return Label(query, relevant, judged, absent)
+
+
+def _paths(values: dict[str, Any], name: str) -> tuple[Path, ...]:
+    given = values.get(name)
+    if not isinstance(given, list) or not all(isinstance(v, str) and v.strip() for v in given):
+        raise ValueError(f"{name} is {plain(repr(given))[:80]}; it must be a list of videos")
+    return tuple(dict.fromkeys(Path(video) for video in given))
+
+
+def _joined(old: Label, new: Label) -> Label:
+    """What two rows say of one query; a right video outweighs the word that there is none."""
+    relevant = tuple(dict.fromkeys((*old.relevant, *new.relevant)))
+    judged = None
+    if old.judged is not None and new.judged is not None:
+        judged = tuple(dict.fromkeys((*old.judged, *new.judged)))
+    absent = not relevant and "absent" in (old.state, new.state)
+    return Label(old.query, relevant, judged, absent)
+
+
+def _texts(paths: Sequence[Path]) -> list[str]:
+    return [os.fspath(path) for path in paths]

@@ -1,0 +1,386 @@
+"""A sentence in, an answer out."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from sureshot.errors import QueryError
+from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
+from sureshot.library.confidence import Point, drift, find_card, judged
+from sureshot.library.moments import Moment, fold_copies, join_adjacent
+from sureshot.library.videos import (
+    AT_MOST,
+    Gallery,
+    Score,
+    Told,
+    VideoScores,
+    best_videos,
+    every_video,
+)
+from sureshot.media.discover import Source, discover, frame_files
+from sureshot.models.bank import bank_of
+from sureshot.models.encoders import Encoder, TextFeatures
+from sureshot.models.mean_frames import cosine, mean_pool
+from sureshot.models.retriever import elsewhere, load, scoring
+from sureshot.places import absolute, default_index
+from sureshot.store.rows import StoredWindows, union
+from sureshot.store.store import Store
+from sureshot.text import clean, other_script, printable
+
+PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not fill it
+_CANDIDATES = 200  # windows scored exactly, at least
+_TEXTS = 64  # encoded at once
+_QUERY_WINDOWS = 24  # windows of a long query video that are searched for
+
+
+def open_index(
+    path: str | Path | None = None, *, model: str | None = None, device: str | None = None
+) -> "Searcher":
+    """Open an index for searching.
+
+    Args:
+        path: folder or object-storage URI; None is the default index of this user.
+        model: the encoder or the checkpoint, needed only where the recorded one has moved (a local
+            folder); it must be the one that wrote the index.
+        device: torch device; None takes a GPU where there is one.
+
+    Raises:
+        StoreError: no index, damaged, too new, or written by another model.
+        ModelError: the index's model cannot be loaded here.
+    """
+    store = Store.open(path if path is not None else default_index())
+    encoder = load(model or store.settings.model, device)
+    store.check_model(encoder.name, encoder.fingerprint)
+    return Searcher(store, encoder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a search was asked for, beside its query."""
+
+    k: int
+    per_video: int
+    fold: bool
+    under: Path | None = None
+    exclude: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("k", "per_video"):
+            if getattr(self, name) < 1:
+                raise QueryError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+
+
+class Searcher:
+    """Searches one index with the encoder that wrote it.
+
+    Args:
+        store: the index.
+        encoder: of the same fingerprint; a trained model scores by its own similarity.
+
+    Attributes:
+        store: likewise.
+        encoder: likewise.
+        bank: hub correction of the model, which all scores of sentences are less; None without.
+
+    Raises:
+        ModelError: its hub correction cannot be used.
+    """
+
+    def __init__(self, store: Store, encoder: Encoder) -> None:
+        self.store = store
+        self.encoder = encoder
+        self.bank = bank_of(encoder.name, encoder.fingerprint)
+        self._scoring = scoring(encoder, self.bank)
+        self._card, self._card_warnings = find_card(
+            store.location, encoder.name, encoder.fingerprint, self.bank
+        )
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        under: str | Path | None = None,
+        per_video: int = PER_VIDEO,
+        fold: bool = True,
+        coverage: float = 0.9,
+        risk: float | None = None,
+    ) -> Answer:
+        """Moments that a sentence describes, best first.
+
+        Args:
+            query: a sentence or a few words.
+            k: how many moments at most.
+            under: only videos at or below this path.
+            per_video: moments of one video at most.
+            fold: whether copies of a video share a row.
+            coverage: of the set of plausible videos, where a confidence was calibrated.
+            risk: call the answer confident only if at most this share of such answers is wrong;
+                None asks for a probability of 80 %.
+
+        Raises:
+            QueryError: an empty query, ``k`` or ``per_video`` below 1, or ``coverage`` or ``risk``
+                not between 0 and 1.
+            StoreError: the index cannot be read.
+        """
+        began = time.perf_counter()
+        text = clean(query)
+        features = self.encoder.encode_texts([text])
+        asked = _Asked(k, per_video, fold, under=_below(under))
+        point = _point(coverage, risk)
+        vectors, scorer = self._scoring.text_vectors(features), self._scorer(features)
+        hits = self._hits(vectors, scorer, asked)
+        warnings = self._warnings([text], features)
+        if self._card is None or not hits:
+            warnings = (*warnings, *self._card_warnings)
+            return self._answer(text, hits, asked, began, warnings)
+        found = self._best_videos(features, AT_MOST, asked.under)
+        status, confidence, hits, more = judged(self._card, found, hits, point)
+        answer = self._answer(text, hits, asked, began, (*warnings, *more))
+        return replace(answer, status=status, confidence=confidence)
+
+    def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+        """A warning where many answers are unlike those of the queries that were judged."""
+        known = [answer.confidence for answer in answers if answer.confidence is not None]
+        return () if self._card is None else drift(self._card, known)
+
+    def video_scores(
+        self, query: str, *, under: str | Path | None = None, most: int = AT_MOST
+    ) -> VideoScores:
+        """The best videos for a sentence, each with the score of its best window.
+
+        Args:
+            query: a sentence or a few words.
+            under: only videos at or below this path.
+            most: videos at most.
+
+        Raises:
+            QueryError: an empty query.
+            StoreError: the index cannot be read.
+        """
+        return self._best_videos(self.encoder.encode_texts([clean(query)]), most, _below(under))
+
+    def all_video_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
+        """The score of every sentence with the best window of every indexed video.
+
+        Args:
+            queries: sentences.
+            told: called with windows done and windows there are.
+
+        Raises:
+            QueryError: no query, or an empty one.
+            StoreError: the index cannot be read.
+        """
+        if not queries:
+            raise QueryError("There is no query to score; give at least one.")
+        texts = [clean(query) for query in queries]
+        parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
+        encoded = [self.encoder.encode_texts(part) for part in parts]
+        return every_video(self.store, self._scoring, encoded, told)
+
+    def like(
+        self,
+        video: str | Path,
+        *,
+        at: float | None = None,
+        k: int = 10,
+        under: str | Path | None = None,
+        per_video: int = PER_VIDEO,
+        fold: bool = True,
+    ) -> Answer:
+        """Moments of other videos that look like a video, or like what it shows at one time.
+
+        Args:
+            video: any video file or folder of frames, indexed or not.
+            at: seconds; None takes the whole video, whose best-fitting window counts.
+            k: how many moments at most.
+            under: only videos at or below this path.
+            per_video: moments of one video at most.
+            fold: whether copies of a video share a row.
+
+        Raises:
+            VideoError: the video cannot be read.
+            QueryError: ``at`` lies outside the video.
+        """
+        began = time.perf_counter()
+        path = absolute(video)
+        asked = _Asked(k, per_video, fold, under=_below(under), exclude=path)
+        vectors = mean_pool(*self._video_windows(path, at))
+        hits = self._hits(
+            vectors, lambda frames, mask: cosine(vectors, mean_pool(frames, mask)).max(0), asked
+        )
+        name = printable(path) + (f"@{at:g}" if at is not None else "")
+        return self._answer(name, hits, asked, began, ())
+
+    def describe(
+        self, video: str | Path, texts: Sequence[str], *, at: float | None = None
+    ) -> Descriptions:
+        """Sentences ranked by how well they fit a video, or what it shows at one time.
+
+        Args:
+            video: any video file or folder of frames, indexed or not.
+            texts: the sentences to choose from, at least one.
+            at: seconds; None takes the whole video, whose best-fitting window counts.
+
+        Raises:
+            VideoError: the video cannot be read.
+            QueryError: no sentence, or an empty one.
+        """
+        if not texts:
+            raise QueryError("There is no sentence to choose from; give at least one.")
+        path = absolute(video)
+        cleaned = [clean(text) for text in texts]
+        features = self.encoder.encode_texts(cleaned)
+        scores = self._scoring.score(features, *self._video_windows(path, at)).max(1)
+        order = np.argsort(-scores, kind="stable")
+        ranked = tuple(
+            Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
+        )
+        warnings = self._warnings(cleaned, features)
+        return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
+
+    def _best_videos(self, texts: TextFeatures, most: int, under: Path | None) -> VideoScores:
+        vector = self._scoring.text_vectors(texts)[0]
+        found = best_videos(self.store, vector, self._scorer(texts), most=most, under=under)
+        apart = elsewhere(self._scoring, texts)
+        return replace(found, elsewhere=None if apart is None else float(apart[0]))
+
+    def _scorer(self, texts: TextFeatures) -> Score:
+        return lambda frames, mask: self._scoring.score(texts, frames, mask).max(0)
+
+    def _hits(
+        self, vectors: Float[np.ndarray, "queries dim"], score: Score, asked: _Asked
+    ) -> tuple[Hit, ...]:
+        """Hits for queries any of which may match; more candidates where folding eats them up."""
+        wanted = max(_CANDIDATES, 10 * asked.k)
+        while True:
+            found = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
+            windows = union(found)
+            scores = score(windows.frames, windows.mask)
+            moments = join_adjacent(
+                windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
+            )
+            kept = moments[: asked.k]
+            if asked.fold:
+                kept = fold_copies(moments, windows.signatures, asked.k)
+            if len(kept) >= asked.k or all(len(f.keys) < wanted for f in found):
+                return tuple(
+                    _hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1)
+                )
+            wanted *= 4
+
+    def _video_windows(
+        self, path: Path, at: float | None
+    ) -> tuple[Float[np.ndarray, "windows frames dim"], Bool[np.ndarray, "windows frames"]]:
+        """Frames and mask of the windows to look at, from the index or else decoded now."""
+        from sureshot.library.encode import encode_video
+        from sureshot.models.encoders.protocol import stack
+
+        source = _source(path)
+        record = next((r for r in self.store.videos() if r.path == path), None)
+        if record and record.windows and record.mtime_ns == source.mtime_ns:
+            stored = self.store.windows_of(path)
+            start, end = stored.start, stored.end
+            frames, mask = stored.frames, stored.mask
+        else:
+            encoded = encode_video(source, self.store.settings, self.encoder).windows
+            features = stack([w.features for w in encoded])
+            start = np.array([w.start for w in encoded])
+            end = np.array([w.end for w in encoded])
+            frames, mask = features.frames, features.mask
+        if at is None:
+            spread = np.linspace(0, len(frames) - 1, min(len(frames), _QUERY_WINDOWS))
+            chosen = spread.round().astype(int)
+            return frames[chosen], mask[chosen]
+        if not 0 <= at <= end[-1]:
+            last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
+            raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
+        here = [max(int(np.searchsorted(start, at, side="right")) - 1, 0)]
+        return frames[here], mask[here]
+
+    def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
+        warnings = []
+        if features.truncated.any():
+            longest = features.mask.shape[1]
+            warnings.append(
+                f"The text is longer than the model reads; what follows its first {longest} tokens "
+                f"was left out."
+            )
+        if self.encoder.latin_only and any(other_script(text) for text in texts):
+            warnings.append(
+                f"The model {self.encoder.name!r} knows English only; this answer is guesswork. "
+                f"Index with a multilingual one, such as --model google/siglip2-base-patch16-224."
+            )
+        return tuple(warnings)
+
+    def _answer(
+        self,
+        query: str,
+        hits: tuple[Hit, ...],
+        asked: _Asked,
+        began: float,
+        warnings: tuple[str, ...],
+    ) -> Answer:
+        searched = self.store.count(asked.under)
+        if not hits:
+            warnings = (*warnings, _why_nothing(asked, searched or self.store.count()))
+        seconds = time.perf_counter() - began
+        return Answer(query, hits, "not calibrated", self.encoder.name, searched, seconds, warnings)
+
+
+def _point(coverage: float, risk: float | None) -> Point:
+    for name, value in (("coverage", coverage), ("risk", risk)):
+        if value is not None and not 0 < value < 1:
+            raise QueryError(f"{name} is {value}; it must be between 0 and 1, such as 0.9 or 0.2.")
+    return Point(coverage, risk)
+
+
+def _why_nothing(asked: _Asked, windows: int) -> str:
+    """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
+    if windows == 0:
+        return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
+    if asked.under is not None:
+        return f"Nothing is indexed at or below {printable(asked.under)}."
+    return "No other video is indexed."
+
+
+def _below(path: str | Path | None) -> Path | None:
+    return None if path is None else absolute(path)
+
+
+def _source(path: Path) -> Source:
+    """The one video at a path.
+
+    Raises:
+        QueryError: there is none.
+    """
+    try:
+        ordinary = path.is_dir() and not frame_files(path)
+    except OSError:
+        ordinary = False  # `discover` says why
+    # It would search all that lies below an ordinary folder.
+    found = None if ordinary else next(discover([path]), None)
+    if isinstance(found, Source):
+        return found
+    if found is not None:
+        raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
+    raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
+
+
+def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:
+    """A moment with a score of its own for each frame, as if that were the whole video."""
+    rows = moment.rows
+    real = windows.mask[rows]
+    single = windows.frames[rows][real][:, None]
+    scores = score(single, np.ones((len(single), 1), bool))
+    frames = tuple(
+        FrameScore(float(time), float(score))
+        for time, score in zip(windows.times[rows][real], scores, strict=True)
+    )
+    return Hit(
+        rank, moment.path, moment.start, moment.end, moment.score, frames, tuple(moment.copies)
+    )

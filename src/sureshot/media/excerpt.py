@@ -1,0 +1,240 @@
+"""Reads what a video, or a folder of frames, shows and plays in a range of time.
+
+* Time 0 is the first frame, whatever clock the file carries; so it is in the index.
+* A frame is on screen until the next one comes; the last one for as long as it claims.
+* Reading starts from a key frame before the range, and further back where that one is too late.
+* Pictures and sound are read through handles of their own, so bad interleaving costs no memory.
+* A damaged packet or image is passed over, as in a player: what came before stays on screen.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+import av
+import av.error
+import numpy as np
+from av.audio.frame import AudioFrame
+from av.audio.resampler import AudioResampler
+from av.codec.context import ThreadType
+from av.container import InputContainer
+from av.stream import Disposition, Stream
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+from jaxtyping import Float32
+
+from sureshot.errors import VideoError
+from sureshot.media.discover import IMAGE_SUFFIXES
+from sureshot.media.mp4 import Look, Picture, Sound, look_of
+
+_UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
+_BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
+_INSTANT = 0.001  # seconds; a frame on screen for less is left out
+_SLACK = 0.05  # seconds; sound this far out of step is shifted rather than cut or padded
+_STEP = 0.04  # seconds that a frame lasts where the file does not say
+_AAC_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
+
+_Frame = TypeVar("_Frame", VideoFrame, AudioFrame)
+
+
+def footage(
+    source: Path, start: float, end: float, frame_rate: float
+) -> tuple[Iterator[Picture], Iterator[Sound]]:
+    """What `source` shows and plays from `start` to `end`, in seconds from `start`.
+
+    Args:
+        source: a video, or a folder of images in natural name order.
+        start: seconds from the first frame, 0 or more.
+        end: seconds from the first frame; may lie beyond the last one.
+        frame_rate: frames per second of a folder; a video knows its own.
+
+    Raises:
+        VideoError: here or while iterating; the message is the reason, without the path.
+    """
+    try:
+        if source.is_dir():
+            return _folder_pictures(_images(source), start, end, frame_rate), iter(())
+    except OSError as error:
+        raise _unreadable(error) from error
+    return _video_pictures(source, start, end), _sounds(source, start, end)
+
+
+def _images(folder: Path) -> list[Path]:
+    """The images of a folder, frame 9 before frame 10; hidden ones are left out."""
+    paths = [p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES]
+    return sorted((p for p in paths if not p.name.startswith(".")), key=_natural)
+
+
+def _natural(path: Path) -> list[str | int]:
+    parts = re.split(r"([0-9]+)", path.name.casefold())
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def _folder_pictures(
+    images: list[Path], start: float, end: float, rate: float
+) -> Iterator[Picture]:
+    """The images that are on screen from `start` to `end`, at `rate` per second."""
+    _refuse_late(start, len(images) / rate)
+    for index in range(math.floor(start * rate), len(images)):
+        if index / rate >= end:
+            return
+        with suppress(VideoError):  # one damaged image; the one before it stays on screen
+            for _, frame, stream in _frames(images[index], VideoFrame, 0.0):
+                if isinstance(stream, VideoStream):
+                    shot = (index / rate, frame, look_of(stream))
+                    yield from _shown(shot, (index + 1) / rate, start, end)
+                break
+
+
+def _video_pictures(source: Path, start: float, end: float) -> Iterator[Picture]:
+    """The frames of a video that are on screen from `start` to `end`."""
+    held: tuple[float, VideoFrame, Look] | None = None
+    for time, frame, stream in _frames(source, VideoFrame, start):
+        if not isinstance(stream, VideoStream):
+            continue
+        shot = (time, frame, look_of(stream))
+        if held is not None:
+            if shot[0] <= held[0]:
+                continue  # the clock of a damaged file jumps back; wait until it has caught up
+            yield from _shown(held, shot[0], start, end)
+        if shot[0] >= end:
+            return
+        held = shot
+    if held is None:
+        raise VideoError("has no picture that can be decoded; is it a video?")
+    finish = held[0] + _lasts(held[1])
+    _refuse_late(start, finish)
+    yield from _shown(held, finish, start, end)
+
+
+def _refuse_late(start: float, finish: float) -> None:
+    if not finish:
+        raise VideoError("holds no images; name a folder of frames or a video")
+    if finish <= start + _INSTANT:
+        raise VideoError(f"ends at {finish:g} s; give a start before that")
+
+
+def _sounds(source: Path, start: float, end: float) -> Iterator[Sound]:
+    """The sound from `start` to `end` without gaps: silence where the source has none."""
+    at = 0
+    for position, rate, samples in _samples(source, start, end):
+        limit = round(min(end - start, 1e9) * rate)
+        if at and abs(position - at) <= _SLACK * rate:
+            position = at
+        while at < min(position, limit):
+            hush = np.zeros((len(samples), min(rate, position - at)), np.float32)
+            yield Sound(at / rate, rate, hush)
+            at += hush.shape[1]
+        kept = samples[:, max(0, at - position) : max(0, limit - position)]
+        if kept.size:
+            yield Sound(at / rate, rate, np.ascontiguousarray(kept))
+            at += kept.shape[1]
+
+
+def _shown(
+    shot: tuple[float, VideoFrame, Look], until: float, start: float, end: float
+) -> Iterator[Picture]:
+    """The picture that a frame makes until the next one comes, if it falls into the range."""
+    time, frame, look = shot
+    first, last = max(time, start) - start, min(until, end) - start
+    if last - first > _INSTANT:
+        yield Picture(first, last, frame, look)
+
+
+def _samples(
+    source: Path, start: float, end: float
+) -> Iterator[tuple[int, int, Float32[np.ndarray, "channels samples"]]]:
+    """Where samples belong in the cut, their rate, and the samples: mono or stereo in [-1, 1]."""
+    shape, layout, rate, converter = None, "", 0, AudioResampler()
+    for time, frame, _ in _frames(source, AudioFrame, start - 0.1):
+        if time >= end:
+            return
+        if shape != (frame.format.name, frame.layout.name, frame.sample_rate):
+            shape = (frame.format.name, frame.layout.name, frame.sample_rate)
+            layout = layout or ("mono" if frame.layout.nb_channels == 1 else "stereo")
+            rate = rate or (frame.sample_rate if frame.sample_rate in _AAC_RATES else 48_000)
+            converter = AudioResampler("fltp", layout, rate)
+        position = round((time - start) * rate)
+        for part in converter.resample(frame):
+            samples = np.clip(np.nan_to_num(part.to_ndarray()), -1, 1).astype(np.float32)
+            yield position, rate, samples
+            position += samples.shape[1]
+
+
+def _frames(
+    source: Path, kind: type[_Frame], moment: float
+) -> Iterator[tuple[float, _Frame, Stream]]:
+    """Frames and their times and stream, from a key frame at or before `moment` on."""
+    for back in _BACK:
+        with _reading(source) as container:
+            video = next((s for s in container.streams.video if not _is_cover(s)), None)
+            stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
+            if video is None or stream is None or stream.codec_context is None:
+                return
+            video.thread_type = ThreadType.AUTO
+            zero = float((video.start_time or 0) * (video.time_base or 0))
+            seek = back < moment and container.format.name not in _UNSEEKABLE
+            if seek:
+                try:
+                    goal = (zero + moment - back) / float(stream.time_base or 1)
+                    container.seek(round(goal), stream=stream)
+                except av.FFmpegError:
+                    continue
+            frames = _decoded(container, stream, kind, zero, math.nan if seek else 0.0)
+            first = next(frames, None)
+            if seek and (first is None or not first[0] <= moment + _INSTANT):
+                continue  # the key frame is too late: look further back
+            if first is not None:
+                yield from ((time, frame, stream) for time, frame in chain([first], frames))
+            return
+
+
+def _decoded(
+    container: InputContainer, stream: Stream, kind: type[_Frame], zero: float, time: float
+) -> Iterator[tuple[float, _Frame]]:
+    """Frames and their times up to the end or to where the file breaks off.
+
+    A frame without a time follows the one before it; the first one is at `time`.
+    """
+    packets = container.demux(stream)
+    # PyAV raises IndexError at the end of files whose streams appear midway.
+    with suppress(av.FFmpegError, IndexError):
+        for packet in packets:
+            frames = []
+            with suppress(av.FFmpegError):  # one damaged packet; players skip it, too
+                frames = packet.decode()
+            for frame in frames:
+                if isinstance(frame, kind):
+                    time = time if frame.time is None else frame.time - zero
+                    yield time, frame
+                    time += _lasts(frame)
+
+
+@contextmanager
+def _reading(source: Path) -> Iterator[InputContainer]:
+    """The opened source; whatever goes wrong while it is read is a VideoError."""
+    try:
+        with source.open("rb") as file, av.open(file, "r", metadata_errors="ignore") as container:
+            yield container
+    except (av.FFmpegError, OSError) as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: av.FFmpegError | OSError) -> VideoError:
+    if isinstance(error, FileNotFoundError):
+        return VideoError("does not exist; was it moved, or is a drive missing?")
+    reason = error.strerror or error
+    return VideoError(f"could not be read ({reason}); check that it plays in a media player")
+
+
+def _is_cover(stream: Stream) -> bool:
+    return bool(stream.disposition & Disposition.attached_pic)
+
+
+def _lasts(frame: VideoFrame | AudioFrame) -> float:
+    """Seconds that the frame claims to last."""
+    return float(frame.duration * (frame.time_base or 0)) or _STEP

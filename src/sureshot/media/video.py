@@ -1,0 +1,344 @@
+"""Decoding: one pass over a video, frame by frame, whatever container or folder it lies in.
+
+PyAV carries its own ffmpeg. What files get wrong is mended here, in one place: damage in the middle
+and a missing end; in `clock`: missing or jumping times; in `frame`: rotation, alpha, pixel formats.
+"""
+
+import contextlib
+import errno
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import av
+import av.error
+import numpy as np
+from av.stream import Disposition
+from jaxtyping import UInt8
+
+from sureshot.errors import VideoError
+from sureshot.media.clock import Clock
+from sureshot.media.discover import Source, frame_files
+from sureshot.media.frame import FileFrame, Frame, ImageFrame, Scalers, read_image
+
+LONG = 600.0  # seconds from which decoding keyframes only is worth a look
+_PROBED_PACKETS = 3000
+_MAX_DAMAGE = 200  # packets in a row that fail before the rest is given up
+_CUT_SHORT = 1.0  # seconds, or 2 % if that is more, that may be missing at the end without a note
+_SEEK = 5.0  # seconds ahead from which seeking beats decoding
+_BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
+_INSTANT = 1e-3  # seconds: times closer together are one
+# What ffmpeg says about nonsense besides "invalid data"; no system says so about reading.
+_NONSENSE = frozenset({errno.EINVAL, errno.EPERM, errno.EBUSY})
+_UNSEEKABLE = frozenset({"gif", "apng"})  # each frame is painted over the one before
+
+
+@dataclass(slots=True)
+class Video:
+    """An open video: a context manager and an iterator over its frames.
+
+    Attributes:
+        path: file or folder.
+        duration: seconds as the container claims, or 0 where it claims nothing believable.
+        note: what went wrong on the way but did not stop it, empty if nothing did.
+    """
+
+    path: Path
+    duration: float = 0.0
+    note: str = ""
+    _close: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _frames: Iterator[Frame] = field(default_factory=lambda: iter(()))
+    _seek: Callable[[float], None] | None = None
+
+    def __enter__(self) -> "Video":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close.close()
+
+    def __iter__(self) -> Iterator[Frame]:
+        return self._frames
+
+    def seek(self, time: float) -> bool:
+        """Begin with the last keyframe at or before ``time``; before the first frame is read.
+
+        Some files land elsewhere or begin at their start all the same; the frames know their times.
+
+        Returns:
+            Whether it was tried.
+        """
+        if self._seek is not None:
+            self._seek(time)
+        return self._seek is not None
+
+
+def open_video(
+    source: Source, *, decode: str = "auto", step: float = 2.5, rate: float = 1.0
+) -> Video:
+    """Open a video for one pass.
+
+    Args:
+        source: file or folder of frames.
+        decode: ``all``, ``keyframes`` or ``auto``, as in `IndexSettings`.
+        step: with ``auto``, the widest mean gap between keyframes that is dense enough, in seconds.
+        rate: frames per second of a folder of frames.
+
+    Raises:
+        VideoError: nothing in it can be read; the message is the reason, without the path.
+    """
+    if source.kind == "frames":
+        return _open_folder(source.path, rate)
+    video = Video(source.path)
+    try:
+        _check(source.path)
+        container = video._close.enter_context(av.open(source.path, metadata_errors="ignore"))
+        stream = _video_stream(container)
+        video.duration = _claimed_duration(container, stream)
+        stream.thread_type = "AUTO"
+        if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
+            stream.codec_context.skip_frame = "NONKEY"
+    except (av.error.FFmpegError, OSError) as error:
+        video._close.close()
+        raise unreadable(error) from None
+    except BaseException:
+        video._close.close()
+        raise
+    clock = Clock(stream)
+    # What does not know its length has no index to seek by, and times that are mere guesses.
+    if video.duration and container.format.name not in _UNSEEKABLE:
+        video._seek = partial(_seek_to, container, clock.start or 0.0)
+    video._frames = _decode(video, container, stream, clock)
+    return video
+
+
+def _check(path: Path) -> None:
+    """Refuse what is no file or an empty one, before ffmpeg waits for it or wonders about it."""
+    if not path.is_file():
+        if path.exists():
+            raise VideoError("is not a regular file")
+        raise VideoError("has vanished", transient=True)
+    if path.stat().st_size == 0:
+        raise VideoError("is empty (0 bytes)")
+
+
+def _video_stream(container: Any) -> Any:
+    """The first stream of moving pictures; cover art does not count."""
+    for stream in container.streams.video:
+        if not stream.disposition & Disposition.attached_pic:
+            if stream.codec_context is None:
+                raise VideoError("uses a codec this build of ffmpeg cannot decode")
+            return stream
+    raise VideoError("has no video stream")
+
+
+def _claimed_duration(container: Any, stream: Any) -> float:
+    """What the file says about its length, as a hint. Over a week is not believed."""
+    claims = []
+    if stream.duration and stream.time_base:
+        claims.append(float(stream.duration * stream.time_base))
+    if container.duration:
+        claims.append(container.duration / av.time_base)
+    return next((c for c in claims if math.isfinite(c) and 0 < c < 7 * 86400), 0.0)
+
+
+def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
+    """Whether a long video has a keyframe every ``step`` seconds, going by its first packets."""
+    if video.duration < LONG:
+        return False
+    times, keys = [], 0
+    ends = (av.error.FFmpegError, IndexError, VideoError)
+    with contextlib.suppress(*ends), av.open(source.path) as container:
+        for count, packet in enumerate(container.demux(_video_stream(container))):
+            if packet.pts is not None and packet.time_base:
+                times.append(float(packet.pts * packet.time_base))
+                keys += packet.is_keyframe
+            if count > _PROBED_PACKETS:
+                break
+    return keys > 1 and (max(times) - min(times)) / keys <= step
+
+
+def _seek_to(container: Any, start: float, time: float) -> None:
+    # A format that cannot seek is read on from where it is, which ends at the same frame.
+    with contextlib.suppress(av.error.FFmpegError):
+        container.seek(round((time + start) * av.time_base))
+
+
+def _decode(video: Video, container: Any, stream: Any, clock: Clock) -> Iterator[Frame]:
+    """Frames in the order shown."""
+    ratio, scalers = _pixel_ratio(stream), Scalers()
+    damaged, any_frame = 0, False
+    for packet in _packets(video, container, stream, clock):
+        try:
+            frames = packet.decode()
+            damaged = 0
+        except av.error.FFmpegError:
+            damaged += 1
+            _remark_damage(video, clock)
+            if damaged > _MAX_DAMAGE:
+                break
+            continue
+        for frame in frames:
+            if frame.width < 1 or frame.height < 1:
+                continue
+            any_frame = True
+            time = clock.tell(frame.time)
+            if frame.is_corrupt:
+                _remark_damage(video, clock)
+            yield FileFrame(time, frame, ratio, scalers)
+    if not any_frame:
+        raise VideoError("holds no frame that can be decoded")
+
+
+def _packets(video: Video, container: Any, stream: Any, clock: Clock) -> Iterator[Any]:
+    """Packets up to the end or to where the file breaks off."""
+    # Only the length of the pictures counts: the sound of a sound container may well go on.
+    claimed = video.duration if stream.duration or len(container.streams) == 1 else 0.0
+    until = 0.0
+    try:
+        for packet in container.demux(stream):
+            if packet.stream_index != stream.index:
+                continue  # of a stream that came up midway and that nobody asked for
+            clock.mend(packet)
+            if packet.pts is not None and packet.time_base:
+                until = max(until, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+            if packet.is_corrupt:
+                _remark_damage(video, clock)
+            yield packet
+    except IndexError:
+        pass  # PyAV trips over such a stream at the end, when all of ours has been read
+    except av.error.FFmpegError as error:
+        _remark(video, f"breaks off near {until:.0f} s ({_explain(error)})")
+    except OSError as error:
+        raise unreadable(error) from None
+    if claimed - until > max(_CUT_SHORT, 0.02 * claimed) and not clock.was_set:
+        _remark(video, f"ends at {until:.0f} s of {claimed:.0f} s")
+
+
+def _remark_damage(video: Video, clock: Clock) -> None:
+    if "damaged" not in video.note:  # where it begins is enough
+        _remark(video, f"is damaged near {max(clock.now, 0):.0f} s")
+
+
+def _remark(video: Video, remark: str) -> None:
+    video.note = f"{video.note}; {remark}" if video.note else remark
+
+
+def _pixel_ratio(stream: Any) -> float:
+    """Width of a pixel over its height: they need not be square, within reason."""
+    ratio = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
+    return float(ratio) if ratio and 0.2 < float(ratio) < 5 else 1.0
+
+
+def unreadable(error: BaseException) -> VideoError:
+    """The error of a video that the system or ffmpeg would not read."""
+    # ffmpeg's own "invalid data" is no OSError; what the system refuses may be granted next time.
+    transient = isinstance(error, OSError) and error.errno not in _NONSENSE
+    return VideoError(_explain(error), transient=transient)
+
+
+def _explain(error: BaseException) -> str:
+    """The reason of ffmpeg or of the system in words a person can act on."""
+    number = getattr(error, "errno", None)
+    if isinstance(error, av.error.InvalidDataError | av.error.EOFError) or number in _NONSENSE:
+        return "is not a video, or is damaged or cut short"
+    if isinstance(error, av.error.PatchWelcomeError):
+        return "uses a feature this build of ffmpeg cannot decode"
+    return str(getattr(error, "strerror", None) or error).lower()
+
+
+def _open_folder(folder: Path, rate: float) -> Video:
+    files = _frames_of(folder)
+    video = Video(folder, duration=len(files) / rate)
+    video._frames = _read_folder(video, files, rate)
+    return video
+
+
+def _frames_of(folder: Path) -> list[Path]:
+    try:
+        files = frame_files(folder)
+    except FileNotFoundError:
+        raise VideoError("has vanished", transient=True) from None
+    except OSError as error:
+        raise unreadable(error) from None
+    if not files:
+        raise VideoError("is not a folder of numbered frames any more")
+    return files
+
+
+def _read_folder(video: Video, files: list[Path], rate: float) -> Iterator[Frame]:
+    broken: list[VideoError] = []
+    for number, path in enumerate(files):
+        try:
+            picture = read_image(path)
+        except VideoError as error:
+            broken.append(VideoError(f"{path.name!r} {error}", transient=error.transient))
+            video.note = f"{len(broken)} of {len(files)} frames cannot be read: {broken[0]}"
+            continue
+        yield ImageFrame(number / rate, picture)
+    if len(broken) == len(files):
+        transient = any(error.transient for error in broken)
+        raise VideoError(f"holds no frame that can be read: {broken[0]}", transient=transient)
+
+
+def frames_at(
+    path: Path, times: Sequence[float], *, side: int, rate: float = 1.0
+) -> list[UInt8[np.ndarray, "height width 3"]]:
+    """The frames on screen at given times, seeking to them rather than reading all before them.
+
+    Args:
+        path: a file or a folder of frames.
+        times: seconds, rising; the first and last frame stand in for what lies beyond them.
+        side: shorter side of the pictures, in pixels at most.
+        rate: frames per second of a folder of frames.
+
+    Raises:
+        VideoError: the video cannot be read.
+    """
+    if path.is_dir():
+        files = _frames_of(path)
+        numbers = [math.floor((time + _INSTANT) * rate) for time in times]
+        shown = [files[min(max(number, 0), len(files) - 1)] for number in numbers]
+        return [ImageFrame(0.0, read_image(file)).image(side) for file in shown]
+    images: list[UInt8[np.ndarray, "height width 3"]] = []
+    frames: Iterator[Frame] = iter(())
+    current = following = None
+    with contextlib.ExitStack() as opened:
+        for time in times:
+            if current is None or time - current.time > _SEEK:
+                opened.close()
+                video, current = _open_before(path, time)
+                opened.enter_context(video)
+                frames, following = iter(video), None
+            while (following := following or next(frames, None)) is not None:
+                if following.time > time + _INSTANT:
+                    break
+                current, following = following, None
+            images.append(current.image(side))
+    return images
+
+
+def _open_before(path: Path, time: float) -> tuple[Video, Frame]:
+    """The video, and a frame of it at or before a time, not long before where it can seek."""
+    for back in _BACK:
+        video = open_video(Source(path, "file", 0, 0), decode="all")
+        aim = min(time, video.duration) - back
+        sought = aim > 0 and video.seek(aim)
+        try:
+            first = next(video._frames)
+            if not sought or first.time <= time + _INSTANT:
+                return video, first
+        except VideoError:
+            if not sought:
+                video._close.close()
+                raise
+        video._close.close()
+    raise AssertionError("the last try begins at the start")

@@ -1,0 +1,197 @@
+"""A stream of frames to windows: cut at scene changes, at most 30 s, sampled uniformly."""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from sureshot.media.frame import Frame
+from sureshot.media.scenes import THUMBNAIL, CutDetector
+from sureshot.media.signature import signature
+
+_LOOK = 0.11  # seconds: pictures closer together are not compared for cuts
+_HELD = 8  # frames held back between two such pictures, at most
+_DENSEST = 0.08  # seconds: frames closer together are not kept as samples
+_INSTANT = 0.04  # seconds that a frame lasts where nothing says how long
+_ROUNDING = 1e-6  # seconds: sums of times are not exact
+_SHORTEST = 1.5  # seconds: a scene that is cut earlier goes on with the one after it
+_SPARE = 4  # samples are picked from up to this many times as many kept frames
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of one video.
+
+    Attributes:
+        start: seconds from the start of the video.
+        end: seconds; the next window's start, or the end of the last frame. Where one frame stays
+            on screen for longer than a window may last, its window ends first.
+        times: seconds of each sampled frame, rising.
+        images: the sampled frames, RGB.
+        signatures: one near-duplicate signature a frame.
+    """
+
+    start: float
+    end: float
+    times: Float[np.ndarray, " frames"]
+    images: UInt8[np.ndarray, "frames height width 3"]
+    signatures: UInt8[np.ndarray, "frames 256"]
+
+
+@dataclass(slots=True)
+class _Kept:
+    time: float
+    image: UInt8[np.ndarray, "height width 3"]
+
+
+@dataclass(slots=True)
+class _Scene:
+    """A stretch still being read: frames are thinned as it grows, so its memory is bounded."""
+
+    start: float
+    end: float = 0.0
+    kept: list[_Kept] = field(default_factory=list)
+    spacing: float = _DENSEST
+
+    def add(self, frame: Frame, side: int, most: int) -> None:
+        """Keep a frame if it is far enough from the last one kept."""
+        if self.kept and frame.time - self.kept[-1].time < self.spacing * 0.99:
+            return
+        image = frame.image(side)
+        if self.kept:
+            image = _fitted(image, self.kept[0].image)
+        self.kept.append(_Kept(frame.time, image))
+        if len(self.kept) > most:
+            self.kept = self.kept[::2]
+            gaps = np.diff([k.time for k in self.kept])
+            self.spacing = max(2 * self.spacing, float(np.median(gaps)))
+
+
+def windows(
+    frames: Iterable[Frame], *, longest: float, samples: int, side: int, scenes: bool = True
+) -> Iterator[Window]:
+    """Cut a video into windows in one pass, with memory for two windows' frames only.
+
+    A last scrap too short to stand alone joins the window before it, or shares its length with it
+    where the two together would be too long.
+
+    Args:
+        frames: decoded frames, times never falling.
+        longest: seconds a window may last.
+        samples: frames picked from each window; a window with fewer keeps all it has.
+        side: shorter side of the picked frames, in pixels.
+        scenes: whether a change of scene ends a window.
+    """
+    before: _Scene | None = None
+    shortest = min(_SHORTEST, longest / 2)
+    for scene in _scenes(_marked(frames, scenes), longest, shortest, samples * _SPARE, side):
+        if before is not None:
+            # No more than this apart, or halves of the two could be longer than a window may be.
+            near = scene.start - before.end < shortest
+            if scene.end - scene.start < shortest and near:
+                scene = _join(before, scene)
+                if scene.end - scene.start > longest:
+                    before, scene = _halve(scene)
+                    yield _window(before, samples)
+            else:
+                yield _window(before, samples)
+        before = scene
+    if before is not None:
+        yield _window(before, samples)
+
+
+def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool]]:
+    """Each frame, and whether a new scene begins with it.
+
+    Not every frame is compared, as neighbours resemble each other across many a cut. The frames in
+    between are held back until the next comparison; if it finds a cut, they tell where it lies.
+    """
+    if not scenes:
+        yield from ((frame, False) for frame in frames)
+        return
+    detector = CutDetector()
+    held: list[Frame] = []
+    looked = -math.inf
+    for frame in frames:
+        held.append(frame)
+        if frame.time - looked < _LOOK and len(held) < _HELD:
+            continue
+        looked = frame.time
+        first = len(held)
+        if detector.is_cut(frame.thumbnail(*THUMBNAIL)):
+            later = (detector.is_after(f.thumbnail(*THUMBNAIL)) for f in held[:-1])
+            first = next((place for place, is_after in enumerate(later) if is_after), first - 1)
+        yield from ((f, place == first) for place, f in enumerate(held))
+        held = []
+    yield from ((f, False) for f in held)
+
+
+def _scenes(
+    frames: Iterable[tuple[Frame, bool]], longest: float, shortest: float, most: int, side: int
+) -> Iterator[_Scene]:
+    """Scenes by cuts and by length. Only the last one may be shorter than ``shortest``."""
+    scene: _Scene | None = None
+    gaps: deque[float] = deque(maxlen=2)
+    last = 0.0
+    for frame, is_first in frames:
+        if scene is None:
+            scene = _Scene(frame.time)
+        elif frame.time > last:
+            gaps.append(frame.time - last)
+            length = frame.time - scene.start
+            if length > longest - _ROUNDING or (is_first and length >= shortest):
+                # A frame is on screen until the next one comes, but not forever.
+                scene.end = min(frame.time, scene.start + longest)
+                yield scene
+                scene = _Scene(frame.time)
+        scene.add(frame, side, most)
+        last = frame.time
+    if scene is not None:
+        # The last frame lasts as long as those before it, the longer of two gaps being a leap.
+        scene.end = min(last + min(gaps, default=_INSTANT), scene.start + longest)
+        yield scene
+
+
+def _join(one: _Scene, two: _Scene) -> _Scene:
+    fitted = [_Kept(k.time, _fitted(k.image, one.kept[0].image)) for k in two.kept]
+    return _Scene(one.start, two.end, one.kept + fitted)
+
+
+def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
+    middle = (scene.start + scene.end) / 2
+    return (
+        _Scene(scene.start, middle, [k for k in scene.kept if k.time < middle]),
+        _Scene(middle, scene.end, [k for k in scene.kept if k.time >= middle]),
+    )
+
+
+def _fitted(
+    image: UInt8[np.ndarray, "h w 3"], first: UInt8[np.ndarray, "height width 3"]
+) -> UInt8[np.ndarray, "height width 3"]:
+    """A picture in the size of the first one of its window: a stream may change its size midway."""
+    if image.shape == first.shape:
+        return image
+    from PIL import Image
+
+    height, width = first.shape[:2]
+    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BOX))
+
+
+def _window(scene: _Scene, samples: int) -> Window:
+    """Pick the kept frame nearest to the middle of each of ``samples`` equal parts, none twice."""
+    kept = scene.kept
+    if len(kept) > samples:
+        times = np.array([k.time for k in kept])
+        length = scene.end - scene.start
+        middles = scene.start + (np.arange(samples) + 0.5) * length / samples
+        kept = [kept[i] for i in sorted({int(np.abs(times - m).argmin()) for m in middles})]
+    return Window(
+        start=scene.start,
+        end=scene.end,
+        times=np.array([k.time for k in kept]),
+        images=np.stack([k.image for k in kept]),
+        signatures=np.stack([signature(k.image) for k in kept]),
+    )

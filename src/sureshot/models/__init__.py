@@ -1,0 +1,1 @@
+"""Text and frames in, scores out: encoders, systems, their layers, losses and scoring."""

@@ -1,0 +1,277 @@
+"""A trained model in a folder: weights, settings and a card that says what it is.
+
+``config.json`` holds everything needed to build the model again, ``model.safetensors`` the weights,
+``README.md`` is for people; an encoder that was trained with the model lies in ``encoder``. Nothing
+in the folder can run.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from sureshot.errors import ModelError
+from sureshot.models import encoders
+from sureshot.models.bank import FILE as BANK
+from sureshot.models.encoders.protocol import Encoder
+from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.load import load_system
+from sureshot.models.tokens import Sizes
+from sureshot.settings import build, plain
+from sureshot.trust.card import FILE as TRUST
+
+FORMAT = 1
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderNote:
+    """The encoder a model was trained on.
+
+    Attributes:
+        name: what `sureshot.models.encoders.load` takes; ``encoder`` is the folder of that name in
+            that of the checkpoint.
+        fingerprint: of its weights and settings.
+        frames: most frames a video was sampled at.
+        dim: size of its shared space.
+        channels: size of its backbone features.
+        experts: that were extracted beforehand, by name, and the length of their rows.
+    """
+
+    name: str
+    fingerprint: str
+    frames: int
+    dim: int
+    channels: int
+    experts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model and what is known of it.
+
+    Attributes:
+        model: stem and system.
+        encoder: what it was trained on.
+        system: settings of the system, with its ``name``.
+        recipe: the whole recipe it was trained by; empty if it was not trained by one.
+        scores: what was measured, by name; never on test data while choosing.
+        note: sentences for the card: data, licences, limits.
+        tuned: writes the encoder that was trained with the model into a new folder; None where the
+            encoder was left as it is. Saving notes its fingerprint.
+    """
+
+    model: Model
+    encoder: EncoderNote
+    system: Mapping[str, Any]
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+    tuned: Callable[[Path], None] | None = None
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder as people know it; for a tuned one, that it began as."""
+        if self.encoder.name != ENCODER:
+            return self.encoder.name
+        return str(self.recipe.get("encoder", {}).get("name", ENCODER))
+
+    def load_encoder(self, folder: str | Path, device: str | None = None) -> Encoder:
+        """The encoder that the model was trained on.
+
+        Args:
+            folder: that the checkpoint was read from.
+            device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+        Raises:
+            ModelError: it is not there or has changed.
+        """
+        named = self.encoder.name
+        try:
+            found = encoders.load(
+                str(Path(folder) / ENCODER) if named == ENCODER else named, device
+            )
+        except ModelError as error:
+            raise ModelError(
+                f"{folder} needs the encoder {named!r} it was trained on: {error}"
+            ) from None
+        if found.fingerprint != self.encoder.fingerprint:
+            raise ModelError(
+                f"{folder} was trained on another version of the encoder {named!r}, whose features "
+                f"it cannot read. Train it again, or bring back the version of that encoder, or of "
+                f"Sureshot, that it was trained with."
+            )
+        return found
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the folder, whole or not at all; what lay there before is replaced.
+
+        Raises:
+            ModelError: it cannot be written, or something lies there that is not of a checkpoint.
+        """
+        folder = Path(folder)
+        _check_free(folder)
+        fresh = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+        retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+        try:
+            self._write(fresh)
+            if folder.exists():
+                folder.replace(retired)
+            fresh.replace(folder)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"The checkpoint {folder} cannot be written: {error}") from None
+        finally:
+            if retired.exists() and not folder.exists():
+                retired.rename(folder)  # stopped between the two: the old one goes back
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(retired, ignore_errors=True)
+
+    @classmethod
+    def from_pretrained(
+        cls, folder: str | Path, device: str | torch.device = "cpu"
+    ) -> "Checkpoint":
+        """Read a folder that `save_pretrained` wrote; the model is in evaluation mode.
+
+        Raises:
+            ModelError: it is no checkpoint, was written by a newer Sureshot, or is damaged.
+        """
+        folder = Path(folder)
+        config = _read(folder)
+        encoder = build(EncoderNote, config["encoder"], "encoder")
+        sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
+        stem = Stem(build(StemConfig, config["stem"], "stem"), sizes)
+        model = Model(stem, load_system(config["system"], stem.sizes))
+        try:
+            model.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, SafetensorError) as error:
+            raise ModelError(
+                f"The weights of {folder} cannot be read ({error}); copy or train it again."
+            ) from None
+        except RuntimeError:
+            raise ModelError(
+                f"The weights of {folder} are not those of its {CONFIG}; copy or train it again."
+            ) from None
+        return cls(
+            model.to(device).eval(),
+            encoder,
+            config["system"],
+            config.get("recipe", {}),
+            config.get("scores", {}),
+            config.get("note", ""),
+            partial(shutil.copytree, folder / ENCODER) if encoder.name == ENCODER else None,
+        )
+
+    def _write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        noted = self.encoder
+        if self.tuned is not None:
+            self.tuned(folder / ENCODER)
+            kept = encoders.load(str(folder / ENCODER), "cpu")
+            noted = replace(noted, name=ENCODER, fingerprint=kept.fingerprint)
+        written = replace(self, encoder=noted)
+        weights = {k: v.detach().cpu().contiguous() for k, v in self.model.state_dict().items()}
+        save_file(weights, folder / WEIGHTS)
+        (folder / CONFIG).write_text(json.dumps(written._config(), indent=2) + "\n", "utf-8")
+        (folder / CARD).write_text(written._card(), "utf-8")
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "encoder": plain(self.encoder),
+            "stem": plain(self.model.stem.config),
+            "system": dict(self.system),
+            "recipe": dict(self.recipe),
+            "scores": dict(self.scores),
+            "note": self.note,
+        }
+
+    def _card(self) -> str:
+        """The card, with the metadata the Hugging Face hub reads at its top."""
+        count = sum(p.numel() for p in self.model.parameters())
+        own = (
+            ", which was trained with it and lies beside it" if self.encoder.name == ENCODER else ""
+        )
+        measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
+        return f"""---
+library_name: sureshot
+tags: [video-text-retrieval, {self.system["name"]}]
+---
+
+# {self.system["name"]} on {self.encoder_name}
+
+A text-to-video retrieval model of {count:,} parameters on the encoder `{self.encoder_name}`{own}
+(fingerprint {self.encoder.fingerprint[:16]}), trained with at most {self.encoder.frames} frames a
+video. Use it with `sureshot index --model FOLDER` and `sureshot evaluate FOLDER`.
+
+{self.note}
+
+| measured | |
+|---|---|
+{measured}
+
+The recipe it was trained by stands in `{CONFIG}`.
+"""
+
+
+def is_checkpoint(folder: str | Path) -> bool:
+    """Whether a folder looks like one of ours: a config that names a system."""
+    try:
+        config = json.loads((Path(folder) / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and "system" in config and "stem" in config
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The config of a checkpoint.
+
+    Raises:
+        ModelError: there is none, or this version cannot read it.
+    """
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{folder} is no checkpoint: it holds no {CONFIG}.") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder / CONFIG} cannot be read ({error}).") from None
+    if not isinstance(config, dict):
+        raise _foreign(folder)
+    version = config.get("format")
+    # Before anything else is looked at: a newer format may hold other things.
+    if isinstance(version, int) and version > FORMAT:
+        raise ModelError(
+            f"{folder} has the checkpoint format {version}; this Sureshot reads up to {FORMAT}. "
+            f"Update it: pip install -U sureshot"
+        )
+    parts = [config.get(name) for name in ("encoder", "stem", "system")]
+    parts += [config.get(name, {}) for name in ("recipe", "scores")]
+    if not isinstance(version, int) or not all(isinstance(part, dict) for part in parts):
+        raise _foreign(folder)
+    return config
+
+
+def _foreign(folder: Path) -> ModelError:
+    return ModelError(f"{folder / CONFIG} is not the config of a Sureshot checkpoint.")
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse to replace anything but an empty folder or a checkpoint.
+
+    Raises:
+        ModelError: something else lies there.
+    """
+    if not folder.exists():
+        return
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+    ours = {CONFIG, WEIGHTS, CARD, ENCODER, TRUST, BANK}
+    if names and not (is_checkpoint(folder) and names <= ours):
+        raise ModelError(f"{folder} holds something else; name a new folder.")

@@ -1,0 +1,216 @@
+"""Features extracted beforehand by other networks: experts for sound, motion, faces and the like.
+
+They lie in a folder of NumPy files, in either layout or in both::
+
+    experts/audio/video7.npy        one folder an expert, one file a video (.npy or .npz)
+    experts/video7.npz              one file a video, one array an expert: audio, motion, …
+
+An array has one row a moment, or is one row. ``NAME_times`` beside NAME is taken for the times of
+its rows, which no system reads so far, and passed over. A file is named after the id of its video,
+as the data set spells it, with or without the suffix of a video file. What is not there, or has no
+rows, is an expert that the video lacks. Nothing in a file can run: pickled objects are refused.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from sureshot.errors import SureshotError
+from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+
+Experts = Mapping[str, Float[np.ndarray, "_rows _size"]]  # of one video, by name
+ExpertSizes = tuple[tuple[str, int], ...]  # name of each expert, and how long its rows are
+
+_TIMES = "_times"
+_BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+
+
+def read_experts(folder: Path, ids: Iterable[str]) -> dict[str, Experts]:
+    """The experts of these videos, by the id of the video.
+
+    Rows are 16-bit where the file's are and 32-bit otherwise.
+
+    Args:
+        folder: as the text of this module has it.
+        ids: of the videos.
+
+    Raises:
+        SureshotError: the folder is not there or has nothing of any of the videos, a file cannot be
+            read, or what it holds is not rows of finite numbers.
+    """
+    if not folder.is_dir():
+        raise SureshotError(f"There is no folder of experts at {folder}.")
+    names = sorted(place.name for place in folder.iterdir() if place.is_dir())
+    found: dict[str, Experts] = {video: dict(_of_video(folder, names, video)) for video in ids}
+    if found and not any(found.values()):
+        stem = _stems(next(iter(found)))[-1]
+        raise SureshotError(
+            f"{folder} holds no expert of any of the {len(found)} videos. Looked for "
+            f"{folder / 'NAME' / stem}.npy and {folder / stem}.npz, among others."
+        )
+    return found
+
+
+def expert_sizes(sets: Iterable[Mapping[str, Experts]]) -> ExpertSizes:
+    """Names of all experts of some sets in their order, and the length of their rows.
+
+    Raises:
+        SureshotError: an expert has rows of two lengths; the message names two videos.
+    """
+    known: dict[str, tuple[int, str]] = {}
+    for video, own in (item for videos in sets for item in videos.items()):
+        for name, rows in own.items():
+            size, first = known.setdefault(name, (rows.shape[1], video))
+            if size != rows.shape[1]:
+                raise SureshotError(
+                    f"The expert {name} has {size} numbers a row for {first} and {rows.shape[1]} "
+                    f"for {video}; extract one of them again."
+                )
+    return tuple((name, known[name][0]) for name in sorted(known))
+
+
+def pack(
+    videos: Sequence[Experts], sizes: ExpertSizes
+) -> tuple[Float[np.ndarray, "videos rows size"], Bool[np.ndarray, "videos rows experts"]]:
+    """The experts of several videos as one array: all rows of a video below each other.
+
+    Args:
+        videos: what each has.
+        sizes: the experts to take, in this order; a video may lack any of them, and have others.
+
+    Returns:
+        Rows, zero where they are padding or shorter than the longest; and whose each row is: True
+        for one expert where it is real.
+
+    Raises:
+        SureshotError: the rows of an expert have another length.
+    """
+    counts = [sum(len(own[name]) for name, _ in sizes if name in own) for own in videos]
+    longest = max(counts, default=0)
+    rows = np.zeros((len(videos), longest, max((n for _, n in sizes), default=0)), np.float32)
+    which = np.zeros((len(videos), longest, len(sizes)), bool)
+    for place, own in enumerate(videos):
+        first = 0
+        for number, (name, size) in enumerate(sizes):
+            if name not in own:
+                continue
+            given = own[name]
+            if given.shape[1] != size:
+                raise SureshotError(
+                    f"The expert {name} has {given.shape[1]} numbers a row, and the model was "
+                    f"trained on {size}."
+                )
+            rows[place, first : first + len(given), :size] = given
+            which[place, first : first + len(given), number] = True
+            first += len(given)
+    return rows, which
+
+
+def presence(videos: Mapping[str, Experts]) -> str:
+    """How many videos have each expert, in words.
+
+    Examples:
+        >>> rows = np.ones((2, 3), np.float32)
+        >>> presence({"video0": {"audio": rows, "motion": rows}, "video1": {"motion": rows}})
+        'audio of 1, motion of 2 of 2 videos'
+    """
+    names = sorted({name for own in videos.values() for name in own})
+    counts = (f"{name} of {sum(name in own for own in videos.values()):,}" for name in names)
+    return f"{', '.join(counts)} of {len(videos):,} videos"
+
+
+def _of_video(
+    folder: Path, names: Sequence[str], video: str
+) -> Iterator[tuple[str, Float[np.ndarray, "rows size"]]]:
+    """Names and rows of the experts that a video has."""
+    stems = _stems(video)
+    seen: dict[str, Path] = {}
+    for path, only in _files(folder, names, stems):
+        for name, array in _arrays(path, only).items():
+            if name in seen:
+                raise SureshotError(
+                    f"The expert {name} of {video} lies in {seen[name]} and in {path}; "
+                    "leave one of them out."
+                )
+            seen[name] = path
+            rows = _rows(array, name, path)
+            if rows is not None:
+                yield name, rows
+
+
+def _stems(video: str) -> list[str]:
+    """How the file of a video may be called, without the suffix and always below the folder."""
+    path = PurePosixPath(video)
+    inside = "/".join(part for part in path.parts if part not in ("/", ".."))
+    if path.suffix.lower() in VIDEO_SUFFIXES | IMAGE_SUFFIXES:
+        return [inside, inside.removesuffix(path.suffix)]
+    return [inside]
+
+
+def _files(
+    folder: Path, names: Sequence[str], stems: Sequence[str]
+) -> Iterator[tuple[Path, str | None]]:
+    """The files of a video that are there, each with the one expert it holds, if it is one."""
+    places: list[tuple[Path, str | None]] = [(folder / f"{stem}.npz", None) for stem in stems]
+    places += [
+        (folder / name / f"{stem}{suffix}", name)
+        for name in names
+        for stem in stems
+        for suffix in (".npy", ".npz")
+    ]
+    return ((path, name) for path, name in places if path.is_file())
+
+
+def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The arrays of a file, by the name of the expert.
+
+    Args:
+        path: of the file.
+        only: the one expert it holds; None if its arrays have names.
+    """
+    try:
+        with path.open("rb") as file:
+            # The pickles that NumPy's files may hold run whatever they like.
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {only or path.stem: loaded}
+            found = {
+                name: loaded[name] for name in loaded.files if not _is_time(name, loaded.files)
+            }
+    except _BROKEN as error:
+        raise SureshotError(f"The expert in {path} cannot be read: {error}.") from None
+    if only is None or only in found:
+        return found if only is None else {only: found[only]}
+    if len(found) != 1:
+        held = f"the arrays {', '.join(found)}; call one of them {only}" if found else "no array"
+        raise SureshotError(f"{path} holds {held}.")
+    return {only: next(iter(found.values()))}
+
+
+def _is_time(name: str, names: Sequence[str]) -> bool:
+    return name.endswith(_TIMES) and name.removesuffix(_TIMES) in names
+
+
+def _rows(
+    array: Shaped[np.ndarray, "..."], name: str, path: Path
+) -> Float[np.ndarray, "rows size"] | None:
+    """An expert's rows; None where it has none."""
+    if array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
+        raise SureshotError(
+            f"The expert {name} in {path} is an array of {array.dtype} with the shape "
+            f"{array.shape}; it must be rows of numbers, or one row."
+        )
+    if array.size == 0:
+        return None
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        rows = np.atleast_2d(array).astype(np.float16 if array.dtype == np.float16 else np.float32)
+    if not np.isfinite(rows).all():
+        raise SureshotError(
+            f"The expert {name} in {path} holds a number that is not finite; delete these rows, "
+            "or the file: the expert is then one that the video lacks."
+        )
+    return rows

@@ -1,0 +1,99 @@
+"""A deterministic encoder without weights, for tests: it understands the names of colours.
+
+Frames lie near the colours their pixels have, texts near the colours they name, so that "a red
+wall" really finds the red clip and every later part can be tested on meaning, not on noise.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
+
+COLOURS: dict[str, tuple[int, int, int]] = {
+    "black": (0, 0, 0),
+    "white": (255, 255, 255),
+    "red": (255, 0, 0),
+    "green": (0, 255, 0),
+    "blue": (0, 0, 255),
+    "yellow": (255, 255, 0),
+    "cyan": (0, 255, 255),
+    "magenta": (255, 0, 255),
+}
+_WORDS = 16  # dimensions that other words are hashed into; frames are zero there
+_MAX_WORDS = 32
+_GRID = 2
+
+
+class TinyEncoder:
+    """Eight colour dimensions, sixteen for everything else, in pure numpy.
+
+    Args:
+        device: accepted and ignored, as other encoders take one.
+    """
+
+    latin_only = True
+    name = "tiny"
+    dim = len(COLOURS) + _WORDS
+    channels = 3
+    frame_side = 16
+    fingerprint = hashlib.sha256(f"tiny-1 {COLOURS} {_WORDS} {_GRID}".encode()).hexdigest()
+
+    def __init__(self, device: str | None = None) -> None:
+        del device
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """One token a word, lower-cased; a colour is its own axis, another word a hashed one."""
+        tokens = [text.lower().split() or [""] for text in texts]
+        longest = min(max(len(t) for t in tokens), _MAX_WORDS)
+        words = np.zeros((len(texts), longest, self.dim), np.float32)
+        mask = np.zeros((len(texts), longest), bool)
+        for row, text in enumerate(tokens):
+            for column, word in enumerate(text[:_MAX_WORDS]):
+                words[row, column] = _word(word.strip(".,;:!?\"'"))
+                mask[row, column] = True
+        sentence = words.sum(1)
+        sentence /= np.linalg.norm(sentence, axis=1, keepdims=True)
+        truncated = np.array([len(t) > _MAX_WORDS for t in tokens])
+        return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+        """Pick a 16 x 16 grid of pixels."""
+        rows = np.arange(self.frame_side) * frames.shape[1] // self.frame_side
+        columns = np.arange(self.frame_side) * frames.shape[2] // self.frame_side
+        picked = frames[:, rows][:, :, columns]
+        return np.ascontiguousarray(picked.transpose(0, 3, 1, 2))
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+        """Share of each colour among the pixels, of the frame and of its four quarters."""
+        n, half = len(prepared), self.frame_side // _GRID
+        pixels = prepared.transpose(0, 2, 3, 1).astype(np.float32)
+        colours = np.array(list(COLOURS.values()), np.float32)
+        distance = np.linalg.norm(pixels[..., None, :] - colours, axis=-1)
+        shares = np.exp(-distance / 32)
+        shares /= shares.sum(-1, keepdims=True)
+        quarters = shares.reshape(n, _GRID, half, _GRID, half, len(COLOURS)).mean((2, 4))
+        return FrameFeatures(
+            frames=_widen(shares.mean((1, 2))),
+            patches=_widen(quarters.reshape(n, _GRID * _GRID, len(COLOURS))),
+            backbone=pixels.mean((1, 2)) / 255,
+        )
+
+
+def _widen(colours: Float[np.ndarray, "*n colours"]) -> Float[np.ndarray, "*n dim"]:
+    zeros = np.zeros((*colours.shape[:-1], _WORDS), np.float32)
+    return np.concatenate([colours, zeros], axis=-1).astype(np.float32)
+
+
+def _word(word: str) -> Float[np.ndarray, " dim"]:
+    vector = np.zeros(TinyEncoder.dim, np.float32)
+    if word in COLOURS:
+        vector[list(COLOURS).index(word)] = 1.0
+    else:
+        slot = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()[0] % _WORDS
+        vector[len(COLOURS) + slot] = 0.25
+    return vector

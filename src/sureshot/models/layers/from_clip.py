@@ -1,0 +1,68 @@
+"""Starting weights for a sequential transformer from CLIP's text side."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from sureshot.errors import SureshotError
+from sureshot.models.layers.transformer import Block, SequentialTransformer
+
+_SAME = {  # ours to that of the transformers library
+    "norm_attention": "layer_norm1",
+    "out": "self_attn.out_proj",
+    "norm_mlp": "layer_norm2",
+    "widen": "mlp.fc1",
+    "narrow": "mlp.fc2",
+}
+_POSITIONS = "embeddings.position_embedding.weight"
+
+
+@torch.no_grad()
+def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -> None:
+    """Copy CLIP's text positions, and its first text blocks, into a module that is not trained yet.
+
+    CLIP4Clip starts its transformer over frames from blocks that know sentences. Extra tokens are
+    left as they are.
+
+    Args:
+        module: takes as many positions and blocks as it has.
+        text: weights of a text model of the transformers library, by the names they have within
+            it, as from ``CLIPModel.text_model.state_dict()``.
+
+    Raises:
+        SureshotError: CLIP has fewer positions or blocks, or vectors of another length.
+
+    References:
+        CLIP4Clip, Luo et al. 2021, section 3.3.
+    """
+    table = module.positions.weight
+    table.copy_(_like(table, text, _POSITIONS, rows=len(table)))
+    for number, block in enumerate(module.transformer.blocks):
+        assert isinstance(block, Block)
+        _fill(block, text, f"encoder.layers.{number}.")
+
+
+def _fill(block: Block, text: Mapping[str, Tensor], prefix: str) -> None:
+    for kind in ("weight", "bias"):
+        for ours, theirs in _SAME.items():
+            parameter = block.get_submodule(ours).get_parameter(kind)
+            parameter.copy_(_like(parameter, text, f"{prefix}{theirs}.{kind}"))
+        packed = block.queries_keys_values.get_parameter(kind)
+        for part, letter in zip(packed.chunk(3), "qkv", strict=True):
+            part.copy_(_like(part, text, f"{prefix}self_attn.{letter}_proj.{kind}"))
+
+
+def _like(ours: Tensor, text: Mapping[str, Tensor], name: str, rows: int | None = None) -> Tensor:
+    """CLIP's weight of that name, its first ``rows`` if given, if it fits."""
+    if name not in text:
+        raise SureshotError(
+            f"This CLIP's text model has no {name}; choose fewer blocks, or another CLIP."
+        )
+    theirs = text[name][:rows]
+    if theirs.shape != ours.shape:
+        raise SureshotError(
+            f"CLIP's {name} has the shape {tuple(theirs.shape)} where the model has "
+            f"{tuple(ours.shape)}; build the model with CLIP's text width and no more positions."
+        )
+    return theirs

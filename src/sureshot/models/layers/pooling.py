@@ -1,0 +1,123 @@
+"""Frames to one vector a video, without looking at the text: ``(frames, mask) -> pooled``."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sureshot.models.layers.linear import linear
+from sureshot.models.layers.transformer import Block
+
+
+def mean_of_units(
+    frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
+) -> Float[Tensor, "videos dim"]:
+    r"""Unit vector along the mean of each video's frames, every frame brought to unit length first.
+
+    .. math:: v = \frac{m}{\lVert m \rVert}, \qquad
+        m = \frac{1}{|F|} \sum_{f \in F} \frac{x_f}{\lVert x_f \rVert}
+
+    Args:
+        frames: frame vectors of any length; what stands at padding has no influence.
+        mask: True where a frame is real.
+
+    Returns:
+        Unit vectors; zero for a video without a real frame, or whose frames cancel out.
+
+    References:
+        CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).
+
+    Differs:
+        A video without a real frame gives NaN in the released code.
+
+    Examples:
+        >>> frames = torch.tensor([[[3.0, 0.0], [0.0, 5.0], [9.0, 9.0]]])
+        >>> mean_of_units(frames, torch.tensor([[True, True, False]]))
+        tensor([[0.7071, 0.7071]])
+    """
+    units = functional.normalize(frames.masked_fill(~mask[..., None], 0), dim=-1)
+    return functional.normalize(masked_mean(units, mask), dim=-1)
+
+
+def masked_mean(
+    tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
+) -> Float[Tensor, "batch dim"]:
+    """Mean of each item's real tokens; zero where there is none."""
+    total = tokens.masked_fill(~mask[..., None], 0).sum(1)
+    return total / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+class WeightedPooling(nn.Module):
+    r"""Mean of tokens weighted by what an MLP thinks of each.
+
+    .. math:: v = \sum_f a_f x_f, \qquad
+        a = \mathrm{softmax}_f\big(w_2^\top \mathrm{ReLU}(W_1 x_f + b_1) + b_2\big)
+
+    Args:
+        dim: length of a token; the hidden layer is twice as wide.
+
+    References:
+        DUQ, supplement, figure 1 (MLP). The paper gives no sizes; these are the released code's.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.worth = nn.Sequential(linear(dim, 2 * dim), nn.ReLU(), linear(2 * dim, 1))
+
+    def forward(
+        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
+    ) -> Float[Tensor, "videos dim"]:
+        """Pooled vectors, not normalised.
+
+        Args:
+            frames: what stands at padding has no influence.
+            mask: True where a frame is real; every video has at least one.
+        """
+        frames = frames.masked_fill(~mask[..., None], 0)
+        return weighted_mean(frames, self.worth(frames).squeeze(-1), mask)
+
+
+def weighted_mean(
+    tokens: Float[Tensor, "batch tokens dim"],
+    logits: Float[Tensor, "batch tokens"],
+    mask: Bool[Tensor, "batch tokens"],
+) -> Float[Tensor, "batch dim"]:
+    """Mean of each item's real tokens, weighted by the softmax of their logits.
+
+    Args:
+        tokens: finite at padding too.
+        logits: one a token; those at padding have no influence.
+        mask: True where a token is real; every item has at least one.
+    """
+    weights = logits.masked_fill(~mask, -torch.inf).softmax(-1)
+    return torch.einsum("bn,bnd->bd", weights, tokens)
+
+
+class SelfAttentionPooling(nn.Module):
+    """One transformer block over the frames, then their mean.
+
+    Args:
+        dim: length of a frame's vector.
+        heads: attention heads; they divide ``dim``.
+
+    Raises:
+        SureshotError: ``heads`` does not divide ``dim``.
+
+    References:
+        DUQ, supplement, figure 1 (SA).
+    """
+
+    def __init__(self, dim: int, heads: int = 8) -> None:
+        super().__init__()
+        self.block = Block(dim, heads)
+
+    def forward(
+        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
+    ) -> Float[Tensor, "videos dim"]:
+        """Pooled vectors, not normalised.
+
+        Args:
+            frames: what stands at padding has no influence.
+            mask: True where a frame is real; every video has at least one.
+        """
+        return masked_mean(self.block(frames.masked_fill(~mask[..., None], 0), mask), mask)

@@ -1,0 +1,235 @@
+"""Losses that ask less of negatives which may be right answers: the soft positives of DVTR.
+
+A caption of another video may describe this one as well. Each pair gets an uncertainty eta from 0
+(the two match) to 1 (they surely do not), by which its part as a negative is weighed.
+"""
+
+from typing import Literal, assert_never
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from sureshot.models.gaussian import Gaussian, kl_between, wasserstein2
+from sureshot.models.losses.contrastive import Scale
+from sureshot.models.scoring.embeddings import wasserstein_distance
+
+Weighed = Literal["hinge", "similarity"]
+Negatives = Literal["mean", "hardest"]
+Divergence = Literal["wasserstein", "kl"]
+
+_FAR = 2.0  # squared distance of orthogonal unit means, at which unmatched pairs are left alone
+
+
+def debiased_contrastive(
+    similarity: Float[Tensor, "items items"], eta: Float[Tensor, "items items"], scale: Scale
+) -> Float[Tensor, ""]:
+    r"""Cross-entropy of picking the partner, in which each negative counts eta times; both ways.
+
+    .. math:: L = -\frac1B \sum_i \log \frac{e^{\lambda s_{ii}}}
+        {e^{\lambda s_{ii}} + \sum_{k \ne i} \eta_{ik} e^{\lambda s_{ik}}}
+
+    Args:
+        similarity: higher is better; matched on the diagonal.
+        eta: in [0, 1], rows texts, columns videos; its diagonal is not read. With 1 everywhere this
+            is `sureshot.models.losses.contrastive.info_nce`; with 0 everywhere it is 0, whatever is
+            said.
+        scale: lambda, 1 / tau.
+
+    Returns:
+        At least 0: the mean of both directions.
+
+    References:
+        DVTR eq. 13.
+
+    Differs:
+        One direction is printed; here are both, as in every loss the paper compares with.
+    """
+    logits = scale * similarity + _weights(eta).log()
+    own = torch.arange(len(similarity), device=similarity.device)
+    texts, videos = functional.cross_entropy(logits, own), functional.cross_entropy(logits.T, own)
+    return 0.5 * (texts + videos)
+
+
+def debiased_triplet(
+    similarity: Float[Tensor, "items items"],
+    eta: Float[Tensor, "items items"],
+    margin: float = 0.5,
+    *,
+    weighed: Weighed = "hinge",
+    negatives: Negatives = "mean",
+) -> Float[Tensor, ""]:
+    r"""Hinge that wants each matched pair better than the others by a margin; both ways.
+
+    .. math:: L = \frac1B \sum_i \eta_{ij} [s_{ij} - s_{ii} + \lambda]_+
+
+    or, with ``weighed="similarity"`` as printed, :math:`[\eta_{ij} s_{ij} - s_{ii} + \lambda]_+`.
+
+    Args:
+        similarity: higher is better; matched on the diagonal.
+        eta: in [0, 1]; its diagonal is not read.
+        margin: lambda, at least 0.
+        weighed: what eta is put to.
+        negatives: the ``mean`` over all j that are not i, or the ``hardest`` j: the paper does not
+            say which.
+
+    Returns:
+        At least 0: the mean of both directions; 0 for a batch of one.
+
+    References:
+        DVTR eq. 12; with eta = 1 its eq. 1.
+
+    Differs:
+        In print eta is a factor of the similarity within the hinge. A negative similarity then
+        costs the *more* the smaller eta is: at s = -0.6, where there is nothing to push, 0.08 with
+        eta = 0.2 against 0 with eta = 1. As a factor of the hinge it always takes away.
+    """
+    items = len(similarity)
+    own = torch.eye(items, dtype=torch.bool, device=similarity.device)
+    matched = similarity.diagonal()
+    total = similarity.new_zeros(())
+    for mine, doubt in ((similarity, eta), (similarity.T, eta.T)):
+        match weighed:
+            case "hinge":
+                cost = doubt * (mine - matched[:, None] + margin).clamp(min=0)
+            case "similarity":
+                cost = (doubt * mine - matched[:, None] + margin).clamp(min=0)
+            case _:
+                assert_never(weighed)
+        cost = cost.masked_fill(own, 0)
+        match negatives:
+            case "mean":
+                total = total + cost.sum(1).mean() / max(items - 1, 1)
+            case "hardest":
+                total = total + cost.amax(1).mean()
+            case _:
+                assert_never(negatives)
+    return 0.5 * total
+
+
+def alignment_as_printed(
+    texts: Gaussian,
+    videos: Gaussian,
+    text_samples: Float[Tensor, "items k width"],
+    video_samples: Float[Tensor, "items m width"],
+    divergence: Divergence = "wasserstein",
+) -> Float[Tensor, ""]:
+    r"""Pulls the Gaussians of matched pairs together, by their samples and as distributions.
+
+    .. math:: L_U = -\frac{1}{K^2} \sum_{i,j} v_i^\top t_j + W(z_t, z_v)
+
+    The mean over samples of an inner product is the inner product of the sample means, and in
+    expectation that of the Gaussians' means: K changes how noisy the term is and nothing else.
+
+    Args:
+        texts: of the matched texts.
+        videos: of the matched videos.
+        text_samples: K of each text.
+        video_samples: of each video.
+        divergence: W, or ``kl``: KL(texts || videos).
+
+    References:
+        DVTR eq. 8, from eq. 7, with W of DVTR eq. 9 in its place.
+
+    Differs:
+        The logarithm of the inner product, which the derivation has and its last line drops, is not
+        a number for half of all random pairs.
+    """
+    together = (text_samples.mean(1) * video_samples.mean(1)).sum(-1)
+    return (_divergence(texts, videos, divergence) - together).mean()
+
+
+def alignment(
+    texts: Gaussian, videos: Gaussian, divergence: Divergence = "wasserstein"
+) -> Float[Tensor, ""]:
+    r"""Pulls the Gaussians of matched pairs together and holds the others apart.
+
+    .. math:: L_U = \frac1B \sum_i \big(W_{ii} - \mu_i^\top \mu'_i\big)
+        + \frac{1}{B (B - 1)} \sum_{i \ne j} [2 - W_{ij}]_+
+
+    with unit means, of which orthogonal ones are 2 apart.
+
+    Args:
+        texts: matched with ``videos`` item by item, means at unit length.
+        videos: their partners.
+        divergence: of the matched pairs.
+
+    Differs:
+        In print the positives are alone, so that equal Gaussians for all items are best; samples
+        stand for the means, see `alignment_as_printed`.
+    """
+    items = len(texts.mean)
+    together = (texts.mean * videos.mean).sum(-1)
+    own = torch.eye(items, dtype=torch.bool, device=together.device)
+    near = (_FAR - wasserstein_distance(texts, videos)).clamp(min=0).masked_fill(own, 0)
+    apart = near.sum() / max(items * (items - 1), 1)
+    return (_divergence(texts, videos, divergence) - together).mean() + apart
+
+
+def matching_cost_as_printed(eta: Float[Tensor, " items"]) -> Float[Tensor, ""]:
+    """Minus the mean eta of the matched pairs.
+
+    Args:
+        eta: sigmoid of minus a linear function of the distance, in (0, 1).
+
+    References:
+        DVTR eq. 11; eta is that of DVTR eq. 10.
+
+    Differs:
+        Nothing here knows a negative: the least cost is at eta = 1 for *every* distance, where the
+        debiased losses are the ordinary ones. `matching_cost` is what can be learned from.
+    """
+    return -eta.mean()
+
+
+def matching_cost(logit: Float[Tensor, "items items"], smoothing: float = 0.1) -> Float[Tensor, ""]:
+    r"""Cross-entropy of telling matched pairs (eta = 0) from the others of a batch (eta = 1).
+
+    Args:
+        logit: of eta; matched on the diagonal.
+        smoothing: share s of doubt in the labels, which are s / 2 and 1 - s / 2: among the pairs
+            called negative there are the soft positives that eta is to find, so none of them may
+            be sure.
+
+    Returns:
+        The mean over matched pairs plus that over the others, which a batch of one does not have:
+        neither the batch size nor the many negatives set the scale.
+    """
+    items = len(logit)
+    own = torch.eye(items, dtype=torch.bool, device=logit.device)
+    label = torch.where(own, smoothing / 2, 1 - smoothing / 2).to(logit)
+    cost = functional.binary_cross_entropy_with_logits(logit, label, reduction="none")
+    others = cost.masked_fill(own, 0).sum() / max(items * (items - 1), 1)
+    return cost.diagonal().mean() + others
+
+
+def shuffled(
+    eta: Float[Tensor, "items items"], generator: torch.Generator
+) -> Float[Tensor, "items items"]:
+    """The same numbers off the diagonal, dealt to other pairs of it: the control of what they know.
+
+    Args:
+        eta: of a batch.
+        generator: on the processor; decides who gets what.
+    """
+    items = len(eta)
+    others = ~torch.eye(items, dtype=torch.bool, device=eta.device)
+    order = torch.randperm(items * (items - 1), generator=generator).to(eta.device)
+    return eta.masked_scatter(others, eta[others][order])
+
+
+def _weights(eta: Float[Tensor, "items items"]) -> Float[Tensor, "items items"]:
+    """Eta with 1 for matched pairs; 0 is 1e-38, whose logarithm is a number and has a gradient."""
+    own = torch.eye(len(eta), dtype=torch.bool, device=eta.device)
+    return eta.masked_fill(own, 1).clamp(min=torch.finfo(eta.dtype).tiny)
+
+
+def _divergence(texts: Gaussian, videos: Gaussian, kind: Divergence) -> Float[Tensor, " items"]:
+    match kind:
+        case "wasserstein":
+            return wasserstein2(texts, videos)
+        case "kl":
+            return kl_between(texts, videos)
+        case _:
+            assert_never(kind)

@@ -1,0 +1,121 @@
+r"""From an encoder's features to the space a system works in.
+
+The published systems start from a CLIP, whose texts and frames share a space already; there the
+stem passes them on (``kind = "none"``). An encoder whose two halves were trained apart, such as the
+bundled one, needs a map for each first (``kind = "linear"``), which is trained with the system:
+
+.. math:: t' = W_t\,d(\sqrt{D}\,t), \quad w' = W_w\,d(n(w)), \quad f' = W_f\,d([n(f), n(b)])
+
+with n a layer norm without weights, d dropout, f a frame in the encoder's space and b its backbone
+features.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm, normalize
+
+from sureshot.models.systems.system import Codes, System
+from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.settings import within
+
+
+@dataclass(frozen=True, slots=True)
+class StemConfig:
+    """How features reach a system.
+
+    Attributes:
+        kind: ``none`` passes the encoder's vectors on, ``linear`` maps them to ``width``.
+        width: size of the space the system works in, with ``linear``.
+        dropout: share of the input features set to zero while training, with ``linear``.
+        backbone: whether a frame's backbone features are read beside its vector, with ``linear``.
+        words: whether word tokens are mapped as well; a system that reads none saves the weights.
+    """
+
+    kind: Literal["none", "linear"] = "none"
+    width: int = 512
+    dropout: float = 0.3
+    backbone: bool = True
+    words: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("stem.width", self.width, 1, 100_000)
+        within("stem.dropout", self.dropout, 0, 0.99)
+
+
+class Stem(nn.Module):
+    """Maps features into the space of a system.
+
+    Args:
+        config: which map.
+        sizes: of the encoder's features.
+
+    Attributes:
+        sizes: of what it gives; a linear map drops cells, and leaves the backbone and experts as
+            they are.
+    """
+
+    def __init__(self, config: StemConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.config = config
+        mapped = sizes._replace(dim=config.width, cells=False)
+        self.sizes = sizes if config.kind == "none" else mapped
+        if config.kind == "none":
+            return
+        self.dropout = nn.Dropout(config.dropout)
+        self.sentence = nn.Linear(sizes.dim, config.width)
+        self.word = nn.Linear(sizes.dim, config.width) if config.words else None
+        self.frame = nn.Linear(sizes.dim + config.backbone * sizes.channels, config.width)
+
+    def texts(self, tokens: TextTokens) -> TextTokens:
+        """Texts in the system's space; padding words are zero."""
+        if self.config.kind == "none":
+            return tokens
+        # Unit vectors are brought to unit variance, in which the weights' first values make sense.
+        sentence = normalize(tokens.sentence, dim=-1) * tokens.sentence.shape[-1] ** 0.5
+        words = tokens.words[..., :0].expand(-1, -1, 0)
+        if self.word is not None:
+            words = self.word(self.dropout(_standard(tokens.words)))
+            words = torch.where(tokens.mask[..., None], words, 0.0)
+        return TextTokens(self.sentence(self.dropout(sentence)), words, tokens.mask)
+
+    def videos(self, tokens: VideoTokens) -> VideoTokens:
+        """Videos in the system's space, without patches; padding frames are zero."""
+        if self.config.kind == "none":
+            return tokens
+        parts = [_standard(tokens.frames)]
+        if self.config.backbone:
+            parts.append(_standard(tokens.backbone))
+        frames = self.frame(self.dropout(torch.cat(parts, -1)))
+        frames = torch.where(tokens.mask[..., None], frames, 0.0)
+        return tokens._replace(frames=frames, patches=frames.new_zeros(*frames.shape[:2], 0, 0))
+
+
+def _standard(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    return layer_norm(x, x.shape[-1:])
+
+
+class Model(nn.Module):
+    """An encoder's features in, codes out.
+
+    Args:
+        stem: from the encoder's space into that of the system.
+        system: built for vectors of the stem's width.
+    """
+
+    def __init__(self, stem: Stem, system: System) -> None:
+        super().__init__()
+        self.stem = stem
+        self.system = system
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Codes of texts."""
+        return self.system.texts(self.stem.texts(tokens))
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Codes of videos."""
+        return self.system.videos(self.stem.videos(tokens))

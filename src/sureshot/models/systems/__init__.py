@@ -1,0 +1,1 @@
+"""The systems, one paper a file."""

@@ -1,0 +1,299 @@
+r"""CE, Collaborative Experts (Liu et al., BMVC 2019).
+
+A video is what several *experts* say of it, each in a space of its own. An expert's tokens are
+pooled and mapped to one width; then each expert's vector is gated by what the others say (the
+collaborative gating). The text is mapped once for every expert, and says how much each expert
+counts for it. With x_e the pooled expert, a projection P, MLPs g and h, and unit vectors,
+
+.. math::
+    \psi_e = P_e\,x_e, \qquad
+    v_e = \frac{\psi_e \circ \sigma(h(\sum_{f \ne e} g([\psi_e, \psi_f])))}{\lVert \cdot \rVert},
+    \qquad s(t, v) = \sum_e w_e(t, v)\, t_e^\top v_e
+
+with t_e a gated embedding unit of the sentence for each expert and w the softmax, over the experts
+the video has, of a linear map of the sentence. Training minimises the bidirectional max-margin
+loss of s.
+
+The experts are parts of the encoder, ``frames``, ``backbone`` and ``cells``, and whatever was
+extracted of the videos beforehand, see `sureshot.models.encoders.experts`. An expert that a video
+lacks takes no part: neither in its gates nor in its weights, which add up to 1 without it. A video
+that has none at all scores 0 with every text.
+
+Differs:
+    The gates and weights see the experts that are there. The released code sums the gates over all
+    pairs, with zeros for an expert that is missing.
+
+    The text is the encoder's sentence; the paper pools word vectors by NetVLAD. Tokens are pooled
+    by their mean, or by NetVLAD (``aggregation``), for all experts alike; the paper's is NetVLAD
+    for sounds, speech and words and the mean for the rest. An expert's tokens are normalised before
+    they are pooled and again before they are mapped, whatever the size of its numbers.
+
+    Batch norms of the released code, in the gates and the gated embedding units, are left out: with
+    them the code of an item knows its batch while it trains.
+
+    An index keeps no experts but frames, and the space of a text's vectors is not that of frames:
+    this system is evaluated, not searched with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from sureshot.errors import SureshotError
+from sureshot.models.layers.netvlad import NetVlad
+from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.losses.matching import max_margin
+from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.settings import build, within
+
+OWN = ("frames", "backbone", "cells")  # experts that are parts of the encoder
+
+
+@dataclass(frozen=True, slots=True)
+class CeConfig:
+    """Settings of CE.
+
+    Attributes:
+        experts: names of those that take part; None are all there are: the parts of the encoder
+            that the stem passes on and what was extracted beforehand.
+        width: of the space in which texts and experts meet; None is that of the sentence.
+        aggregation: of an expert's tokens, by their ``mean`` or by ``netvlad``.
+        clusters: centres of NetVLAD.
+        gating: whether experts gate each other.
+        weighting: whether the text says how much each expert counts; all count the same otherwise.
+        margin: by which the score of a matched pair is wanted above that of another.
+    """
+
+    experts: tuple[str, ...] | None = None
+    width: int | None = None
+    aggregation: Literal["mean", "netvlad"] = "mean"
+    clusters: int = 8
+    gating: bool = True
+    weighting: bool = True
+    margin: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("system.width", 1 if self.width is None else self.width, 1, 100_000)
+        within("system.clusters", self.clusters, 1, 10_000)
+        within("system.margin", self.margin, 0, 2)
+        if self.experts is not None and (
+            not self.experts or len(set(self.experts)) < len(self.experts)
+        ):
+            raise SureshotError(
+                f"Setting system.experts is {list(self.experts)}; name each expert once, or leave "
+                "it out to take all."
+            )
+
+
+class Ce(System):
+    """CE.
+
+    Args:
+        config: its settings.
+        sizes: of what it reads.
+
+    Attributes:
+        names: of the experts, in the order of their codes.
+
+    Raises:
+        SureshotError: an expert is named that is not there.
+    """
+
+    Config = CeConfig
+
+    weights: Mapping[str, float] = {"similarity": 1.0}
+    reads_words = False
+    reads_experts = True
+    searches = False
+
+    @classmethod
+    def from_settings(cls, values: Mapping[str, object], sizes: Sizes, at: str = "system") -> "Ce":
+        """As `System.from_settings`; the sizes are those of all experts."""
+        return cls(build(CeConfig, values, at), sizes)
+
+    def __init__(self, config: CeConfig, sizes: Sizes) -> None:
+        super().__init__(1.0)
+        self.log_scale.requires_grad_(False)  # the loss has a margin and no softmax
+        self.config = config
+        known = _known(sizes)
+        self.names = tuple(known) if config.experts is None else config.experts
+        for name in self.names:
+            if name not in known:
+                raise SureshotError(
+                    f"Setting system.experts names {name!r}, which is not there; there are: "
+                    f"{', '.join(known)}. A linear stem drops the cells, and others come from the "
+                    "folder named by train.experts."
+                )
+        self._given = {name: (row, size) for row, (name, size) in enumerate(sizes.experts)}
+        width = config.width or sizes.dim
+        count = len(self.names)
+        self.vector_width = count * width
+        self.pools = nn.ModuleList(
+            NetVlad(known[name], config.clusters) if config.aggregation == "netvlad" else _Mean()
+            for name in self.names
+        )
+        rows = config.clusters if config.aggregation == "netvlad" else 1
+        self.projections = nn.ModuleList(nn.Linear(rows * known[n], width) for n in self.names)
+        self.gate = Gate(width) if config.gating and count > 1 else None
+        self.embeddings = nn.ModuleList(Embedding(sizes.dim, width) for _ in self.names)
+        self.worth = nn.Linear(sizes.dim, count) if config.weighting and count > 1 else None
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """A unit vector for each expert, and the logits of their weights."""
+        sentence = unit(tokens.sentence) * tokens.sentence.shape[-1] ** 0.5
+        vectors = torch.stack([embed(sentence) for embed in self.embeddings], 1)
+        logits = vectors.new_zeros(vectors.shape[:2])
+        if self.worth is not None:
+            logits = self.worth(sentence)
+        return {"vectors": unit(vectors), "logits": logits}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """A unit vector of each expert, zero where the video lacks it, and which it has."""
+        parts = [self._expert(name, tokens) for name in self.names]
+        present = torch.stack([mask.any(1) for _, mask in parts], 1)
+        mapped = [
+            project(_even(pool(_even(rows), mask)))
+            for project, pool, (rows, mask) in zip(self.projections, self.pools, parts, strict=True)
+        ]
+        said = torch.stack(mapped, 1)
+        if self.gate is not None:
+            said = self.gate(said, present)
+        vectors = unit(said).masked_fill(~present[..., None], 0)
+        return {"vectors": vectors, "present": present}
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Weighted mean of the experts' cosines, in [-1, 1]."""
+        cosines = torch.einsum("ted,ved->tve", texts["vectors"], videos["vectors"])
+        present = videos["present"]
+        # Where there is no expert at all, all of their cosines are 0, however they are weighted.
+        present = present | ~present.any(1, keepdim=True)
+        logits = texts["logits"][:, None].masked_fill(~present, -torch.inf)
+        return (logits.softmax(-1) * cosines).sum(-1)
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The bidirectional max-margin loss."""
+        del generator
+        return {"similarity": max_margin(self.similarity(texts, videos), self.config.margin)}
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """All experts' vectors behind each other, as the text weighs them."""
+        weights = texts["logits"].softmax(-1)
+        return unit((weights[..., None] * texts["vectors"]).flatten(1))
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """All experts' vectors behind each other; zero for a video that has none."""
+        return unit(videos["vectors"].flatten(1))
+
+    def _expert(
+        self, name: str, tokens: VideoTokens
+    ) -> tuple[Float[Tensor, "videos tokens size"], Bool[Tensor, "videos tokens"]]:
+        """The tokens of an expert, and which of them are real."""
+        match name:
+            case "frames":
+                return tokens.frames, tokens.mask
+            case "backbone":
+                return tokens.backbone, tokens.mask
+            case "cells":
+                found = tokens.patches.flatten(1, 2)
+                mask = tokens.mask[..., None].expand(tokens.patches.shape[:3]).flatten(1)
+            case _:
+                place, size = self._given[name]
+                found = tokens.experts[..., :size]
+                mask = tokens.which[..., place : place + 1].any(-1)
+        return found, mask
+
+
+class Gate(nn.Module):
+    r"""Collaborative gating: each expert is let through as far as the others bear it out.
+
+    .. math:: y_e = x_e \circ \sigma\big(h(\textstyle\sum_{f \ne e} g([x_e, x_f]))\big)
+
+    Args:
+        width: of an expert's vector.
+
+    References:
+        CE, Liu et al. 2019, section 3.2, "collaborative gating"; g and h have one hidden layer.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.pair = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, width))
+        self.open = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+
+    def forward(
+        self, said: Float[Tensor, "videos experts width"], present: Bool[Tensor, "videos experts"]
+    ) -> Float[Tensor, "videos experts width"]:
+        """The experts, gated; an expert that is not there has no say about the others."""
+        count = said.shape[1]
+        own = torch.eye(count, dtype=torch.bool, device=said.device)
+        pairs = torch.cat(
+            [
+                said[:, :, None].expand(-1, -1, count, -1),
+                said[:, None].expand(-1, count, -1, -1),
+            ],
+            -1,
+        )
+        silent = own | ~present[:, None]
+        heard = self.pair(pairs).masked_fill(silent[..., None], 0).sum(2)
+        return said * self.open(heard).sigmoid()
+
+
+class Embedding(nn.Module):
+    r"""Gated embedding unit: :math:`y = z \circ \sigma(W_2 z + b_2)` with :math:`z = W_1 x + b_1`.
+
+    Args:
+        inputs: size of x.
+        width: size of y.
+
+    References:
+        MoEE, Miech et al. 2018, section 3.1, taken over by CE.
+    """
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(inputs, width)
+        self.gate = nn.Linear(width, width)
+
+    def forward(self, x: Float[Tensor, "items inputs"]) -> Float[Tensor, "items width"]:
+        """Vectors, not normalised."""
+        z = self.map(x)
+        return z * self.gate(z).sigmoid()
+
+
+class _Mean(nn.Module):
+    def forward(
+        self, tokens: Float[Tensor, "items tokens size"], mask: Bool[Tensor, "items tokens"]
+    ) -> Float[Tensor, "items size"]:
+        return masked_mean(tokens, mask)
+
+
+def _even(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    return layer_norm(x, x.shape[-1:])
+
+
+def _known(sizes: Sizes) -> dict[str, int]:
+    """Names of the experts that there are, and the sizes of their tokens.
+
+    Raises:
+        SureshotError: one that was extracted beforehand is called like a part of the encoder.
+    """
+    own = {
+        "frames": sizes.dim,
+        "backbone": sizes.channels,
+        "cells": sizes.dim if sizes.cells else 0,
+    }
+    for name, _ in sizes.experts:
+        if name in own:
+            raise SureshotError(
+                f"An expert is called {name!r}, as a part of the encoder is; rename it."
+            )
+    return {name: size for name, size in own.items() if size} | dict(sizes.experts)

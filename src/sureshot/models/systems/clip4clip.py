@@ -1,0 +1,92 @@
+"""CLIP4Clip (Luo et al. 2021): a video is the mean of its frames.
+
+Or of what a transformer makes of them in their order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.layers.transformer import SequentialTransformer, Transformer
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+
+@dataclass(frozen=True, slots=True)
+class Clip4ClipConfig:
+    """Settings of CLIP4Clip.
+
+    Attributes:
+        temporal: ``mean`` (meanP of the paper) or ``transformer`` (seqTransf).
+        layers: of the transformer.
+        heads: of the transformer.
+        longest: most frames the transformer can place.
+        scale: first value of the logit scale.
+    """
+
+    temporal: Literal["mean", "transformer"] = "mean"
+    layers: int = 4
+    heads: int = 8
+    longest: int = 77
+    scale: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("system.layers", self.layers, 1, 100)
+        within("system.heads", self.heads, 1, 1000)
+        within("system.longest", self.longest, 1, 100_000)
+        within("system.scale", self.scale, 0.01, 100)
+
+
+class Clip4Clip(System):
+    """CLIP4Clip without parameters (mean pooling) or with its sequential transformer.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+    """
+
+    Config = Clip4ClipConfig
+
+    weights: Mapping[str, float] = {"similarity": 1.0}
+    reads_words = False
+
+    def __init__(self, config: Clip4ClipConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.temporal = None
+        if config.temporal == "transformer":
+            blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
+            self.temporal = SequentialTransformer(blocks, width, config.longest)
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence at unit length."""
+        return {"sentence": unit(tokens.sentence)}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The pooled video at unit length."""
+        frames = tokens.frames
+        if self.temporal is not None:
+            frames = self.temporal(frames, tokens.mask)
+        return {"video": mean_of_units(frames, tokens.mask)}
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Cosine of the sentence and the pooled video."""
+        return texts["sentence"] @ videos["video"].T
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The symmetric contrastive loss."""
+        del generator
+        return {"similarity": info_nce(self.similarity(texts, videos), self.scale)}
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The pooled video."""
+        return videos["video"]

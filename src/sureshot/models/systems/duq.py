@@ -1,0 +1,399 @@
+r"""DUQ, Dual Uncertainty Quantification (Liu et al., IJCAI 2025).
+
+Two branches compare a text and a video. The *feature* branch gives the cosine s of X-Pool and asks
+of the whole matrix of a batch that its evidence be the identity. The *distribution* branch makes a
+Gaussian of each item from its tokens and compares samples of both, giving a distance d. Training
+minimises
+
+.. math:: L = L_S + L_S^U + \alpha (L_D + L_D^U) + \beta L_{KL}
+
+``mode = "paper"`` follows the print. ``mode = "well_posed"``, the default, replaces what the print
+leaves undefined or unable to work.
+
+Differs:
+    In both modes a score never sees a label. The paper's distance takes the minimum over samples
+    for matched pairs and the maximum for others; at test nobody can, and random features would be
+    retrieved perfectly. ``paper`` therefore uses it in the training loss only.
+
+    In both modes the score of a pair does not depend on the rest of the gallery. The factors
+    :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
+    its candidates; `Duq.similarity` leaves them out, `Duq.printed` has them.
+
+    In both modes a video's Gaussian is made of its own frames, and scores are given as they are.
+    The first released code pooled a video by the text at the same place of the block, so that the
+    matched pair alone was seen by its query; the last one, in its default evaluation, divides the
+    scores of a video by their softmax over all queries of the test set. It also draws new noise for
+    every block of a test; here nothing is drawn but in training.
+
+    ``well_posed`` scores by the sum :math:`s + w\,(1 - d)` instead of the product, in which two
+    rejections make an acceptance; trains on one rule of distance for all pairs, on a logarithm with
+    its minus, on labels whose sum fits the evidence, on evidence of scaled similarities, on noise
+    no longer than the mean, and keeps the prior at that size. The released code holds none of the
+    paper's distance losses, attends across the items of a batch, and has no mask for padding.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.layers.distribution import Aggregation, Branch
+from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.losses.contrastive import info_nce, mil_nce
+from sureshot.models.losses.distance import (
+    distance_loss,
+    distance_loss_as_printed,
+    evidential_distance,
+)
+from sureshot.models.losses.evidential import EvidenceKind, evidence, evidential, opinion
+from sureshot.models.losses.matching import mil_margin, soft_contrastive, uniformity
+from sureshot.models.scoring.embeddings import (
+    kl_distance,
+    labelled_distance,
+    sample_cosines,
+    sample_distance,
+    wasserstein_distance,
+)
+from sureshot.models.scoring.rerank import rerank_as_printed
+from sureshot.models.systems.pooled import PooledSimilarity, Pooling
+from sureshot.models.systems.system import Codes, System, gaussian_of, unit
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+Distance = Literal[
+    "boundary",
+    "mean",
+    "min",
+    "means",
+    "monte_carlo",
+    "mil",
+    "uniformity",
+    "kl",
+    "wasserstein",
+    "uda",
+]
+_CLOSED = ("means", "kl", "wasserstein")  # distances that need no samples
+_UNIFORMITY = 10.0  # weight of the uniformity loss beside the distance's own, as in PCME
+_PRINTED_SCALE = 100.0  # lambda of the printed distance loss, which must not be learned
+_START = 5.0  # first steepness and shift of the soft contrastive loss, as in UATVR's code
+
+
+@dataclass(frozen=True, slots=True)
+class DuqConfig:
+    """Settings of DUQ.
+
+    Attributes:
+        mode: ``well_posed`` or ``paper``.
+        pooling: how the feature branch pools frames (supplement, table 3).
+        dropout: of the cross-attention pooling.
+        similarity_evidence: whether the evidential loss of similarities is on.
+        distance: how Gaussians are compared in training (supplement, table 6); None is the
+            mode's own, ``mean`` over all pairs of samples in well-posed mode and ``boundary`` as
+            printed. ``means`` compares means only and leaves spreads alone, in training and in the
+            score: with ``distance_evidence`` off, a control with as many parameters.
+        distance_loss: whether the loss of distances is on.
+        distance_evidence: whether the evidential loss of distances is on.
+        samples: K, embeddings drawn of each item in training.
+        evidence: function from similarity to evidence (supplement, table 4).
+        kappa: steepness of evidence; None is 1 as printed in paper mode and 20 otherwise.
+        aggregation: ``attention`` over the tokens, or ``pie`` as in the first released code.
+        alpha: weight of the two losses of distances.
+        beta: weight of the divergence from the prior.
+        closeness: w, weight of 1 - d in a well-posed score.
+        gamma: both gammas of the printed re-ranking.
+        scale: first value of the logit scale.
+    """
+
+    mode: Literal["well_posed", "paper"] = "well_posed"
+    pooling: Pooling = "cross_attention"
+    dropout: float = 0.3
+    similarity_evidence: bool = True
+    distance: Distance | None = None
+    distance_loss: bool = True
+    distance_evidence: bool = True
+    samples: int = 7
+    evidence: EvidenceKind = "relu"
+    kappa: float | None = None
+    aggregation: Aggregation = "attention"
+    alpha: float = 0.1
+    beta: float = 1e-4
+    closeness: float = 0.5
+    gamma: float = 0.1
+    scale: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        ranges = {
+            "samples": (self.samples, 1, 100),
+            "dropout": (self.dropout, 0, 0.99),
+            "alpha": (self.alpha, 0, 1000),
+            "beta": (self.beta, 0, 1000),
+            "closeness": (self.closeness, 0, 1000),
+            "gamma": (self.gamma, 0, 1000),
+            "scale": (self.scale, 0.01, 100),
+            "kappa": (1 if self.kappa is None else self.kappa, 1e-6, 1e6),
+        }
+        for name, (value, low, high) in ranges.items():
+            within(f"system.{name}", value, low, high)
+
+    @property
+    def branch(self) -> bool:
+        """Whether the distribution branch is trained, and so takes part in the score."""
+        return self.distance_loss or self.distance_evidence
+
+
+class Duq(System):
+    """DUQ.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+    """
+
+    Config = DuqConfig
+
+    def __init__(self, config: DuqConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.printed_mode = config.mode == "paper"
+        own: Distance = "boundary" if self.printed_mode else "mean"
+        self.distance: Distance = config.distance or own
+        self.kappa = config.kappa or (1.0 if self.printed_mode else 20.0)
+        self.weights: Mapping[str, float] = {
+            "similarity": 1.0,
+            "similarity_evidence": 1.0,
+            "distance": config.alpha,
+            "distance_evidence": config.alpha,
+            "divergence": config.beta,
+        }
+        self.pooled = PooledSimilarity(config.pooling, width, dropout=config.dropout)
+        self.offset = nn.Parameter(torch.zeros(2))
+        self.match = nn.Parameter(torch.tensor([_START, _START]))
+        self.prior = 0.0 if self.printed_mode else -math.log(width)
+        kind, literal = config.aggregation, self.printed_mode
+        self.text_branch = Branch(width, kind, literal=literal)
+        self.video_branch = Branch(width, kind, literal=literal)
+        unused = [] if config.branch else [self.text_branch, self.video_branch]
+        for module in unused:
+            module.requires_grad_(False)
+        if self.distance == "means":
+            self.text_branch.head.spread.requires_grad_(False)
+            self.video_branch.head.spread.requires_grad_(False)
+        self.match.requires_grad_(self.distance == "monte_carlo" and config.distance_loss)
+        self.offset.requires_grad_(
+            not self.printed_mode and (config.similarity_evidence or config.distance_evidence)
+        )
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence, and the Gaussian of the sentence and its words."""
+        gaussian = self.text_branch(tokens.sentence, tokens.words, tokens.mask)
+        return {"sentence": tokens.sentence, "mean": gaussian.mean, "log_var": gaussian.log_var}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The frames, and the Gaussian of the frames and their mean."""
+        codes = self.pooled.videos(tokens)
+        # The pooled frame enters the branch as long as frames are, not at unit length.
+        whole = masked_mean(tokens.frames, tokens.mask)
+        gaussian = self.video_branch(whole, tokens.frames, tokens.mask)
+        return {**codes, "mean": gaussian.mean, "log_var": gaussian.log_var}
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair: s + w (1 - d), or (1 - d) s as printed; s alone without a branch."""
+        feature = self.feature(texts, videos)
+        if not self.config.branch:
+            return feature
+        closeness = 1 - self.expected(texts, videos)
+        if self.printed_mode:
+            return closeness * feature
+        return feature + self.config.closeness * closeness
+
+    def feature(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """s, the cosine of the feature branch, in [-1, 1]."""
+        return self.pooled(texts["sentence"], videos)
+
+    def expected(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        r"""Distance at test: that of the samples in expectation, without drawing any.
+
+        .. math:: d = 1 - \frac{\mu_t^\top \mu_v}
+            {\sqrt{\lVert\mu_t\rVert^2 + \mathrm{tr}\,\Sigma_t}
+             \sqrt{\lVert\mu_v\rVert^2 + \mathrm{tr}\,\Sigma_v}}
+
+        The samples' inner product has just this mean, and in hundreds of dimensions their lengths
+        hardly vary; so an uncertain item lies at distance 1 from everything. With ``means`` spreads
+        are not trained, and count as none.
+        """
+        if self.distance == "means":
+            return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
+        return 1 - _shrunk(gaussian_of(texts)) @ _shrunk(gaussian_of(videos)).T
+
+    def printed(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """The re-ranked score as printed, its uncertainties taken over all ``videos``.
+
+        The uncertainties are those of the evidence that was trained. Without a branch, the factors
+        of the distribution are left out.
+        """
+        feature, gamma = self.feature(texts, videos), self.config.gamma
+        seen = opinion(self._clues(feature)).vacuity
+        distance, apart = torch.zeros_like(feature), torch.zeros_like(seen)
+        if self.config.branch:
+            distance = self.expected(texts, videos)
+            apart = opinion(self._far_clues(distance)).vacuity
+        return rerank_as_printed(
+            feature, distance, seen, apart, gamma_distance=gamma, gamma_similarity=gamma
+        )
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The losses of the similarities and, where they are on, of evidence and distances."""
+        config = self.config
+        feature = self.feature(texts, videos)
+        found = {"similarity": info_nce(feature, self.scale)}
+        total: Literal["sum", "mean"] = "sum" if self.printed_mode else "mean"
+        if config.similarity_evidence:
+            found["similarity_evidence"] = evidential(self._clues(feature), total=total)
+        if not config.branch:
+            return found
+        one, other = gaussian_of(texts), gaussian_of(videos)
+        drawn = [self._drawn(one, generator), self._drawn(other, generator)]
+        apart = self._distances(one, other, drawn[0], drawn[1])
+        if config.distance_loss:
+            found["distance"] = self._distance_loss(apart, drawn[0], drawn[1])
+        if config.distance_evidence:
+            found["distance_evidence"] = evidential_distance(
+                apart,
+                "unmatched_sum" if self.printed_mode else "matched",
+                config.evidence,
+                kappa=self.kappa,
+                offset=self.offset[1],
+                total=total,
+            )
+        if self.distance != "means":
+            divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
+            found["divergence"] = divergence.mean()
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The sentence at unit length."""
+        return unit(texts["sentence"])
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The mean of the frames, each at unit length."""
+        return videos["video"]
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Video i as text i pools it."""
+        return self.pooled.paired(texts["sentence"], videos)
+
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians of texts or of videos; None where their spreads are not trained."""
+        trained = self.config.branch and self.distance != "means"
+        return gaussian_of(codes) if trained else None
+
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """Cosine s, belief in each match among ``videos``, distance, and the score as printed."""
+        feature = self.feature(texts, videos)
+        found = {"similarity": feature, "belief": opinion(self._clues(feature)).belief}
+        if self.config.branch:
+            found["distance"] = self.expected(texts, videos)
+        return found | {"printed score": self.printed(texts, videos)}
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Vacuities of texts and of videos over each other, and the log of each total variance."""
+        clues = self._clues(self.feature(texts, videos))
+        found = {
+            "text vacuity": opinion(clues).vacuity,
+            "video vacuity": opinion(clues.T).vacuity,
+        }
+        if self.config.branch:
+            apart = self._far_clues(self.expected(texts, videos))
+            found["text distance vacuity"] = opinion(apart).vacuity
+            found["video distance vacuity"] = opinion(apart.T).vacuity
+        if self.config.branch and self.distance != "means":
+            found["text spread"] = texts["log_var"].logsumexp(-1)
+            found["video spread"] = videos["log_var"].logsumexp(-1)
+        return found
+
+    def _clues(self, feature: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
+        """Evidence of a match, from the similarities."""
+        return evidence(feature, self.config.evidence, kappa=self.kappa, offset=self.offset[0])
+
+    def _far_clues(self, distance: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
+        """Evidence from the distances: that a pair does not match as printed, else that it does."""
+        found = distance if self.printed_mode else 1 - distance
+        return evidence(found, self.config.evidence, kappa=self.kappa, offset=self.offset[1])
+
+    def _drawn(
+        self, gaussian: Gaussian, generator: torch.Generator | None
+    ) -> Float[Tensor, "items k width"]:
+        """K samples of each item; of a distance in closed form, the mean alone."""
+        if self.distance in _CLOSED:
+            return gaussian.mean[:, None]
+        items, width = gaussian.mean.shape
+        shape = (items, self.config.samples, width)
+        # Drawn on the processor, so that a seed gives the same noise on any device.
+        source = generator or torch.default_generator
+        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
+
+    def _distances(
+        self,
+        one: Gaussian,
+        other: Gaussian,
+        texts: Float[Tensor, "items k width"],
+        videos: Float[Tensor, "items k width"],
+    ) -> Float[Tensor, "items items"]:
+        """The distances of a batch by the rule that is trained."""
+        match self.distance:
+            case "boundary":
+                matched = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
+                return labelled_distance(texts, videos, matched)
+            case "mean" | "monte_carlo" | "uniformity" | "uda":
+                return sample_distance(texts, videos, "mean")
+            case "min" | "mil":
+                return sample_distance(texts, videos, "min")
+            case "means":
+                return 1 - unit(one.mean) @ unit(other.mean).T
+            # Scaled so that lambda means what it does for cosines: two Gaussians as wide as the
+            # prior, whose means are orthogonal unit vectors, are 1 apart.
+            case "kl":
+                return kl_distance(one, other) / one.mean.shape[1]
+            case "wasserstein":
+                return wasserstein_distance(one, other) / 2
+            case _:
+                assert_never(self.distance)
+
+    def _distance_loss(
+        self,
+        apart: Float[Tensor, "items items"],
+        texts: Float[Tensor, "items k width"],
+        videos: Float[Tensor, "items k width"],
+    ) -> Float[Tensor, ""]:
+        match self.distance:
+            case "monte_carlo":
+                steepness = self.match[0].clamp(min=1e-3)
+                return soft_contrastive(unit(texts), unit(videos), steepness, self.match[1])
+            case "mil":
+                return mil_margin(apart)
+            case "uda":
+                return mil_nce(sample_cosines(texts, videos), self.scale.detach())
+            case "uniformity":
+                every = unit(torch.cat([texts.flatten(0, 1), videos.flatten(0, 1)]))
+                return self._picking(apart) + _UNIFORMITY * uniformity(every)
+            case _:
+                return self._picking(apart)
+
+    def _picking(self, apart: Float[Tensor, "items items"]) -> Float[Tensor, ""]:
+        if self.printed_mode:
+            return distance_loss_as_printed(apart, _PRINTED_SCALE)
+        return distance_loss(apart, self.scale)
+
+
+def _shrunk(gaussian: Gaussian) -> Float[Tensor, "items width"]:
+    """Means divided by the root mean square length of their samples."""
+    power = gaussian.mean.square().sum(-1) + gaussian.log_var.exp().sum(-1)
+    return gaussian.mean / power.sqrt()[:, None]

@@ -1,0 +1,371 @@
+r"""DVTR, Debiased Video-Text Retrieval (TCSVT 2023): any other system, on cleaner negatives.
+
+A batch takes every caption of another video for a wrong one, and some are right: *soft
+positives*. DVTR makes a Gaussian of each text and video of the system it is put on, learns from
+their distance W how unsure it is that a pair matches, :math:`\eta = \sigma(a W - b)`, and trains
+the system with each negative weighed by eta. Two passes through the data make an epoch: in the
+first the Gaussians and eta learn, in the second the system does. A search is that of the system
+alone.
+
+Differs:
+    As printed, :math:`\eta = \sigma(-\mathrm{MLP}(W))` falls with the distance if the MLP rises
+    with it, so that matched pairs would weigh the most; and its loss sees positives alone, for
+    which eta = 1 everywhere is best. ``well_posed`` has an eta that rises with W, learned from
+    the negatives of the batch too, whose labels are smoothed so that soft positives survive, and
+    at least ``floor``, so that no negative is ever quite forgotten.
+
+    As printed the first pass trains the system as well, by a loss that equal Gaussians for all
+    items make smallest, and eta passes gradients on in the second. In ``well_posed`` the Gaussians
+    read the system and leave it alone, and eta is a number; weights of eta are on the hinge, see
+    `sureshot.models.losses.debiased.debiased_triplet`.
+
+    Both divide the W of means that are :math:`\sqrt D` long by D, or sigmoids would be 0 or 1.
+
+    The temperature of the paper is fixed at 0.07. Without one of its own, ``well_posed`` leaves
+    the logit scale of the system to be learned, as the system alone would.
+
+References:
+    DVTR, sections IV-C to IV-E and algorithm 1.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from sureshot.models.gaussian import Gaussian, draw_noise, sample
+from sureshot.models.layers.distribution import HierarchicalGaussianHead
+from sureshot.models.losses.debiased import (
+    Divergence,
+    Negatives,
+    alignment,
+    alignment_as_printed,
+    debiased_contrastive,
+    debiased_triplet,
+    matching_cost,
+    matching_cost_as_printed,
+    shuffled,
+)
+from sureshot.models.losses.matching import soft_contrastive
+from sureshot.models.scoring.embeddings import expected_distance, wasserstein_distance
+from sureshot.models.systems.system import Codes, System
+from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.settings import build, within
+
+Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none"]
+_STEEP, _MIDDLE = 5.0, 1.0  # first slope of eta, and the distance at which it is one half
+_PRINTED_TEMPERATURE = 0.07
+_START = 5.0  # first steepness and shift of PCME's match probability
+_OWN = ("uncertain mean", "uncertain log_var")  # codes of our own, beside those of the system
+
+
+@dataclass(frozen=True, slots=True)
+class DvtrConfig:
+    """Settings of DVTR.
+
+    Attributes:
+        base: the system it is put on: its ``name`` and its own settings.
+        mode: ``well_posed`` or ``paper``.
+        loss: what takes the place of the system's loss on similarities: the debiased
+            ``contrastive`` or ``triplet`` loss. Other losses of the system stay.
+        uncertainty: what eta is: that of the ``wasserstein`` distance; ``pcme``, the probability
+            that samples do not match, as PCME learns it; and two controls: ``none``, eta = 1 and a
+            single pass, and ``shuffled``, the etas of a batch dealt to other negatives.
+        divergence: of matched Gaussians while they learn: ``wasserstein`` or ``kl``.
+        samples: K, drawn of each item in ``paper`` mode and by ``pcme``.
+        margin: lambda of the triplet loss.
+        temperature: tau of the contrastive loss; None is 0.07 as printed and the system's own,
+            learned scale in ``well_posed``.
+        negatives: of the triplet loss, their ``mean`` or the ``hardest``.
+        floor: least eta in ``well_posed``.
+        smoothing: of the labels that eta learns from in ``well_posed``.
+        alternate: whether the two parts learn in two passes; else in every step.
+    """
+
+    base: Mapping[str, Any] = field(default_factory=lambda: {"name": "clip4clip"})
+    mode: Literal["well_posed", "paper"] = "well_posed"
+    loss: Literal["contrastive", "triplet"] = "contrastive"
+    uncertainty: Uncertainty = "wasserstein"
+    divergence: Divergence = "wasserstein"
+    samples: int = 7
+    margin: float = 0.5
+    temperature: float | None = None
+    negatives: Negatives = "mean"
+    floor: float = 0.05
+    smoothing: float = 0.1
+    alternate: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("system.samples", self.samples, 1, 100)
+        within("system.margin", self.margin, 0, 10)
+        within("system.floor", self.floor, 0, 1)
+        within("system.smoothing", self.smoothing, 0, 1)
+        if self.temperature is not None:
+            within("system.temperature", self.temperature, 0.01, 100)
+
+
+class Dvtr(System):
+    """DVTR on a system, whose score it keeps.
+
+    Args:
+        config: its settings; ``base`` is not read.
+        base: the system, built by them.
+        width: size of the vectors it reads.
+    """
+
+    Config = DvtrConfig
+
+    @classmethod
+    def from_settings(
+        cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
+    ) -> "Dvtr":
+        """As `System.from_settings`; the base is built from its own."""
+        from sureshot.models.systems.load import load_system  # which reads this file
+
+        config = build(DvtrConfig, values, at)
+        return cls(config, load_system(config.base, sizes, f"{at}.base"), sizes.dim)
+
+    def __init__(self, config: DvtrConfig, base: System, width: int) -> None:
+        nn.Module.__init__(self)  # the logit scale is that of the base
+        self.config, self.base = config, base
+        self.printed_mode = config.mode == "paper"
+        self.learns = config.uncertainty != "none"
+        self.passes = 2 if self.learns and config.alternate else 1
+        self.weights: Mapping[str, float] = {**base.weights, "alignment": 1.0, "matching_eta": 1.0}
+        literal = self.printed_mode
+        whole = base.vector_width or width
+        self.text_head, self.video_head = (
+            HierarchicalGaussianHead(width, whole, literal=literal) for _ in range(2)
+        )
+        # In print a linear layer of one number, of any sign; here softplus of it keeps eta rising.
+        slope, shift = (1.0, 0.0) if literal else (math.log(math.expm1(_STEEP)), _STEEP * _MIDDLE)
+        self.eta_slope = nn.Parameter(torch.tensor(slope))
+        self.eta_shift = nn.Parameter(torch.tensor(shift))
+        self.match = nn.Parameter(torch.tensor([_START, _START]))
+        self.reads_experts, self.searches = base.reads_experts, base.searches
+        self.vector_width = base.vector_width
+        temperature = config.temperature or (_PRINTED_TEMPERATURE if literal else None)
+        if temperature is not None or not base.log_scale.requires_grad:  # one that knows no scale
+            base.log_scale.data.fill_(-math.log(temperature or _PRINTED_TEMPERATURE))
+        base.log_scale.requires_grad_(temperature is None and config.loss == "contrastive")
+        pcme = config.uncertainty == "pcme"
+        self._estimators = [
+            *([*self.text_head.parameters(), *self.video_head.parameters()] if self.learns else []),
+            *([self.match] if pcme else [self.eta_slope, self.eta_shift] if self.learns else []),
+        ]
+        if pcme and not literal:
+            # Samples of one item are 1.4 apart at first, those of unlike ones 2.
+            self.match.data.copy_(torch.tensor([_START, 1.7 * _START]))
+        chosen = {id(weight) for weight in self._estimators}
+        for name, weight in self.named_parameters():
+            if not name.startswith("base.") and id(weight) not in chosen:
+                weight.requires_grad_(False)
+        self._trained = [weight for weight in base.parameters() if weight.requires_grad]
+        self._number: int | None = None  # of the pass; None trains both parts at once
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """The logit scale of the base."""
+        return self.base.scale
+
+    def begin_pass(self, number: int) -> None:
+        """Let the Gaussians and eta learn in the first pass, the base in the second."""
+        if self.passes == 1:
+            return
+        self._number = number
+        for weight in self._estimators:
+            weight.requires_grad_(number == 0)
+        for weight in self._trained:
+            weight.requires_grad_(number == 1 or self.printed_mode)
+
+    def after_step(self) -> None:
+        """What the base does."""
+        if self._number != 0 or self.printed_mode:
+            self.base.after_step()
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Codes of the base, and the Gaussian of each text."""
+        codes = self.base.texts(tokens)
+        local, mask = self.base.text_tokens(tokens, codes)
+        return codes | self._gaussians(self.text_head, self.base.text_vectors(codes), local, mask)
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Codes of the base, and the Gaussian of each video."""
+        codes = self.base.videos(tokens)
+        local, mask = self.base.video_tokens(tokens, codes)
+        return codes | self._gaussians(self.video_head, self.base.video_vectors(codes), local, mask)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of the base."""
+        return self.base.similarity(texts, videos)
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """In the first pass those of the Gaussians and of eta, in the second those of the base.
+
+        The base's ``similarity`` is replaced by the debiased loss, under the same name.
+        """
+        found: dict[str, Float[Tensor, ""]] = {}
+        if self._number != 1 and self.learns:
+            found |= self._estimation(texts, videos, generator)
+        if self._number != 0:
+            found |= self.base.losses(texts, videos, generator)
+            similarity = self.base.similarity(texts, videos)
+            eta = torch.ones_like(similarity)
+            if self.learns:
+                eta = self._eta_in_training(texts, videos, generator)
+            found["similarity"] = self._debiased(similarity, eta)
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """Those of the base."""
+        return self.base.text_vectors(texts)
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """Those of the base."""
+        return self.base.video_vectors(videos)
+
+    def text_tokens(
+        self, tokens: TextTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+        """Those of the base."""
+        return self.base.text_tokens(tokens, codes)
+
+    def video_tokens(
+        self, tokens: VideoTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+        """Those of the base."""
+        return self.base.video_tokens(tokens, codes)
+
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians that eta comes from; None if it comes from nothing."""
+        return _own(codes) if self.learns else None
+
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """Those of the base, and ``eta``: near 0 a match, near 1 surely none; ``wasserstein``."""
+        found = self.base.matrices(texts, videos)
+        if not self.learns:
+            return found
+        one, other = _own(texts), _own(videos)
+        return found | {
+            "eta": self.eta(one, other),
+            "wasserstein": wasserstein_distance(one, other),
+        }
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Those of the base, the deviation of each item, and its least eta over the other side."""
+        found = self.base.measures(texts, videos)
+        if not self.learns:
+            return found
+        eta = self.eta(_own(texts), _own(videos))
+        return found | {
+            "text least eta": eta.amin(1),
+            "video least eta": eta.amin(0),
+            "text eta deviation": (_own(texts).log_var.mean(-1) / 2).exp(),
+            "video eta deviation": (_own(videos).log_var.mean(-1) / 2).exp(),
+        }
+
+    def eta(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+        r"""Uncertainty of each pair, without drawing anything.
+
+        .. math:: \eta = \max(\sigma(a W - b), \mathrm{floor})
+
+        As printed, the sigmoid of minus a linear function of W. With ``pcme``, the probability
+        that two samples do not match, at the root of their mean squared distance.
+        """
+        if self.config.uncertainty == "pcme":
+            apart = (expected_distance(texts, videos) + 1e-6).sqrt()
+            eta = torch.sigmoid(self.match[0].clamp(min=1e-3) * apart - self.match[1])
+        else:
+            eta = torch.sigmoid(self._logit(texts, videos))
+        return eta if self.printed_mode else eta.clamp(min=self.config.floor)
+
+    def _gaussians(
+        self,
+        head: nn.Module,
+        whole: Float[Tensor, "items whole"],
+        local: Float[Tensor, "items tokens width"],
+        mask: Bool[Tensor, "items tokens"],
+    ) -> Codes:
+        """Our own codes; none where eta comes from nothing."""
+        if not self.learns:
+            return {}
+        if not self.printed_mode:
+            # The Gaussians read the base and must not bend it to their wishes.
+            whole, local = whole.detach(), local.detach()
+        gaussian = head(whole, local, mask)
+        return dict(zip(_OWN, (gaussian.mean, gaussian.log_var), strict=True))
+
+    def _estimation(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Losses of the Gaussians and of eta."""
+        one, other = _own(texts), _own(videos)
+        if self.config.uncertainty == "pcme":
+            drawn = self._drawn(one, generator), self._drawn(other, generator)
+            steepness = self.match[0].clamp(min=1e-3)
+            return {"alignment": soft_contrastive(*drawn, steepness, self.match[1])}
+        if self.printed_mode:
+            drawn = self._drawn(one, generator), self._drawn(other, generator)
+            return {
+                "alignment": alignment_as_printed(one, other, *drawn, self.config.divergence),
+                "matching_eta": matching_cost_as_printed(self.eta(one, other).diagonal()),
+            }
+        return {
+            "alignment": alignment(one, other, self.config.divergence),
+            "matching_eta": matching_cost(self._logit(one, other), self.config.smoothing),
+        }
+
+    def _eta_in_training(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None
+    ) -> Float[Tensor, "items items"]:
+        """What negatives are weighed by."""
+        eta = self.eta(_own(texts), _own(videos))
+        if self.config.uncertainty == "shuffled":
+            eta = shuffled(eta, generator or torch.default_generator)
+        return eta if self.printed_mode else eta.detach()
+
+    def _debiased(
+        self, similarity: Float[Tensor, "items items"], eta: Float[Tensor, "items items"]
+    ) -> Float[Tensor, ""]:
+        match self.config.loss:
+            case "contrastive":
+                return debiased_contrastive(similarity, eta, self.base.scale)
+            case "triplet":
+                return debiased_triplet(
+                    similarity,
+                    eta,
+                    self.config.margin,
+                    weighed="similarity" if self.printed_mode else "hinge",
+                    negatives=self.config.negatives,
+                )
+            case _:
+                assert_never(self.config.loss)
+
+    def _logit(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+        """Of eta, before the floor."""
+        distance = wasserstein_distance(texts, videos)
+        if self.printed_mode:
+            return -(self.eta_slope * distance / texts.mean.shape[1] + self.eta_shift)
+        return softplus(self.eta_slope) * distance - self.eta_shift
+
+    def _drawn(
+        self, gaussian: Gaussian, generator: torch.Generator | None
+    ) -> Float[Tensor, "items k width"]:
+        """K samples of each item, drawn on the processor: a seed gives the same on any device."""
+        items, width = gaussian.mean.shape
+        source = generator or torch.default_generator
+        noise = draw_noise((items, self.config.samples, width), source)
+        return sample(gaussian, noise.to(gaussian.mean))
+
+
+def _own(codes: Codes) -> Gaussian:
+    """The Gaussians of DVTR, beside those the base may have."""
+    return Gaussian(codes[_OWN[0]], codes[_OWN[1]])

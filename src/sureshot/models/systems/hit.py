@@ -1,0 +1,292 @@
+r"""HiT, Hierarchical Transformer with momentum contrast (Liu et al., ICCV 2021).
+
+A transformer reads the words of a text, another the frames of a video. What the first block makes
+of them is the *feature* level, what the last one makes of them the *semantic* level; the mean over
+the tokens of a level stands for the item there. Levels are compared with their like: each text with
+the *keys* of videos and each video with those of texts. Keys come from a copy of the transformer
+that follows it slowly, so that those of earlier batches, kept in a *memory bank*, still fit: there
+is one bank for each level and each side. Training minimises, with InfoNCE losses,
+
+.. math:: L = w_f\,(L_f^{t \to v} + L_f^{v \to t})/2 + w_s\,(L_s^{t \to v} + L_s^{v \to t})/2
+
+and the score is a mean of the cosines of the two levels. Keys and banks serve training alone.
+
+Differs:
+    HiT published no code, so depth, momentum, size of the banks, weights, temperature and the way
+    tokens are pooled are guesses; all but the last are settings. The paper's text transformer is a
+    BERT and its videos are those of several experts. Here tokens are what the encoder gives, at
+    equal length, and the sentence stands before the words as BERT's first token does.
+
+    The slow copies are those of the transformers. What lies before them, a linear stem or an
+    encoder that is tuned, has no copy: keys are made of its present tokens, without a gradient.
+
+    A bank begins empty, and an empty slot is no wrong answer; MoCo begins with random keys.
+
+    A bank does not know whose keys it holds. The key of another caption of the same video, or of
+    the same pair an epoch ago, counts as a wrong answer as long as it is there. Keep ``bank`` well
+    below the number of training videos: it then holds the last part of an epoch, in which a video
+    comes once, and only the first batches of the next epoch can meet themselves.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from sureshot.errors import SureshotError
+from sureshot.models.layers.linear import embedding
+from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.layers.transformer import Transformer
+from sureshot.models.losses.momentum import key_nce
+from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+_LEVELS = ("feature", "semantic")
+_LOSSES = ("feature_similarity", "similarity")  # of the levels
+_TEXTS, _VIDEOS = 0, 1  # the sides, as banks are kept
+
+
+@dataclass(frozen=True, slots=True)
+class HitConfig:
+    """Settings of HiT; every default is a guess.
+
+    Attributes:
+        layers: blocks of each transformer. With one, both levels are the same.
+        heads: of the transformers.
+        longest: most words and frames the transformers can place.
+        momentum: share of its old weights that a slow copy keeps at each step.
+        bank: keys that each memory bank holds; 0 has none, and keys of the batch alone count.
+        feature_weight: w_f, weight of the loss of the feature level.
+        semantic_weight: w_s, weight of the loss of the semantic level.
+        feature_share: what the cosine of the feature level counts in the score, 0 to 1; that of
+            the semantic level counts the rest.
+        scale: first value of the logit scale; 1 / 0.07 as in MoCo.
+    """
+
+    layers: int = 4
+    heads: int = 8
+    longest: int = 77
+    momentum: float = 0.995
+    bank: int = 4096
+    feature_weight: float = 1.0
+    semantic_weight: float = 1.0
+    feature_share: float = 0.5
+    scale: float = 1 / 0.07
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        ranges = {
+            "layers": (self.layers, 1, 100),
+            "longest": (self.longest, 1, 100_000),
+            "momentum": (self.momentum, 0, 1),
+            "bank": (self.bank, 0, 10_000_000),
+            "feature_weight": (self.feature_weight, 0, 1000),
+            "semantic_weight": (self.semantic_weight, 0, 1000),
+            "feature_share": (self.feature_share, 0, 1),
+            "scale": (self.scale, 0.01, 100),
+        }
+        for name, (value, low, high) in ranges.items():
+            within(f"system.{name}", value, low, high)
+
+
+class Levels(nn.Module):
+    """A transformer over the tokens of one side that shows its first level and its last.
+
+    Args:
+        width: size of a token.
+        layers: blocks.
+        heads: of each block.
+        positions: longest sequence.
+
+    Raises:
+        SureshotError: the heads do not divide the width.
+    """
+
+    def __init__(self, width: int, layers: int, heads: int, positions: int) -> None:
+        super().__init__()
+        self.positions = embedding(positions, width)
+        self.blocks = Transformer(width, layers, heads).blocks
+
+    def feature(
+        self, tokens: Float[Tensor, "items tokens width"], mask: Bool[Tensor, "items tokens"]
+    ) -> Float[Tensor, "items tokens width"]:
+        """Tokens after the first block; those at padding mean nothing.
+
+        Raises:
+            SureshotError: more tokens than positions.
+        """
+        count, known = tokens.shape[1], self.positions.num_embeddings
+        if count > known:
+            raise SureshotError(
+                f"A sequence of {count} tokens is longer than the {known} that this model can "
+                "place; train it with a higher system.longest."
+            )
+        # All of one length, with components about as large as a layer norm gives them.
+        even = unit(tokens.masked_fill(~mask[..., None], 0)) * tokens.shape[-1] ** 0.5
+        placed: Float[Tensor, "items tokens width"] = self.blocks[0](
+            even + self.positions.weight[:count], mask
+        )
+        return placed
+
+    def forward(
+        self, tokens: Float[Tensor, "items tokens width"], mask: Bool[Tensor, "items tokens"]
+    ) -> Codes:
+        """The unit vector of each item at each level."""
+        seen = self.feature(tokens, mask)
+        codes = {"feature": unit(masked_mean(seen, mask))}
+        for block in self.blocks[1:]:
+            seen = block(seen, mask)
+        return codes | {"semantic": unit(masked_mean(seen, mask))}
+
+
+class Hit(System):
+    """HiT.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+
+    Attributes:
+        banks: keys by level, side and slot; only the first ``min(stored, bank)`` slots count.
+        stored: keys of either side stored so far; the next one takes the slot of this number,
+            modulo the size of a bank.
+
+    Raises:
+        SureshotError: the heads do not divide the width.
+    """
+
+    Config = HitConfig
+
+    banks: Float[Tensor, "levels sides bank width"]
+    stored: Tensor
+
+    def __init__(self, config: HitConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.weights: Mapping[str, float] = {
+            "feature_similarity": config.feature_weight,
+            "similarity": config.semantic_weight,
+        }
+        # The sentence takes a place before the words.
+        self.text = Levels(width, config.layers, config.heads, config.longest + 1)
+        self.video = Levels(width, config.layers, config.heads, config.longest)
+        self.text_key = copy.deepcopy(self.text).requires_grad_(False)
+        self.video_key = copy.deepcopy(self.video).requires_grad_(False)
+        self.register_buffer("banks", torch.zeros(len(_LEVELS), 2, config.bank, width))
+        self.register_buffer("stored", torch.tensor(0))
+        self._fresh: Float[Tensor, "levels sides items width"] | None = None
+
+    def after_step(self) -> None:
+        """Let the slow copies follow, and store the keys of the batch that the step was about."""
+        super().after_step()
+        with torch.no_grad():
+            for key, query in ((self.text_key, self.text), (self.video_key, self.video)):
+                for slow, fast in zip(key.parameters(), query.parameters(), strict=True):
+                    slow.lerp_(fast, 1 - self.config.momentum)
+        if self._fresh is not None:
+            self._store(self._fresh)
+        self._fresh = None
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """A unit vector of each level; in training also a key of each.
+
+        Raises:
+            SureshotError: the words were left out, or are more than ``longest``.
+        """
+        return self._codes(self.text, self.text_key, *_with_sentence(tokens))
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """A unit vector of each level; in training also a key of each.
+
+        Raises:
+            SureshotError: the frames are more than ``longest``.
+        """
+        return self._codes(self.video, self.video_key, tokens.frames, tokens.mask)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Mean of the cosines of both levels, in [-1, 1]."""
+        share = self.config.feature_share
+        feature, semantic = (texts[level] @ videos[level].T for level in _LEVELS)
+        return share * feature + (1 - share) * semantic
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The contrastive loss of each level against keys and banks.
+
+        In training the keys wait for `after_step` to be stored, so that a batch whose step is not
+        taken leaves no trace. Codes made outside of training have no keys and are their own.
+        """
+        del generator
+        found, fresh = {}, []
+        for number, (level, name) in enumerate(zip(_LEVELS, _LOSSES, strict=True)):
+            keys = [side.get(f"{level}_key", side[level]).detach() for side in (texts, videos)]
+            memory = self.banks[number, :, : int(self.stored)]
+            to_videos = key_nce(texts[level], keys[_VIDEOS], memory[_VIDEOS], self.scale)
+            to_texts = key_nce(videos[level], keys[_TEXTS], memory[_TEXTS], self.scale)
+            found[name] = (to_videos + to_texts) / 2
+            fresh.append(torch.stack(keys))
+        if self.training:
+            self._fresh = torch.stack(fresh)
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The semantic level."""
+        return texts["semantic"]
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The semantic level."""
+        return videos["semantic"]
+
+    def text_tokens(
+        self, tokens: TextTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+        """Sentence and words at the feature level; the first block is computed once more."""
+        del codes
+        given, mask = _with_sentence(tokens)
+        return self.text.feature(given, mask), mask
+
+    def video_tokens(
+        self, tokens: VideoTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+        """Frames at the feature level; the first block is computed once more."""
+        del codes
+        return self.video.feature(tokens.frames, tokens.mask), tokens.mask
+
+    def _codes(
+        self,
+        query: nn.Module,
+        key: nn.Module,
+        tokens: Float[Tensor, "items tokens width"],
+        mask: Bool[Tensor, "items tokens"],
+    ) -> Codes:
+        codes: Codes = query(tokens, mask)
+        if not self.training:
+            return codes
+        with torch.no_grad():
+            return codes | {f"{level}_key": code for level, code in key(tokens, mask).items()}
+
+    def _store(self, fresh: Float[Tensor, "levels sides items width"]) -> None:
+        """Put keys into the banks, the oldest of which go; of too many keys only the last."""
+        size, items = self.config.bank, fresh.shape[2]
+        if size:
+            kept = fresh[:, :, -size:]
+            first = int(self.stored) + items - kept.shape[2]
+            slots = torch.arange(first, first + kept.shape[2], device=self.banks.device) % size
+            self.banks[:, :, slots] = kept.to(self.banks)
+        self.stored += items
+
+
+def _with_sentence(
+    tokens: TextTokens,
+) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+    """The sentence, then the words."""
+    if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
+        raise SureshotError("HiT reads the words of a text; set stem.words to true.")
+    given = torch.cat([tokens.sentence[:, None], tokens.words], 1)
+    return given, pad(tokens.mask, (1, 0), value=True)

@@ -1,0 +1,224 @@
+r"""PCME, Probabilistic Cross-Modal Embeddings (Chun et al., CVPR 2021).
+
+A text and a video are Gaussians. A sample of the one and a sample of the other match with a
+probability that falls with their distance, and a pair matches as often as its samples do:
+
+.. math:: p(m \mid z_t, z_v) = \sigma(-a \lVert z_t - z_v \rVert + b), \qquad
+    p(m \mid t, v) \approx \frac{1}{K^2} \sum_{k,k'} p(m \mid z_t^k, z_v^{k'})
+
+Training asks of every pair of a batch whether it matches, and takes the logarithm of the answer's
+probability; two regularisers keep the Gaussians near a prior and the samples apart.
+
+Scores are drawn from nothing. The default, ``distance``, is
+:math:`1 - \tfrac12 \mathbb{E} \lVert z_t - z_v \rVert^2`: in many dimensions the distance of two
+samples hardly varies, and pairs are then ranked as by the match probability they were trained for,
+spreads included. ``means`` is the cosine of the means, which is what the released code's own
+evaluation, a sum over inner products of samples, comes to in expectation; it leaves spreads out.
+``probability`` is the printed average over samples, from noise that was drawn once and belongs to
+the model, so that it does not depend on what else is scored. It costs K² distances a pair.
+
+Differs:
+    ``well_posed`` begins with noise as long as the mean and keeps the prior at that size. In
+    ``paper`` mode both are N(0, I), as printed: beside a mean of length one a sample of 512
+    dimensions is then noise.
+
+    Spreads mean the same in samples and divergence. The released code takes one tensor for the
+    logarithm of the deviation in the one and of the variance in the other, and the samples' average
+    for the mean.
+
+    The steepness a is learned by its logarithm and cannot change sign. The sigmoid is the printed
+    one; ``doubled`` is the released code's. See `sureshot.models.losses.matching`.
+
+    The tokens are those of a text and of a video's frames; an image has cells in their place.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sureshot.errors import SureshotError
+from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.layers.distribution import PieGaussianHead
+from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.losses.matching import Weighing, match_cost, soft_contrastive, uniformity
+from sureshot.models.scoring.embeddings import expected_distance
+from sureshot.models.systems.system import Codes, System, gaussian_of
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+Score = Literal["distance", "means", "probability"]
+_SEED = 210105068  # of fixed noise, the paper's number; 0 may be that of weights or of data
+_BLOCK = 2**22  # distances of samples held at once by the match probability
+
+
+@dataclass(frozen=True, slots=True)
+class PcmeConfig:
+    """Settings of PCME.
+
+    Attributes:
+        mode: ``well_posed`` or ``paper``: how wide Gaussians begin, and their prior.
+        score: ``distance``, ``means`` or ``probability``, all without drawing anything.
+        samples: K, embeddings of an item; drawn in training, fixed in the match probability.
+        doubled: the sigmoid of the released code, that of twice the logit.
+        weighing: the ``sum`` of all pairs as in the released code, or ``balanced`` between matched
+            pairs and others.
+        uniformity: weight of the loss that spreads samples; 10 where the released code has it on.
+            That goes with ``sum``; beside ``balanced`` it is most of the loss.
+        beta: weight of the divergence from the prior.
+        scale: first value of a, the steepness in the distance.
+        shift: first value of b; a pair of samples matches with probability 1/2 at b / a.
+    """
+
+    mode: Literal["well_posed", "paper"] = "well_posed"
+    score: Score = "distance"
+    samples: int = 7
+    doubled: bool = False
+    weighing: Weighing = "sum"
+    uniformity: float = 0.0
+    beta: float = 1e-5
+    scale: float = 15.0
+    shift: float = 15.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("system.samples", self.samples, 1, 100)
+        within("system.uniformity", self.uniformity, 0, 1000)
+        within("system.beta", self.beta, 0, 1000)
+        within("system.scale", self.scale, 0.01, 100)
+        within("system.shift", self.shift, -1000, 1000)
+
+
+class Pcme(System):
+    """PCME.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+    """
+
+    Config = PcmeConfig
+
+    text_noise: Tensor
+    video_noise: Tensor
+
+    def __init__(self, config: PcmeConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.weights: Mapping[str, float] = {
+            "similarity": 1.0,
+            "uniformity": config.uniformity,
+            "divergence": config.beta,
+        }
+        self.prior = 0.0 if config.mode == "paper" else -math.log(width)
+        self.text_head, self.video_head = (
+            PieGaussianHead(width, max(width // 2, 1), init_log_var=self.prior) for _ in range(2)
+        )
+        self.shift = nn.Parameter(torch.tensor(config.shift))
+        if config.score == "probability":
+            draw = torch.Generator().manual_seed(_SEED)
+            for side in ("text", "video"):
+                noise = draw_noise((config.samples, width), draw)
+                self.register_buffer(f"{side}_noise", _centred(noise))
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The Gaussian of the sentence and its words.
+
+        Raises:
+            SureshotError: the words were left out.
+        """
+        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
+            raise SureshotError("PCME reads the words of a text; set stem.words to true.")
+        return self.text_head(tokens.sentence, tokens.words, tokens.mask)._asdict()
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The Gaussian of the frames and their mean."""
+        whole = masked_mean(tokens.frames, tokens.mask)
+        return self.video_head(whole, tokens.frames, tokens.mask)._asdict()
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair: at most 1, or the logarithm of the match probability, at most 0."""
+        match self.config.score:
+            case "distance":
+                return 1 - expected_distance(gaussian_of(texts), gaussian_of(videos)) / 2
+            case "means":
+                return texts["mean"] @ videos["mean"].T
+            case "probability":
+                return self._log_probability(gaussian_of(texts), gaussian_of(videos))
+            case _:
+                assert_never(self.config.score)
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The soft contrastive loss of samples and, where they have weight, the regularisers."""
+        one, other = gaussian_of(texts), gaussian_of(videos)
+        drawn = self._drawn(one, generator), self._drawn(other, generator)
+        config = self.config
+        found = {
+            "similarity": soft_contrastive(
+                *drawn, self.scale, self.shift, doubled=config.doubled, weighing=config.weighing
+            )
+        }
+        if config.uniformity:
+            found["uniformity"] = uniformity(torch.cat(drawn).flatten(0, 1))
+        if config.beta:
+            divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
+            found["divergence"] = divergence.mean()
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The means."""
+        return texts["mean"]
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The means."""
+        return videos["mean"]
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Of each item the geometric mean of its deviations, and the log of its total variance.
+
+        The former is the uncertainty of the paper, section 4.4.
+        """
+        found = {}
+        for side, codes in (("text", texts), ("video", videos)):
+            found[f"{side} deviation"] = (codes["log_var"].mean(-1) / 2).exp()
+            found[f"{side} spread"] = codes["log_var"].logsumexp(-1)
+        return found
+
+    def _drawn(
+        self, gaussian: Gaussian, generator: torch.Generator | None
+    ) -> Float[Tensor, "items k width"]:
+        """K samples of each item."""
+        items, width = gaussian.mean.shape
+        shape = (items, self.config.samples, width)
+        # Drawn on the processor, so that a seed gives the same noise on any device.
+        source = generator or torch.default_generator
+        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
+
+    def _log_probability(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+        """Its logarithm, which tells apart pairs that are all but sure not to match."""
+        one, other = (
+            sample(gaussian, noise.expand(len(gaussian.mean), *noise.shape))
+            for gaussian, noise in ((texts, self.text_noise), (videos, self.video_noise))
+        )
+        size = max(1, _BLOCK // (self.config.samples**2 * max(len(other), 1)))
+        scores = one.new_empty(len(one), len(other))
+        for row in range(0, len(one), size):
+            part = one[row : row + size]
+            matched = torch.ones(len(part), len(other), dtype=torch.bool, device=one.device)
+            cost = match_cost(
+                part, other, matched, self.scale, self.shift, doubled=self.config.doubled
+            )
+            scores[row : row + size] = -cost
+        return scores
+
+
+def _centred(noise: Float[Tensor, "k width"]) -> Float[Tensor, "k width"]:
+    """Noise whose average is zero, so that the samples of an item have its mean, widened for it."""
+    count = len(noise)
+    return (noise - noise.mean(0)) * math.sqrt(count / max(count - 1, 1))

@@ -1,0 +1,84 @@
+"""Similarity of a text and a video pooled from its frames: the part X-Pool and DUQ share."""
+
+from typing import Literal, assert_never
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
+from sureshot.models.layers.fast_pooling import fast_scores, prepare
+from sureshot.models.layers.pooling import (
+    SelfAttentionPooling,
+    WeightedPooling,
+    mean_of_units,
+)
+from sureshot.models.systems.system import Codes, unit
+from sureshot.models.tokens import VideoTokens
+
+Pooling = Literal["mean", "mlp", "self_attention", "cross_attention"]
+
+
+class PooledSimilarity(nn.Module):
+    """Cosine of a text and of a video's pooled frames.
+
+    Args:
+        pooling: ``mean``, ``mlp`` and ``self_attention`` give a video one vector for all texts;
+            ``cross_attention`` pools it anew for each.
+        width: size of the vectors.
+        dropout: within ``cross_attention``, while training.
+        heads: of ``self_attention``.
+
+    References:
+        DUQ, supplement, figure 1: Mean, MLP, SA, CA.
+    """
+
+    def __init__(
+        self, pooling: Pooling, width: int, *, dropout: float = 0.3, heads: int = 8
+    ) -> None:
+        super().__init__()
+        self.pool: nn.Module | None
+        match pooling:
+            case "mean":
+                self.pool = None
+            case "mlp":
+                self.pool = WeightedPooling(width)
+            case "self_attention":
+                self.pool = SelfAttentionPooling(width, heads)
+            case "cross_attention":
+                self.pool = CrossAttentionPooling(width, dropout)
+            case _:
+                assert_never(pooling)
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """What a score needs of videos, and ``video``, their unit vector without any text."""
+        mean = mean_of_units(tokens.frames, tokens.mask)
+        if isinstance(self.pool, CrossAttentionPooling):
+            return {"video": mean, "frames": tokens.frames, "mask": tokens.mask}
+        if self.pool is None:
+            return {"video": mean}
+        return {"video": unit(self.pool(tokens.frames, tokens.mask))}
+
+    def forward(
+        self, texts: Float[Tensor, "texts width"], videos: Codes
+    ) -> Float[Tensor, "texts videos"]:
+        """Cosines, in [-1, 1].
+
+        Args:
+            texts: sentence vectors, not normalised.
+            videos: as `videos` gives them.
+        """
+        if not isinstance(self.pool, CrossAttentionPooling):
+            return unit(texts) @ videos["video"].T
+        frames, mask = videos["frames"], videos["mask"]
+        # The fast form has no place for dropout, and gradients as well as scores without it.
+        if self.training and self.pool.dropout.p > 0:
+            return scores_direct(self.pool, texts, frames, mask)
+        return fast_scores(self.pool, texts, prepare(self.pool, frames, mask))
+
+    def paired(
+        self, texts: Float[Tensor, "pairs width"], videos: Codes
+    ) -> Float[Tensor, "pairs width"]:
+        """Unit vector of video i as text i sees it, arguments as in a call."""
+        if not isinstance(self.pool, CrossAttentionPooling):
+            return videos["video"]
+        return unit(self.pool.paired(texts, videos["frames"], videos["mask"]))

@@ -1,0 +1,196 @@
+"""What every retrieval system is: codes for texts, codes for videos, a score, named losses.
+
+Training, evaluation and search go through the same three steps, so that what is trained is what is
+searched. Codes are computed once a text or video and never look at the other side or at the rest of
+a batch; only `System.similarity` brings the two together.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from sureshot.models.gaussian import Gaussian
+from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.settings import build
+
+Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
+_LARGEST_SCALE = 100.0  # CLIP's limit
+
+
+class System(nn.Module):
+    """A retrieval system; one paper each in this package.
+
+    Args:
+        scale: factor on similarities within a softmax, learned from here on, at most 100.
+
+    Attributes:
+        Config: dataclass of its settings, the table ``[system]`` of a recipe.
+        weights: factor of each named loss in the objective.
+        reads_words: whether it reads word tokens, which a stem may leave out.
+        passes: how often training goes through the data in an epoch.
+        vector_width: length of `text_vectors` and `video_vectors`; None is that of the tokens.
+        reads_experts: whether it reads features that were extracted beforehand.
+        searches: whether an index can be searched with it: it reads of a video what an index keeps,
+            its frames, and its vectors lie in their space.
+    """
+
+    Config: ClassVar[type[Any]]
+    weights: Mapping[str, float]
+    reads_words = True
+    passes = 1
+    vector_width: int | None = None
+    reads_experts = False
+    searches = True
+
+    @classmethod
+    def from_settings(
+        cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
+    ) -> "System":
+        """A system with fresh weights.
+
+        Args:
+            values: fields of ``Config``; what is left out takes its default.
+            sizes: of the vectors it reads.
+            at: dotted path of the values, for errors.
+
+        Raises:
+            SureshotError: an unknown setting, or a value it cannot take.
+        """
+        made: System = cls(build(cls.Config, values, at), sizes.dim)  # type: ignore[call-arg]
+        return made
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """The logit scale, exp of the learned parameter."""
+        return self.log_scale.exp()
+
+    def begin_pass(self, number: int) -> None:
+        """What changes from one pass through the data to the next, counted from 0 in each epoch."""
+
+    def after_step(self) -> None:
+        """What is due after each step of the optimiser: hold the scale at 100 or below."""
+        with torch.no_grad():
+            self.log_scale.clamp_(max=math.log(_LARGEST_SCALE))
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Codes of texts."""
+        raise NotImplementedError
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Codes of videos."""
+        raise NotImplementedError
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair, higher is better; the same whatever else is in a block."""
+        raise NotImplementedError
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Named, unweighted losses of a batch in which text i describes video i.
+
+        Args:
+            texts: codes, one a pair.
+            videos: codes, one a pair.
+            generator: where random numbers come from; None is torch's own.
+        """
+        raise NotImplementedError
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """Unit vectors whose inner products with `video_vectors` choose candidates for a search."""
+        return texts["sentence"]
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """Unit vectors of videos, computed without any text."""
+        raise NotImplementedError
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Unit vector of video i as text i sees it; where texts have no say, as no text does."""
+        del texts
+        return self.video_vectors(videos)
+
+    def text_tokens(
+        self, tokens: TextTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+        """What a text consists of as this system sees it, for one that builds on it: its words."""
+        del codes
+        return tokens.words, tokens.mask
+
+    def video_tokens(
+        self, tokens: VideoTokens, codes: Codes
+    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+        """What a video consists of as this system sees it, for one that builds on it: its frames.
+
+        `text_vectors` and `video_vectors` are the global features beside these local ones.
+        """
+        del codes
+        return tokens.frames, tokens.mask
+
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians of coded texts or videos; None where the system trains none."""
+        return gaussian_of(codes) if "mean" in codes else None
+
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """What the paper defines of a pair beside its score, by name; for figures and research."""
+        del texts, videos
+        return {}
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Uncertainties the paper defines, for research; none where it defines none."""
+        del texts, videos
+        return {}
+
+
+def objective(
+    losses: Mapping[str, Float[Tensor, ""]], weights: Mapping[str, float]
+) -> Float[Tensor, ""]:
+    """Weighted sum of named losses.
+
+    Raises:
+        KeyError: a loss has no weight.
+    """
+    return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+
+
+def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    """Vectors at unit length; a zero vector stays zero."""
+    return normalize(x, dim=-1)
+
+
+def gaussian_of(codes: Codes) -> Gaussian:
+    """The Gaussians among the codes of texts or videos, ``mean`` and ``log_var``."""
+    return Gaussian(codes["mean"], codes["log_var"])
+
+
+def rows(codes: Codes, chosen: Any) -> Codes:
+    """Some of the coded items: a slice, or indices."""
+    return {name: tensor[chosen] for name, tensor in codes.items()}
+
+
+def joined(parts: list[Codes]) -> Codes:
+    """Codes of several batches as one; token axes are padded to the longest with zeros."""
+    longest = {
+        name: [max(sizes) for sizes in zip(*(p[name].shape[1:] for p in parts), strict=True)]
+        for name in parts[0]
+    }
+    return {
+        name: torch.cat([_padded(part[name], longest[name]) for part in parts]) for name in parts[0]
+    }
+
+
+def _padded(tensor: Tensor, sizes: list[int]) -> Tensor:
+    """A tensor grown at its end to these sizes of all axes but the first; False or 0 is new."""
+    missing = [size - now for size, now in zip(sizes, tensor.shape[1:], strict=True)]
+    if not any(missing):
+        return tensor
+    widths = [width for gap in reversed(missing) for width in (0, gap)]
+    return nn.functional.pad(tensor, widths)

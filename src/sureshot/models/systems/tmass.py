@@ -1,0 +1,275 @@
+r"""T-MASS, text is modelled as a stochastic embedding (Wang et al., CVPR 2024).
+
+A sentence says less than a video shows, so a text is a mass around its vector rather than a point.
+How far the mass reaches depends on how similar the text is to the frames of the video it is
+compared with; a video is pooled by the text itself, as in X-Pool:
+
+.. math:: t_s = t + R \odot \epsilon, \qquad
+    R = \exp\big(W\, [\cos(t, f_1) \dots \cos(t, f_F)] + b\big), \qquad
+    s = \cos(t_s, v_{|t})
+
+Training draws one vector of each mass, around its own video, and has a second contrastive loss for
+the point of the mass that lies towards that video:
+
+.. math:: t_{sup} = t + R \odot \frac{v - t}{\lVert v - t \rVert}, \qquad
+    L = L(t_s) + \lambda\, L(t_{sup})
+
+At test nothing is drawn. The default, ``trials = 0``, scores by the text itself, the middle of the
+mass: it favours no pair, and is X-Pool's score at X-Pool's price. With ``trials`` above 0 the noise
+was drawn once, belongs to the model, and is the same for all pairs; the ``mean`` of the trials'
+cosines is one more estimate from the middle, while the ``best`` of them, the paper's choice, rises
+with the radius: a maximum over noise favours pairs with wide masses, right or wrong.
+
+Differs:
+    Every video is pooled by the query. The released evaluation pools each by its own caption, the
+    right answer, and ranks it against all queries: untrained weights then find the right one out
+    of 128 in 23 to 27 percent of cases by that alone. Its printed results are not comparable.
+
+    The radius reads F cosines, and videos have as many frames as they have: a video of n frames is
+    stretched to F places in equal steps, place m showing frame ⌊m n / F⌋. A photo shows the same
+    frame F times. With F frames this is the paper's radius; padding is never looked at.
+
+    ``well_posed`` measures all in lengths of the text: both text and pooled video at unit length,
+    noise of variance 1 / D in each dimension, so that a radius of one is a mass as wide as the text
+    is long. In ``paper`` mode vectors are as the encoder gives them and noise has length
+    :math:`R \sqrt D`, which beside a unit vector is all there is; the support text then moves by R
+    in all, not by R in each dimension.
+
+    The paper draws normal noise; its released code draws from [0, 1) by default
+    (``noise = "uniform"``), which moves every text in the same direction by half the radius.
+
+    The support text points towards the video as its own text pools it. The released code takes the
+    mean of the video as all texts of the batch pool it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never, cast
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sureshot.models.gaussian import draw_noise
+from sureshot.models.layers.cross_attention import CrossAttentionPooling
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.systems.pooled import PooledSimilarity
+from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+Noise = Literal["normal", "uniform"]
+_SEED = 240317998  # of fixed noise, the paper's number; 0 may be that of weights or of data
+_BLOCK = 2**22  # numbers in a vector for every pair, held at once by a score with trials
+
+
+@dataclass(frozen=True, slots=True)
+class TMassConfig:
+    """Settings of T-MASS.
+
+    Attributes:
+        mode: ``well_posed`` or ``paper``: in which lengths a mass is measured.
+        noise: ``normal``, or ``uniform`` from 0 to 1 as in the released code.
+        support: lambda, weight of the loss of support texts.
+        frames: F, places at which the radius looks at a video.
+        trials: vectors of a mass that a score compares; 0 compares the text itself. 20 in the
+            paper.
+        choice: of the trials: their ``mean``, or the ``best``.
+        dropout: of the layer behind the attention.
+        scale: first value of the logit scale.
+    """
+
+    mode: Literal["well_posed", "paper"] = "well_posed"
+    noise: Noise = "normal"
+    support: float = 0.8
+    frames: int = 12
+    trials: int = 0
+    choice: Literal["mean", "best"] = "mean"
+    dropout: float = 0.3
+    scale: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("system.support", self.support, 0, 1000)
+        within("system.frames", self.frames, 1, 100_000)
+        within("system.trials", self.trials, 0, 1000)
+        within("system.dropout", self.dropout, 0, 0.99)
+        within("system.scale", self.scale, 0.01, 100)
+
+
+class Radius(nn.Module):
+    """Logarithm of how far a text's mass reaches in each dimension, for every video.
+
+    Args:
+        frames: F, places at which it looks at a video.
+        dim: size of the text's vector.
+
+    References:
+        T-MASS, Wang et al. 2024, section 3.3 (linear).
+    """
+
+    def __init__(self, frames: int, dim: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(frames, dim)
+        nn.init.eye_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, cosines: Float[Tensor, "*pairs places"]) -> Float[Tensor, "*pairs dim"]:
+        """Of each pair of a text and a video, from the cosines of the one with the other's places.
+
+        Args:
+            cosines: with what `show` gives.
+        """
+        return self.linear(cosines)
+
+    def show(
+        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
+    ) -> Float[Tensor, "videos places dim"]:
+        """Videos stretched to F places, every frame at unit length.
+
+        Args:
+            frames: of any length; what stands at padding has no influence.
+            mask: True where a frame is real; every video has at least one, and real ones first.
+        """
+        count = self.linear.in_features
+        steps = torch.arange(count, device=mask.device)
+        places = steps * mask.sum(1, keepdim=True) // count
+        return unit(frames.gather(1, places[..., None].expand(-1, -1, frames.shape[-1])))
+
+
+class TMass(System):
+    """T-MASS.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+    """
+
+    Config = TMassConfig
+
+    reads_words = False
+    trial_noise: Tensor
+
+    def __init__(self, config: TMassConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.printed_mode = config.mode == "paper"
+        self.weights: Mapping[str, float] = {"similarity": 1.0, "support": config.support}
+        self.pooled = PooledSimilarity("cross_attention", width, dropout=config.dropout)
+        self.radius = Radius(config.frames, width)
+        if config.trials:
+            noise = self._noise((config.trials, width), torch.Generator().manual_seed(_SEED))
+            self.register_buffer("trial_noise", noise)
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence as it is: its length enters the attention's layer norm."""
+        return {"sentence": tokens.sentence}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The frames, for texts to look at."""
+        return self.pooled.videos(tokens)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Cosine of each text, or of its trials, with each video as that text pools it."""
+        sentences = texts["sentence"]
+        if not self.config.trials:
+            return self.pooled(sentences, videos)
+        size = max(1, _BLOCK // max(videos["video"].numel(), 1))
+        parts = [
+            self._tried(sentences[row : row + size], videos)
+            for row in range(0, max(len(sentences), 1), size)
+        ]
+        return torch.cat(parts)
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The contrastive losses of one vector of each mass and of the support texts."""
+        sentences = texts["sentence"]
+        pooled = self._pool(sentences, videos)
+        own = torch.arange(len(sentences), device=sentences.device)
+        middle = self._measured(sentences)
+        shown = self.radius.show(videos["frames"], videos["mask"])
+        reach = self.radius(torch.einsum("td,tmd->tm", unit(sentences), shown)).exp()
+        # Drawn on the processor, so that a seed gives the same noise on any device.
+        noise = self._noise(tuple(middle.shape), generator or torch.default_generator)
+        ahead = unit(self._measured(pooled[own, own]) - middle)
+        drawn, support = (middle + reach * step for step in (noise.to(middle), ahead))
+        return {
+            "similarity": info_nce(_cosines(drawn, pooled), self.scale),
+            "support": info_nce(_cosines(support, pooled), self.scale),
+        }
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The sentence at unit length."""
+        return unit(texts["sentence"])
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The mean of the frames, each at unit length."""
+        return videos["video"]
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Video i as text i pools it."""
+        return self.pooled.paired(texts["sentence"], videos)
+
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """Logarithm of the radius of each pair, the mean over dimensions."""
+        linear = self.radius.linear
+        seen = self._seen(texts["sentence"], videos)
+        return {"log radius": seen @ linear.weight.mean(0) + linear.bias.mean()}
+
+    def _seen(
+        self, sentences: Float[Tensor, "texts width"], videos: Codes
+    ) -> Float[Tensor, "texts videos places"]:
+        """Cosine of every text with every place of every video."""
+        shown = self.radius.show(videos["frames"], videos["mask"])
+        return torch.einsum("td,vmd->tvm", unit(sentences), shown)
+
+    def _pool(
+        self, sentences: Float[Tensor, "texts width"], videos: Codes
+    ) -> Float[Tensor, "videos texts width"]:
+        """Every video as every text sees it."""
+        pool = cast(CrossAttentionPooling, self.pooled.pool)
+        return pool(sentences, videos["frames"], videos["mask"])
+
+    def _tried(
+        self, sentences: Float[Tensor, "texts width"], videos: Codes
+    ) -> Float[Tensor, "texts videos"]:
+        """Mean or best cosine of the trials."""
+        pooled = unit(self._pool(sentences, videos)).transpose(0, 1)
+        reach = self.radius(self._seen(sentences, videos)).exp()
+        middle = self._measured(sentences)[:, None]
+        cosines = torch.stack(
+            [(unit(middle + reach * noise) * pooled).sum(-1) for noise in self.trial_noise]
+        )
+        match self.config.choice:
+            case "mean":
+                return cosines.mean(0)
+            case "best":
+                return cosines.amax(0)
+            case _:
+                assert_never(self.config.choice)
+
+    def _measured(self, vectors: Float[Tensor, "*n width"]) -> Float[Tensor, "*n width"]:
+        """Vectors in the lengths in which masses are measured."""
+        return vectors if self.printed_mode else unit(vectors)
+
+    def _noise(
+        self, shape: tuple[int, ...], generator: torch.Generator
+    ) -> Float[Tensor, "*n width"]:
+        """Noise of this shape, of variance 1 / D unless as printed."""
+        match self.config.noise:
+            case "normal":
+                noise = draw_noise(shape, generator)
+            case "uniform":
+                noise = torch.rand(shape, generator=generator, device=generator.device)
+            case _:
+                assert_never(self.config.noise)
+        return noise if self.printed_mode else noise / shape[-1] ** 0.5
+
+
+def _cosines(
+    texts: Float[Tensor, "texts width"], pooled: Float[Tensor, "videos texts width"]
+) -> Float[Tensor, "texts videos"]:
+    """Cosine of each text with each video as that text sees it."""
+    return torch.einsum("td,vtd->tv", unit(texts), unit(pooled))

@@ -1,0 +1,296 @@
+r"""UATVR, Uncertainty-Adaptive Text-Video Retrieval (Fang et al., ICCV 2023).
+
+A text is its words, a video its frames, and every token looks for its best counterpart on the other
+side. *Dynamic semantic adaptation* appends a few learned tokens to both, which take part in that
+search and may stand for more than one word or frame. *Distribution-based uncertainty adaptation*
+makes a Gaussian of each item and lets samples of matched items find each other. Training minimises
+
+.. math:: L = L_{DSA} + \alpha L_{DUA} + \beta L_{KL}
+
+The score is that of the tokens alone: the Gaussians shape them in training and then only tell how
+wide an item is.
+
+Differs:
+    In both modes an item's codes come from its own real tokens. The released code multiplies the
+    similarities of padding by zero, which then beats negative ones; lets its heads attend to
+    padding; and takes the learned tokens from the rows of the position table that follow the padded
+    length.
+
+    In both modes the heads are those of the released code, which attend to the tokens. The print
+    has one linear layer each, which would be 1.1 million parameters for both sides; its own table
+    counts 2.1, as the code does.
+
+    ``well_posed`` compares samples by their cosine at a learned scale, starts from noise no longer
+    than the mean and keeps the prior at that size. As printed there is no scale, so that between
+    cosines the loss of a batch of 64 cannot fall below 2.25; and a sample of 512 dimensions is 23
+    long where its mean is one. The soft contrastive loss likewise gets samples at unit length, or
+    as they are; in both modes it is the balanced one of `sureshot.models.losses.matching`.
+
+References:
+    UATVR eq. 13; the Gaussians are those of UATVR eq. 9 and their samples those of UATVR eq. 10.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sureshot.errors import SureshotError
+from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.layers.distribution import PieGaussianHead
+from sureshot.models.layers.linear import linear
+from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.layers.transformer import SequentialTransformer, Transformer
+from sureshot.models.losses.contrastive import Average, info_nce, mil_nce
+from sureshot.models.losses.matching import soft_contrastive
+from sureshot.models.scoring.embeddings import sample_cosines
+from sureshot.models.scoring.token_wise import token_interaction, weighted_token_interaction
+from sureshot.models.systems.system import Codes, System, gaussian_of, unit
+from sureshot.models.tokens import TextTokens, VideoTokens, without_first
+from sureshot.settings import within
+
+Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive", "means"]
+_SCALE = 1 / 0.07  # first scale of the samples' cosines, as CLIP's own training began
+_LARGEST_SCALE = 100.0
+_START = 5.0  # first steepness and shift of the soft contrastive loss, as in the released code
+
+
+@dataclass(frozen=True, slots=True)
+class UatvrConfig:
+    """Settings of UATVR.
+
+    Attributes:
+        mode: ``well_posed`` or ``paper``.
+        adaptation: whether learned tokens are appended (DSA). Without them the transformer over the
+            tokens stays, as in the paper's baseline.
+        video_tokens: C_v, learned tokens of a video. The released script has 2.
+        text_tokens: C_t, learned tokens of a text.
+        layers: of the transformer that texts and videos share.
+        heads: of the transformer.
+        interaction: ``mean`` of the tokens' best similarities as printed, or ``weighted`` by a
+            small network as in the released code.
+        include_special: whether the first word token, an encoder's start of a sentence, takes part
+            in the score. The mean of a text's Gaussian never counts it.
+        matching: the loss of the samples (DUA): ``mil_nce``, the same ``mil_nce_averaged`` over the
+            positives as in the released code, ``soft_contrastive`` as in PCME, ``none``, or
+            ``means``: no samples and no spreads, the means of matched items find each other. That
+            is the control that tells what a second loss is worth from what uncertainty is.
+        divergence: whether Gaussians that are matched are also held near a prior (KL).
+        samples: K, embeddings drawn of each item in training.
+        alpha: weight of the matching.
+        beta: weight of the divergence.
+        longest: most words and frames the transformer can place.
+        scale: first value of the logit scale.
+    """
+
+    mode: Literal["well_posed", "paper"] = "well_posed"
+    adaptation: bool = True
+    video_tokens: int = 3
+    text_tokens: int = 2
+    layers: int = 4
+    heads: int = 8
+    interaction: Literal["mean", "weighted"] = "mean"
+    include_special: bool = True
+    matching: Matching = "mil_nce"
+    divergence: bool = True
+    samples: int = 7
+    alpha: float = 1e-2
+    beta: float = 1e-4
+    longest: int = 77
+    scale: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        ranges = {
+            "video_tokens": (self.video_tokens, 0, 1000),
+            "text_tokens": (self.text_tokens, 0, 1000),
+            "layers": (self.layers, 1, 100),
+            "samples": (self.samples, 1, 100),
+            "alpha": (self.alpha, 0, 1000),
+            "beta": (self.beta, 0, 1000),
+            "longest": (self.longest, 1, 100_000),
+            "scale": (self.scale, 0.01, 100),
+        }
+        for name, (value, low, high) in ranges.items():
+            within(f"system.{name}", value, low, high)
+
+    @property
+    def branch(self) -> bool:
+        """Whether Gaussians are trained; a divergence alone would hold nothing but noise."""
+        return self.matching != "none"
+
+
+class Uatvr(System):
+    """UATVR.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads.
+
+    Raises:
+        SureshotError: the heads do not divide the width.
+    """
+
+    Config = UatvrConfig
+
+    def __init__(self, config: UatvrConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.printed_mode = config.mode == "paper"
+        self.weights: Mapping[str, float] = {
+            "similarity": 1.0,
+            "matching": config.alpha,
+            "divergence": config.beta,
+        }
+        blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
+        more = (config.text_tokens, config.video_tokens) if config.adaptation else (0, 0)
+        self.words = SequentialTransformer(blocks, width, config.longest, extra=more[0])
+        self.frames = SequentialTransformer(blocks, width, config.longest, extra=more[1])
+        # Only the frames' side owns the blocks: a file of weights holds no tensor twice.
+        del self.words.transformer
+        object.__setattr__(self.words, "transformer", blocks)
+        self.word_worth, self.frame_worth = _worth(width), _worth(width)
+        self.prior = 0.0 if self.printed_mode else -math.log(width)
+        self.text_head, self.video_head = (
+            PieGaussianHead(width, max(width // 2, 1), init_log_var=self.prior) for _ in range(2)
+        )
+        self.log_match_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
+        self.match = nn.Parameter(torch.tensor([_START, _START]))
+        soft = config.matching == "soft_contrastive"
+        for worth in (self.word_worth, self.frame_worth):
+            worth.requires_grad_(config.interaction == "weighted")
+        for head in (self.text_head, self.video_head):
+            head.requires_grad_(config.branch)
+            head.deviation.requires_grad_(config.branch and config.matching != "means")
+        self.match.requires_grad_(soft)
+        self.log_match_scale.requires_grad_(
+            config.branch and not soft and (config.matching == "means" or not self.printed_mode)
+        )
+
+    def after_step(self) -> None:
+        """Hold both scales at 100 or below."""
+        super().after_step()
+        with torch.no_grad():
+            self.log_match_scale.clamp_(max=math.log(_LARGEST_SCALE))
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Words and learned tokens at unit length, their weights; mean and Gaussian of the words.
+
+        Raises:
+            SureshotError: the words were left out, or are more than ``longest``.
+        """
+        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
+            raise SureshotError("UATVR reads the words of a text; set stem.words to true.")
+        rest = without_first(tokens.mask)
+        seen = unit(self.words(tokens.words, tokens.mask))
+        mask = self.words.cover(tokens.mask if self.config.include_special else rest)
+        own = seen[:, : rest.shape[1]]
+        codes = {"words": seen, "mask": mask, "whole": mean_of_units(own, rest)}
+        if self.config.branch:
+            codes |= self.text_head(codes["whole"], own, tokens.mask)._asdict()
+        return codes | self._weights(self.word_worth, seen, mask)
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Frames and learned tokens at unit length, their weights; mean and Gaussian of frames.
+
+        Raises:
+            SureshotError: the frames are more than ``longest``.
+        """
+        seen = unit(self.frames(tokens.frames, tokens.mask))
+        mask = self.frames.cover(tokens.mask)
+        own = seen[:, : tokens.mask.shape[1]]
+        codes = {"frames": seen, "mask": mask, "whole": mean_of_units(own, tokens.mask)}
+        if self.config.branch:
+            codes |= self.video_head(codes["whole"], own, tokens.mask)._asdict()
+        return codes | self._weights(self.frame_worth, seen, mask)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """How well tokens find each other, in [-1, 1]."""
+        sides = texts["words"], videos["frames"]
+        masks = texts["mask"], videos["mask"]
+        if self.config.interaction == "mean":
+            return token_interaction(*sides, *masks)
+        return weighted_token_interaction(*sides, texts["weights"], videos["weights"], *masks)
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """The loss of the tokens' similarities and, where they are on, of samples and Gaussians."""
+        found = {"similarity": info_nce(self.similarity(texts, videos), self.scale)}
+        if not self.config.branch:
+            return found
+        one, other = gaussian_of(texts), gaussian_of(videos)
+        if self.config.matching == "means":
+            apart = one.mean @ other.mean.T
+            return found | {"matching": info_nce(apart, self.log_match_scale.exp())}
+        found["matching"] = self._matching(
+            self._drawn(one, generator), self._drawn(other, generator)
+        )
+        if self.config.divergence:
+            divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
+            found["divergence"] = divergence.mean()
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The mean of the words, without the first and without learned tokens."""
+        return texts["whole"]
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The mean of the frames, without learned tokens."""
+        return videos["whole"]
+
+    def gaussian(self, codes: Codes) -> Gaussian | None:
+        """The Gaussians of texts or of videos; None where their spreads are not trained."""
+        trained = self.config.branch and self.config.matching != "means"
+        return gaussian_of(codes) if trained else None
+
+    def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
+        """Deviation of each text and video, the geometric mean over dimensions (figure 3)."""
+        if self.gaussian(texts) is None:
+            return {}
+        return {
+            "text deviation": (texts["log_var"].mean(-1) / 2).exp(),
+            "video deviation": (videos["log_var"].mean(-1) / 2).exp(),
+        }
+
+    def _weights(
+        self,
+        worth: nn.Module,
+        tokens: Float[Tensor, "items tokens width"],
+        mask: Bool[Tensor, "items tokens"],
+    ) -> Codes:
+        """What each token counts in the score, with sum 1 over an item, if they differ."""
+        if self.config.interaction == "mean":
+            return {}
+        logits = worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf)
+        return {"weights": logits.softmax(-1)}
+
+    def _drawn(
+        self, gaussian: Gaussian, generator: torch.Generator | None
+    ) -> Float[Tensor, "items k width"]:
+        """K samples of each item."""
+        items, width = gaussian.mean.shape
+        shape = (items, self.config.samples, width)
+        # Drawn on the processor, so that a seed gives the same noise on any device.
+        source = generator or torch.default_generator
+        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
+
+    def _matching(
+        self, texts: Float[Tensor, "items k width"], videos: Float[Tensor, "items m width"]
+    ) -> Float[Tensor, ""]:
+        if self.config.matching == "soft_contrastive":
+            sides = (texts, videos) if self.printed_mode else (unit(texts), unit(videos))
+            return soft_contrastive(*sides, self.match[0].clamp(min=1e-3), self.match[1])
+        average: Average = "inside" if self.config.matching == "mil_nce" else "outside"
+        if self.printed_mode:
+            return mil_nce(torch.einsum("ikd,jld->ikjl", texts, videos), 1.0, average)
+        return mil_nce(sample_cosines(texts, videos), self.log_match_scale.exp(), average)
+
+
+def _worth(width: int) -> nn.Sequential:
+    """Says what a token counts."""
+    return nn.Sequential(linear(width, width), nn.ReLU(), linear(width, 1))

@@ -1,1 +1,0 @@
-"""Reliance: how far the answers of one evaluation can be believed; numpy only."""

@@ -1,0 +1,1 @@
+"""What a researcher does: extract, train, score, draw, reproduce, answer questions."""

@@ -1,0 +1,127 @@
+"""Where figures are drawn: a page of matplotlib, colours that all can tell apart, and files."""
+
+import contextlib
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sureshot.errors import SureshotError
+from sureshot.media.lettering import clean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Style = dict[str, Any]  # keywords of a drawing
+
+MISSING = "Figures need matplotlib, which is not installed: pip install 'sureshot[plots]'"
+SUFFIXES = (".png", ".svg")
+WIDTH = 7.0  # inches: the text width of a paper
+SMALL, NORMAL = 7.0, 8.0  # points
+CENTRED: Style = {"ha": "center", "va": "center", "fontsize": SMALL - 1}
+
+INK, MUTED, PALE = "#1a1a1a", "#6b6b6b", "#c9c9c9"
+BLUE, ORANGE = "#0072b2", "#d55e00"
+# Okabe and Ito's colours that are dark enough for lines; markers and numbers say the same.
+SERIES = (BLUE, ORANGE, "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6b6b6b", "#000000")
+
+_LIGHT = frozenset({"#cc79a7", "#56b4e9", "#e69f00"})  # of them, which take black letters
+
+
+def ink_on(colour: str) -> str:
+    """Colour of letters on one of `SERIES`."""
+    return "black" if colour in _LIGHT else "white"
+
+
+def page(height: float, *, width: float = WIDTH, constrained: bool = True) -> "Figure":
+    """An empty figure of this size in inches.
+
+    Raises:
+        SureshotError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SureshotError(MISSING) from None
+    figure = Figure(figsize=(width, height), layout="constrained" if constrained else None)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure; the suffix says what it becomes. The same figure gives the same file.
+
+    Raises:
+        SureshotError: it cannot be written, or the suffix is neither .png nor .svg.
+    """
+    from matplotlib import rc_context
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise SureshotError(f"{path} would be no picture; let its name end in .png or .svg.")
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Names inside an SVG are else drawn at random.
+        with rc_context({"svg.hashsalt": "sureshot"}):
+            figure.savefig(partial, dpi=150, metadata=metadata)
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise SureshotError(f"The figure {path} cannot be written: {error}.") from None
+
+
+def plain(axes: "Axes", xlabel: str, ylabel: str) -> None:
+    """Labels and a quiet frame."""
+    axes.set_xlabel(xlabel, fontsize=NORMAL)
+    axes.set_ylabel(ylabel, fontsize=NORMAL)
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def below(figure: "Figure", text: str) -> None:
+    """How to read a figure, in as many lines as it needs."""
+    lines = words(text, float(figure.get_figwidth()) - 0.3, SMALL)
+    figure.supxlabel("\n".join(lines), fontsize=SMALL)
+
+
+def words(text: str, width: float, size: float = NORMAL, lines: int = 3) -> list[str]:
+    """A text in lines of at most this many inches, nearly; what does not fit ends in an ellipsis.
+
+    Examples:
+        >>> words("a man is singing", 0.6)
+        ['a man is', 'singing']
+        >>> words("a man is singing", 0.6, lines=1)
+        ['a man is…']
+    """
+    letters = max(4, int(width / (size * 0.0078)))
+    return textwrap.wrap(clean(text), letters, max_lines=lines, placeholder="…") or [""]
+
+
+def number(value: float) -> str:
+    """A number in three places, with a true minus sign.
+
+    Examples:
+        >>> number(-0.1234), number(12.345), number(1234.5), number(0.00012)
+        ('−0.123', '12.3', '1234', '0.00012')
+    """
+    size = abs(value)
+    if size >= 100:
+        shown = f"{value:.0f}"
+    elif size >= 10:
+        shown = f"{value:.1f}"
+    elif size >= 0.001 or value == 0:
+        shown = f"{value:.3f}"
+    else:
+        shown = f"{value:.2g}"
+    return shown.replace("-", "−")
+
+
+def named(values: Sequence[tuple[str, float]]) -> list[str]:
+    """A line a value: its name and the number."""
+    return [f"{name} {number(value)}" for name, value in values]

@@ -1,0 +1,199 @@
+"""All figures by name: what each shows, where the papers have it, what it needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import SureshotError
+from sureshot.research.figures.canvas import SUFFIXES, save
+from sureshot.research.figures.embeddings import embeddings
+from sureshot.research.figures.epochs import epochs
+from sureshot.research.figures.failures import failures
+from sureshot.research.figures.matrices import matrices
+from sureshot.research.figures.rerank import After, rerank
+from sureshot.research.figures.results import captions, results
+from sureshot.research.figures.soft_positives import calibration
+from sureshot.research.figures.subject import Subject
+from sureshot.research.figures.tokens import tokens
+from sureshot.research.figures.uncertainty import uncertainty
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@runtime_checkable
+class Drawing(Protocol):
+    """The numbers of a figure, which can be drawn."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, as plain values."""
+
+    def draw(self) -> "Figure":
+        """The figure; matplotlib is loaded here."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of a figure.
+
+    Attributes:
+        count: queries or pairs to show; None is what suits the figure.
+        after: second score of ``rerank``.
+        bank: scores of training captions, where ``after`` looks at them.
+    """
+
+    count: int | None = None
+    after: After | None = None
+    bank: Float[np.ndarray, "captions videos"] | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure.
+
+    Attributes:
+        about: what it shows, in a line.
+        papers: where it is found.
+        needs: systems that have what it shows.
+        count: queries it shows unless asked otherwise; 0 where it shows all.
+        make: its numbers.
+    """
+
+    about: str
+    papers: str
+    needs: str
+    count: int
+    make: Callable[[Sequence[Subject], int, Wish], Drawing]
+
+
+FIGURES: Mapping[str, Entry] = {
+    "matrices": Entry(
+        "score and all that is said of a pair, for N pairs",
+        "DUQ supplement fig. 2, DVTR fig. 3",
+        "any",
+        12,
+        lambda subjects, count, wish: matrices(subjects[0], count),
+    ),
+    "embeddings": Entry(
+        "means, deviations and samples of the Gaussians of N pairs",
+        "DUQ fig. 4",
+        "duq, uatvr, dvtr and others with Gaussians",
+        6,
+        lambda subjects, count, wish: embeddings(subjects[0], count),
+    ),
+    "rerank": Entry(
+        "frames found before and after re-ranking, where it moved most",
+        "DUQ fig. 3",
+        "duq; any with --after nnn, qb_norm, inverted_softmax or dsl",
+        4,
+        lambda subjects, count, wish: rerank(subjects[0], count, wish.after, wish.bank),
+    ),
+    "results": Entry(
+        "the best three videos of N texts, with all that is said of each pair",
+        "DUQ supplement fig. 2, DVTR fig. 5",
+        "any",
+        4,
+        lambda subjects, count, wish: results(subjects[0], count),
+    ),
+    "captions": Entry(
+        "the best three texts of N videos",
+        "DVTR fig. 6",
+        "any",
+        4,
+        lambda subjects, count, wish: captions(subjects[0], count),
+    ),
+    "failures": Entry(
+        "queries that fail, and what was found before the right video",
+        "DUQ supplement fig. 3",
+        "any",
+        4,
+        lambda subjects, count, wish: failures(subjects[0], count),
+    ),
+    "uncertainty": Entry(
+        "R@1 in bins of every measure of uncertainty",
+        "after UATVR fig. 3",
+        "duq, uatvr, dvtr and others with measures",
+        0,
+        lambda subjects, count, wish: uncertainty(subjects[0]),
+    ),
+    "epochs": Entry(
+        "mean uncertainty against R@1 over several checkpoints",
+        "UATVR fig. 3",
+        "duq, uatvr, dvtr and others with measures",
+        0,
+        lambda subjects, count, wish: epochs(subjects),
+    ),
+    "tokens": Entry(
+        "which frames and learned tokens a text finds",
+        "UATVR fig. 4 and 5",
+        "uatvr",
+        3,
+        lambda subjects, count, wish: tokens(subjects[0], count),
+    ),
+    "calibration": Entry(
+        "uncertainty of pairs against their score, and the loss it spares",
+        "DVTR fig. 4",
+        "dvtr",
+        12,
+        lambda subjects, count, wish: calibration(subjects[0], count),
+    ),
+}
+
+
+def figure(name: str, subjects: Sequence[Subject], wish: Wish) -> Drawing:
+    """The numbers of a figure.
+
+    Raises:
+        SureshotError: no such figure, too many checkpoints, or the system lacks what it shows.
+    """
+    entry = named(name, len(subjects))
+    return entry.make(subjects, wish.count or entry.count, wish)
+
+
+def named(name: str, checkpoints: int = 1) -> Entry:
+    """The entry of a figure.
+
+    Raises:
+        SureshotError: no such figure, or it draws one checkpoint and is given several.
+    """
+    if name not in FIGURES:
+        raise SureshotError(f"Unknown figure {name!r}; known: {', '.join(FIGURES)}.")
+    if checkpoints > 1 and name != "epochs":
+        raise SureshotError(
+            f"{name} draws one checkpoint, not {checkpoints}; epochs draws several."
+        )
+    return FIGURES[name]
+
+
+def listing() -> str:
+    """All figures, two lines each."""
+    wide = max(map(len, FIGURES))
+    lines = []
+    for name, entry in FIGURES.items():
+        lines.append(f"{name:{wide}}  {entry.about} ({entry.papers})")
+        lines.append(f"{'':{wide}}  systems: {entry.needs}")
+    return "\n".join(lines)
+
+
+def places(name: str, to: Path) -> list[Path]:
+    """The files of a figure: the one named, or both kinds in a folder."""
+    if to.suffix.lower() in SUFFIXES:
+        return [to]
+    return [to / f"{name}{suffix}" for suffix in SUFFIXES]
+
+
+def write(name: str, drawing: Drawing, to: Path) -> list[Path]:
+    """Draw a figure into its files.
+
+    Raises:
+        SureshotError: matplotlib is missing, or a file cannot be written.
+    """
+    drawn = drawing.draw()
+    files = places(name, to)
+    for path in files:
+        save(drawn, path)
+    return files

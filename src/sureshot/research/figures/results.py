@@ -1,0 +1,145 @@
+"""What was found for some queries, with all that the system says of each pair."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sureshot.datasets.split import Item
+from sureshot.research.figures.canvas import number
+from sureshot.research.figures.strip import Cell, Hit, Strip, best, draw_strips, hits, told
+from sureshot.research.figures.subject import Subject
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TOP = 3  # as DVTR draws
+_VIDEOS = 4  # pictures a row: those, and the right one where it is not among them
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A query and what was found.
+
+    Attributes:
+        query: the text, or the name of the video.
+        video: column of the video that is sought, or that is the query.
+        measures: of the query, by name.
+        hits: the best three, and the right one if it is none of them.
+    """
+
+    query: str
+    video: int
+    measures: Mapping[str, float]
+    hits: tuple[Hit, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        found = [hit.to_dict() for hit in self.hits]
+        return {"query": self.query, "measures": dict(self.measures), "hits": found}
+
+    def said(self) -> str:
+        """What the system says of the query, in a line."""
+        return ", ".join(f"{name} {number(value)}" for name, value in self.measures.items())
+
+
+@dataclass(frozen=True)
+class Results:
+    """Queries drawn by the seed, and what was found.
+
+    Attributes:
+        title: model and split.
+        items: the videos.
+        answers: one a query.
+        by_video: whether videos were the queries, and texts were found.
+    """
+
+    title: str
+    items: Sequence[Item]
+    answers: Sequence[Answered]
+    by_video: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, as plain values."""
+        return {"queries": [answer.to_dict() for answer in self.answers]}
+
+    def draw(self) -> "Figure":
+        """Frames of what was found, or the frames of the video beside its texts."""
+        if self.by_video:
+            strips = [self._of_video(answer) for answer in self.answers]
+            return draw_strips(f"{self.title}; video to text", strips, _VIDEOS)
+        strips = [
+            Strip(
+                f"“{answer.query}”",
+                [Cell(self.items[hit.video], told(hit), hit.right) for hit in answer.hits],
+                answer.said(),
+            )
+            for answer in self.answers
+        ]
+        return draw_strips(f"{self.title}; text to video", strips, _VIDEOS)
+
+    def _of_video(self, answer: Answered) -> Strip:
+        notes: list[tuple[str, bool]] = []
+        for hit in answer.hits:
+            values = ", ".join(f"{n} {number(v)}" for n, v in hit.values.items())
+            tick = "✓ " if hit.right else ""
+            notes.append((f"{tick}{hit.rank:g}. {hit.name} ({values})", hit.right))
+        return Strip("", [Cell(self.items[answer.video], [answer.query])], answer.said(), notes)
+
+
+def results(subject: Subject, count: int) -> Results:
+    """The best three videos of texts drawn by the seed."""
+    queries = subject.pairs(count)
+    matrices = subject.matrices(queries)
+    answers = []
+    for row, query in enumerate(queries):
+        scores, own = matrices["score"][row], int(subject.owner[query])
+        chosen = best(scores, _TOP)
+        chosen += [] if own in chosen else [own]
+        values = {name: matrix[row] for name, matrix in matrices.items()}
+        names = [subject.items[video].id for video in chosen]
+        found = hits(values, scores, chosen, names, chosen, [video == own for video in chosen])
+        answers.append(Answered(subject.text(query), own, _measures(subject, "text", query), found))
+    return Results(subject.title, subject.items, answers)
+
+
+def captions(subject: Subject, count: int) -> Results:
+    """The best three texts of videos drawn by the seed, and the best of their own."""
+    answers = []
+    for pair in subject.pairs(count):
+        video = int(subject.owner[pair])
+        scores = subject.scores[:, video]
+        own = [int(row) for row in (subject.owner == video).nonzero()[0]]
+        chosen = best(scores, _TOP)
+        if not set(own) & set(chosen):
+            chosen.append(max(own, key=lambda row: scores[row]))
+        # Beliefs are those of the text among all videos, so whole rows are worked out.
+        matrices = subject.matrices(chosen)
+        values = {
+            name: dict(zip(chosen, matrix[:, video], strict=True))
+            for name, matrix in matrices.items()
+        }
+        found = tuple(
+            Hit(
+                subject.text(row),
+                one.rank,
+                row in own,
+                {name: float(known[row]) for name, known in values.items()},
+                video,
+            )
+            for row, one in zip(
+                chosen,
+                hits({}, scores, chosen, [""] * len(chosen), chosen, [False] * len(chosen)),
+                strict=True,
+            )
+        )
+        name = subject.items[video].id
+        answers.append(Answered(name, video, _measures(subject, "video", video), found))
+    return Results(subject.title, subject.items, answers, by_video=True)
+
+
+def _measures(subject: Subject, side: str, at: int) -> dict[str, float]:
+    return {
+        name: float(values[at])
+        for name, values in subject.measures.items()
+        if name.startswith(side)
+    }

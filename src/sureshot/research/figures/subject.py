@@ -1,0 +1,157 @@
+"""What a figure looks at: a trained model, a split, and what the model says of its pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+from sureshot.datasets.split import Item
+from sureshot.errors import SureshotError
+from sureshot.models.gaussian import Gaussian
+from sureshot.models.systems.system import Codes
+from sureshot.research.features import SplitFeatures
+from sureshot.research.scorer import Scorer
+from sureshot.research.scores import code_texts, code_videos, encoder_similarity, similarity
+
+MOST = 2000  # queries looked at; of a larger split some are drawn
+
+# Matrices in which a match is small; in all others it is large.
+SMALL_IS_NEAR = frozenset({"distance", "eta", "wasserstein"})
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and a split. Queries are captions of the split, at most 2000 of them.
+
+    Attributes:
+        scorer: the model, or an encoder alone.
+        features: of the split.
+        seed: that all draws come from.
+    """
+
+    scorer: Scorer
+    features: SplitFeatures
+    seed: int = 0
+
+    @property
+    def title(self) -> str:
+        """Model and split in words."""
+        name, encoder = self.scorer.system, self.scorer.encoder_name
+        model = encoder if self.scorer.model is None else f"{name} on {encoder}"
+        return f"{model}, {self.features.split.title()}"
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """The videos, the columns of every matrix."""
+        return self.features.split.items
+
+    @cached_property
+    def captions(self) -> Integer[np.ndarray, " queries"]:
+        """The captions that are the queries, by their row in the split, ascending."""
+        count = len(self.features.texts)
+        drawn = np.random.default_rng(self.seed).permutation(count)[:MOST]
+        return np.sort(drawn)
+
+    @cached_property
+    def owner(self) -> Integer[np.ndarray, " queries"]:
+        """The video of each query."""
+        return self.features.split.owner()[self.captions]
+
+    def text(self, query: int) -> str:
+        """What a query says."""
+        return self.features.split.captions[self.captions[query]].text
+
+    def pairs(self, count: int) -> list[int]:
+        """Queries drawn by the seed, ascending, each of another video; fewer if there are fewer."""
+        order = np.random.default_rng([self.seed, 1]).permutation(len(self.owner))
+        _, first = np.unique(self.owner[order], return_index=True)
+        return sorted(int(order[at]) for at in np.sort(first)[:count])
+
+    @cached_property
+    def scores(self) -> Float[np.ndarray, "queries videos"]:
+        """Raw scores of every query with every video."""
+        if self.scorer.model is None:
+            return encoder_similarity(self.features)[self.captions]
+        chosen = [int(row) for row in self.captions]
+        return similarity(
+            self.scorer.model, self.features, captions=chosen, device=self.scorer.device
+        )
+
+    def matrices(self, queries: Sequence[int]) -> dict[str, Float[np.ndarray, "chosen videos"]]:
+        """The score, and all that the system defines of a pair, of some queries and all videos."""
+        found = {"score": self.scores[list(queries)]}
+        if self.scorer.model is not None:
+            with torch.no_grad():
+                more = self.scorer.model.system.matrices(self._texts(queries), self._videos)
+            found |= {name: _array(matrix) for name, matrix in more.items()}
+        return found
+
+    @cached_property
+    def measures(self) -> dict[str, Float[np.ndarray, " items"]]:
+        """What the system says of each query or video; names begin with ``text`` or ``video``."""
+        if self.scorer.model is None:
+            return {}
+        every = range(len(self.captions))
+        with torch.no_grad():
+            found = self.scorer.model.system.measures(self._texts(every), self._videos)
+        return {name: _array(values) for name, values in found.items()}
+
+    def text_codes(self, queries: Sequence[int]) -> Codes:
+        """Codes of some queries; none of an encoder alone."""
+        return {} if self.scorer.model is None else self._texts(queries)
+
+    def video_codes(self, videos: Sequence[int]) -> Codes:
+        """Codes of some videos; none of an encoder alone."""
+        model, device = self.scorer.model, self.scorer.device
+        return {} if model is None else code_videos(model, self.features, videos, device)
+
+    def gaussians(self, queries: Sequence[int]) -> tuple[Gaussian, Gaussian]:
+        """The Gaussians of some queries and of their videos.
+
+        Raises:
+            SureshotError: the system trains none.
+        """
+        model = self.scorer.model
+        own = [int(video) for video in self.owner[list(queries)]]
+        sides = self.text_codes(queries), self.video_codes(own)
+        found = [None if model is None else model.system.gaussian(codes) for codes in sides]
+        if found[0] is None or found[1] is None:
+            raise SureshotError(
+                f"{self.scorer.name} has no Gaussians to draw: {self.scorer.system} as it was "
+                f"trained makes none. DUQ, UATVR and DVTR do."
+            )
+        return _moved(found[0]), _moved(found[1])
+
+    @cached_property
+    def _videos(self) -> Codes:
+        return self.video_codes(range(len(self.items)))
+
+    def _texts(self, queries: Sequence[int]) -> Codes:
+        model = self.scorer.model
+        assert model is not None
+        chosen = [int(self.captions[query]) for query in queries]
+        return code_texts(model, self.features, chosen, self.scorer.device)
+
+
+def nearest(
+    matrix: Float[np.ndarray, "rows columns"], name: str
+) -> Float[np.ndarray, "rows columns"]:
+    """The matrix of this name, turned so that higher is nearer.
+
+    Examples:
+        >>> nearest(np.array([[0.5, 2.0]]), "distance")
+        array([[-0.5, -2. ]])
+    """
+    return -matrix if name in SMALL_IS_NEAR else matrix
+
+
+def _array(tensor: Tensor) -> Float[np.ndarray, "..."]:
+    return tensor.cpu().numpy()
+
+
+def _moved(gaussian: Gaussian) -> Gaussian:
+    return Gaussian(gaussian.mean.cpu(), gaussian.log_var.cpu())

@@ -1,0 +1,158 @@
+"""A model that answers questions, in a folder.
+
+``answers.json`` holds the vocabulary and everything else needed to build the head again,
+``head.safetensors`` its weights, ``README.md`` is for people. ``retrieval`` is the checkpoint of
+the model that the head reads, with the weights it has now: it indexes and searches as any other.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from sureshot.errors import ModelError
+from sureshot.models.checkpoint import Checkpoint
+from sureshot.research.questions.head import AnswerHead, AnswerModel, HeadConfig, head_of
+from sureshot.settings import build, plain
+
+FORMAT = 1
+CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCheckpoint:
+    """A model and what is known of it.
+
+    Attributes:
+        retrieval: what the head reads.
+        head: on the width of its system.
+        config: settings of the head.
+        answers: the vocabulary, in the order of the head's outputs.
+        often: how many training questions had each of them.
+        recipe: the whole recipe it was trained by.
+        scores: what was measured, by name; never on test data while choosing.
+        note: sentences for the card: data, limits.
+    """
+
+    retrieval: Checkpoint
+    head: AnswerHead
+    config: HeadConfig
+    answers: tuple[str, ...]
+    often: tuple[int, ...]
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+    def model(self) -> AnswerModel:
+        """The model in evaluation mode."""
+        made = AnswerModel(self.retrieval.model, self.head)
+        made.eval()
+        return made
+
+    def save(self, folder: Path) -> None:
+        """Write into a folder, which is made or is empty.
+
+        Raises:
+            ModelError: it cannot be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.retrieval.save_pretrained(folder / RETRIEVAL)
+            weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
+            save_file(weights, folder / WEIGHTS)
+            (folder / CONFIG).write_text(json.dumps(self._config(), indent=2) + "\n", "utf-8")
+            (folder / CARD).write_text(self._card(), "utf-8")
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"The model {folder} cannot be written: {error}") from None
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> "AnswerCheckpoint":
+        """Read a folder that `save` wrote.
+
+        Raises:
+            ModelError: it holds no such model, was written by a newer Sureshot, or is damaged.
+        """
+        folder = Path(folder)
+        config = _read(folder)
+        retrieval = Checkpoint.from_pretrained(folder / RETRIEVAL, device)
+        settings = build(HeadConfig, config["head"], "head")
+        answers = tuple(config["answers"])
+        head = head_of(retrieval.model, len(answers), settings)
+        try:
+            head.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, SafetensorError, RuntimeError):
+            raise ModelError(
+                f"{folder / WEIGHTS} is not there or not of its {CONFIG}; copy or train it again."
+            ) from None
+        return cls(
+            retrieval,
+            head.to(device).eval(),
+            settings,
+            answers,
+            tuple(config["often"]),
+            config["recipe"],
+            config["scores"],
+            config["note"],
+        )
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "head": plain(self.config),
+            "answers": list(self.answers),
+            "often": list(self.often),
+            "recipe": dict(self.recipe),
+            "scores": dict(self.scores),
+            "note": self.note,
+        }
+
+    def _card(self) -> str:
+        measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
+        some = ", ".join(self.answers[:5])
+        return f"""# Answers to questions about videos
+
+Answers with one of {len(self.answers)} words ({some}, …) from the features of
+{self.retrieval.system["name"]} on the encoder {self.retrieval.encoder_name}, which lies in
+`{RETRIEVAL}`. Use it with `sureshot answer ask FOLDER VIDEO QUESTION`.
+
+{self.note}
+
+| measured | |
+|---|---|
+{measured}
+
+The recipe it was trained by stands in `{CONFIG}`.
+"""
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """The config of a model.
+
+    Raises:
+        ModelError: there is none, or this version cannot read it.
+    """
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ModelError(
+            f"{folder} holds no model that answers questions: there is no {CONFIG} in it. Name the "
+            "folder model of a run of sureshot answer train."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read ({error}).") from None
+    known = isinstance(config, dict) and type(config.get("format")) is int
+    if known and config["format"] > FORMAT:
+        raise ModelError(
+            f"{folder} has the format {config['format']}; this Sureshot reads up to {FORMAT}. "
+            "Update it: pip install -U sureshot"
+        )
+    kinds = {"head": dict, "answers": list, "often": list, "recipe": dict, "scores": dict}
+    if not known or not all(isinstance(config.get(name), kind) for name, kind in kinds.items()):
+        raise ModelError(f"{path} is not the config of a model that answers questions.")
+    return {"note": "", **config}

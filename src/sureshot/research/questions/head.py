@@ -1,0 +1,179 @@
+r"""Answers from the features of a retrieval system: a question and a video in, one word out.
+
+.. math:: a = W_2\,d\bigl(\mathrm{ReLU}(W_1 [\sqrt{D}\,t, \sqrt{D}\,v] + b_1)\bigr) + b_2
+
+with t the question and v the video as unit vectors of the system, d dropout, and one entry of a for
+each answer of a closed vocabulary.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from sureshot.models.model import Model
+from sureshot.models.systems.system import Codes, System
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+LABEL = "answer"  # the code that holds the number of the right answer, in training
+
+
+@dataclass(frozen=True, slots=True)
+class HeadConfig:
+    """Settings of the head.
+
+    Attributes:
+        dropout: share of its hidden layer set to zero while training.
+        answers: size of a vocabulary made of training answers; one that is given is taken whole.
+    """
+
+    dropout: float = 0.1
+    answers: int = 1000
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("head.dropout", self.dropout, 0, 0.99)
+        within("head.answers", self.answers, 2, 1_000_000)
+
+
+class AnswerHead(nn.Module):
+    """Two layers from a question and a video to a score of each answer.
+
+    Args:
+        width: of the system's vectors, D.
+        answers: size of the vocabulary.
+        dropout: of the hidden layer.
+
+    References:
+        HBI, Jin et al. 2023: its head for questions with open answers. DUQ prints results on
+        MSRVTT-QA (table 5) and describes no head; neither does its code have one.
+
+    Differs:
+        Unit vectors enter at unit variance, in which the weights' first values make sense. The
+        dropout is ours.
+    """
+
+    def __init__(self, width: int, answers: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(2 * width, 2 * width)
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(2 * width, answers)
+
+    def forward(
+        self, texts: Float[Tensor, "pairs width"], videos: Float[Tensor, "pairs width"]
+    ) -> Float[Tensor, "pairs answers"]:
+        """Logits of the answers to question i about video i, both unit vectors."""
+        both = torch.cat([texts, videos], -1) * texts.shape[-1] ** 0.5
+        return self.out(self.dropout(self.hidden(both).relu()))
+
+
+class Answering(System):
+    """A retrieval system whose codes are trained to answer.
+
+    Everything but the losses is that of the system. A loss of its own it does not have here: many
+    videos share a question, so that to find the video of a question is no task.
+
+    Args:
+        retrieval: the system.
+        head: for vectors as wide as the system's.
+    """
+
+    weights: Mapping[str, float] = {"answer": 1.0}
+
+    def __init__(self, retrieval: System, head: AnswerHead) -> None:
+        super().__init__(1.0)
+        del self.log_scale  # the system's own is used
+        self.reads_words = retrieval.reads_words
+        self.vector_width = retrieval.vector_width
+        self.retrieval = retrieval
+        self.head = head
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """The logit scale of the system."""
+        return self.retrieval.scale
+
+    def after_step(self) -> None:
+        """What is due after each step of the system."""
+        self.retrieval.after_step()
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Codes of questions."""
+        return self.retrieval.texts(tokens)
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Codes of videos."""
+        return self.retrieval.videos(tokens)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair, as the system has it."""
+        return self.retrieval.similarity(texts, videos)
+
+    def logits(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs answers"]:
+        """Scores of all answers to question i about video i, higher is better."""
+        return self.head(
+            self.retrieval.text_vectors(texts), self.retrieval.seen_vectors(texts, videos)
+        )
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Cross-entropy of the right answers, ln n for n answers where nothing is known.
+
+        Args:
+            texts: codes, one a pair, and the number of the right answer as `LABEL`.
+            videos: codes, one a pair.
+            generator: not used.
+        """
+        del generator
+        return {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """Unit vectors of questions."""
+        return self.retrieval.text_vectors(texts)
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """Unit vectors of videos."""
+        return self.retrieval.video_vectors(videos)
+
+
+def head_of(model: Model, answers: int, config: HeadConfig) -> AnswerHead:
+    """A head with fresh weights for the vectors of a model."""
+    width = model.system.vector_width or model.stem.sizes.dim
+    return AnswerHead(width, answers, config.dropout)
+
+
+class AnswerModel(Model):
+    """An encoder's features in, answers out.
+
+    Args:
+        retrieval: the model whose codes are read.
+        head: for vectors as wide as its system's.
+        frozen: train the head alone; the model stays as it is, its dropout off.
+    """
+
+    system: Answering
+
+    def __init__(self, retrieval: Model, head: AnswerHead, *, frozen: bool = False) -> None:
+        super().__init__(retrieval.stem, Answering(retrieval.system, head))
+        self._frozen = frozen
+        if frozen:
+            self.stem.requires_grad_(False)
+            self.system.retrieval.requires_grad_(False)
+
+    @property
+    def retrieval(self) -> Model:
+        """The model whose codes are read, with the weights it has now."""
+        return Model(self.stem, self.system.retrieval)
+
+    def train(self, mode: bool = True) -> "AnswerModel":
+        """Switch dropout on or off; it stays off in what is frozen."""
+        super().train(mode)
+        if self._frozen:
+            self.stem.eval()
+            self.system.retrieval.eval()
+        return self

@@ -1,0 +1,318 @@
+"""A recipe: everything a training run depends on, in one TOML file.
+
+.. code-block:: toml
+
+    [[train]]
+    dataset = "msrvtt"
+    root = "data/MSRVTT"
+
+    [stem]
+    kind = "linear"
+
+    [system]
+    name = "clip4clip"
+
+    [training]
+    epochs = 10
+
+Relative paths start at the file, and ``$NAME`` in one is a variable of the environment. A finished
+run keeps its recipe with all defaults and paths filled in, and that file trains the same model
+again.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from sureshot.datasets import Split, check_disjoint, load_split
+from sureshot.errors import SureshotError
+from sureshot.models.model import StemConfig
+from sureshot.research.training.batches import Captions
+from sureshot.research.training.step import Precision
+from sureshot.settings import build, override, plain, toml, within
+
+_S = TypeVar("_S", bound="SplitRecipe")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRecipe:
+    """Where a split comes from; the fields are the arguments of `sureshot.datasets.load_split`.
+
+    Attributes:
+        experts: folder of features that were extracted beforehand, see
+            `sureshot.models.encoders.experts`.
+    """
+
+    dataset: str
+    root: Path
+    split: str = "train"
+    protocol: str | None = None
+    videos: Path | None = None
+    ids: Path | None = None
+    label: str | None = None
+    experts: Path | None = None
+
+    def load(self) -> Split:
+        """Read it.
+
+        Raises:
+            SureshotError: see `sureshot.datasets.load_split`.
+        """
+        split = load_split(
+            self.dataset,
+            self.split,
+            self.root,
+            protocol=self.protocol,
+            videos=self.videos,
+            ids=self.ids,
+            label=self.label,
+        )
+        return replace(split, experts=self.experts)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationRecipe(SplitRecipe):
+    """The split a checkpoint is chosen on."""
+
+    split: str = "val"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderRecipe:
+    """What sees texts and frames.
+
+    Attributes:
+        name: as after ``--model``.
+        frames: frames sampled uniformly from each video, 1 to 64.
+        device: to compute on; None takes a GPU where there is one.
+        tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.
+    """
+
+    name: str = "bundled"
+    frames: int = 12
+    device: str | None = None
+    tuned: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("encoder.frames", self.frames, 1, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How weights are fitted.
+
+    Attributes:
+        epochs: passes over the videos.
+        batch: most pairs of a batch, over all processes.
+        captions: ``one`` random caption of each video an epoch, or ``all`` of them.
+        rate: learning rate of stem and system.
+        encoder_rate: learning rate of a tuned encoder.
+        weight_decay: of AdamW, on matrices only.
+        warmup: share of all steps in which the rate rises.
+        clip: longest gradient; 0 leaves all as they are.
+        micro_batch: pairs embedded with a graph at once, for a batch that does not fit into memory.
+        precision: of the networks while they are trained; weights are 32-bit.
+        seed: of first weights, batches and noise.
+        keep: the checkpoint with the ``best`` score on the validation set or the ``last`` one;
+            None is the best where there is a validation set.
+        metric: the score: sum of R@1, 5 and 10 both ways, or R@1 from text to video.
+        workers: threads that decode videos for a tuned encoder.
+    """
+
+    epochs: int = 10
+    batch: int = 128
+    captions: Captions = "one"
+    rate: float = 1e-4
+    encoder_rate: float = 1e-7
+    weight_decay: float = 0.2
+    warmup: float = 0.1
+    clip: float = 1.0
+    micro_batch: int | None = None
+    precision: Precision = "float32"
+    seed: int = 0
+    keep: Literal["best", "last"] | None = None
+    metric: Literal["rsum", "r1"] = "rsum"
+    workers: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        within("training.epochs", self.epochs, 1, 100_000)
+        within("training.batch", self.batch, 2, 1_000_000)
+        within("training.rate", self.rate, 0.0, 10.0)
+        within("training.encoder_rate", self.encoder_rate, 0.0, 10.0)
+        within("training.weight_decay", self.weight_decay, 0.0, 10.0)
+        within("training.warmup", self.warmup, 0.0, 1.0)
+        within("training.clip", self.clip, 0.0, 1e9)
+        within("training.micro_batch", 1 if self.micro_batch is None else self.micro_batch, 1, 1e9)
+        within("training.seed", self.seed, 0, 2**63 - 1)
+        within("training.workers", self.workers, 1, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One training run.
+
+    Attributes:
+        train: sets that are trained on together.
+        system: ``name`` of the system and its own settings.
+        val: the set a checkpoint is chosen on.
+        hold_out: videos taken out of the first training set to choose a checkpoint on, drawn by
+            the seed; for data sets that have no validation set.
+        encoder: what sees texts and frames.
+        stem: from the encoder's space to the system's.
+        training: how weights are fitted.
+    """
+
+    train: tuple[SplitRecipe, ...]
+    system: Mapping[str, object]
+    val: ValidationRecipe | None = None
+    hold_out: int = 0
+    encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
+    stem: StemConfig = field(default_factory=StemConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        if not self.train:
+            raise SureshotError("The recipe has no training set; give one as [[train]].")
+        if not isinstance(self.system.get("name"), str):
+            raise SureshotError('The recipe names no system; give one as name = "..." in [system].')
+        named = [("val", self.val)] if self.val else []
+        for at, part in [*((f"train.{n}", part) for n, part in enumerate(self.train)), *named]:
+            if part.split == "test":
+                raise SureshotError(
+                    f"Setting {at}.split is 'test'; nothing is trained or chosen on what it is "
+                    "tested on. Take train or val, or hold some videos out: hold_out = 500."
+                )
+        if self.val and self.hold_out:
+            raise SureshotError("The recipe has both val and hold_out; leave one of them out.")
+        if self.hold_out < 0:
+            raise SureshotError(f"Setting hold_out is {self.hold_out}; it counts videos.")
+        self._check_experts()
+        if self.training.keep == "best" and not (self.val or self.hold_out):
+            raise SureshotError(
+                'training.keep is "best", and there is no validation set to tell it; give [val] '
+                'or hold_out, or set training.keep to "last".'
+            )
+
+    def _check_experts(self) -> None:
+        if not any(part.experts for part in self.train):
+            return
+        if self.val and self.val.experts is None:
+            raise SureshotError(
+                "The training set has experts and the validation set none; give val.experts too."
+            )
+        if self.encoder.tuned:
+            raise SureshotError(
+                "Experts go with the features of a frozen encoder; set encoder.tuned to false, or "
+                "leave train.experts out."
+            )
+
+    @classmethod
+    def load(cls, path: Path, overrides: Sequence[str] = ()) -> "Recipe":
+        """A recipe from its file.
+
+        Args:
+            path: a TOML file.
+            overrides: settings that replace those of the file, each as ``name.of.setting=value``;
+                their relative paths start at the file too.
+
+        Raises:
+            SureshotError: the file cannot be read or is no TOML, or a setting is wrong; the message
+                names it.
+        """
+        return cls.from_dict(read_values(path, overrides), path.absolute().parent)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object], folder: Path) -> "Recipe":
+        """A recipe from plain values.
+
+        Args:
+            values: as `to_dict` gives them.
+            folder: where relative paths start.
+
+        Raises:
+            SureshotError: an unknown or missing name, or a wrong value.
+        """
+        recipe = build(cls, values)
+        name = recipe.encoder.name
+        local = folder / os.path.expanduser(name)  # noqa: PTH111
+        return replace(
+            recipe,
+            train=tuple(_placed(part, folder) for part in recipe.train),
+            val=recipe.val and _placed(recipe.val, folder),
+            encoder=replace(recipe.encoder, name=str(local) if local.is_dir() else name),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values: dict[str, Any] = plain(self)
+        return values
+
+    def to_toml(self) -> str:
+        """The text of a file that `load` reads as this recipe, wherever it lies."""
+        return toml(self.to_dict())
+
+    def splits(self) -> tuple[list[Split], Split | None]:
+        """The training sets and the validation set.
+
+        Raises:
+            SureshotError: one cannot be read, or they share videos.
+        """
+        train = [part.load() for part in self.train]
+        val = None if self.val is None else self.val.load()
+        if self.hold_out:
+            train[0], val = _held_out(train[0], self.hold_out, self.training.seed)
+        if val is not None:
+            for part in train:
+                check_disjoint(part, val)
+        return train, val
+
+
+def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """What the file of a recipe holds, arguments and errors as in `Recipe.load`."""
+    try:
+        values: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SureshotError(f"Cannot read the recipe {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SureshotError(f"The recipe {path} is not TOML: {error}.") from None
+    for assignment in overrides:
+        values = override(values, assignment)
+    return values
+
+
+def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
+    """What is left of a split, and the videos drawn from it."""
+    ids = sorted({item.id for item in split.items})
+    if not count <= len(ids) - 2:
+        raise SureshotError(
+            f"Setting hold_out is {count}; of the {len(ids)} videos of {split.title()} at least "
+            "two must be left to train on."
+        )
+    drawn = {ids[row] for row in np.random.default_rng(seed).permutation(len(ids))[:count]}
+    held = replace(split.part(drawn), name="val", expected=None)
+    return split.part(set(ids) - drawn), held
+
+
+def _placed(part: _S, folder: Path) -> _S:
+    """The split with its relative paths starting at this folder."""
+    return replace(
+        part,
+        root=placed(part.root, folder),
+        videos=part.videos and placed(part.videos, folder),
+        ids=part.ids and placed(part.ids, folder),
+        experts=part.experts and placed(part.experts, folder),
+    )
+
+
+def placed(path: Path, folder: Path) -> Path:
+    """A path of a recipe, which starts at a folder unless it is absolute."""
+    # Not Path.expanduser: it fails where there is no such user.
+    return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111

@@ -1,0 +1,235 @@
+"""The gradients of one batch.
+
+A contrastive loss wants a large batch, and the codes of a large batch want little memory; only the
+graph of the network that made them wants much. With micro-batches the codes are computed without
+a graph, the loss is differentiated with respect to the codes, and each micro-batch is then computed
+again with a graph to pass its share on (gradient caching). The gradients are those of the plain
+step, dropout included, since the random numbers are the same both times.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sureshot.errors import SureshotError
+from sureshot.models.systems.system import Codes, System, joined, objective
+from sureshot.research.training.gather import average_gradients, gathered, rank, world
+
+Precision = Literal["float32", "bfloat16"]
+Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs
+
+_NAMED = 8  # pairs named in an error
+_LOSSES = 2**31  # in place of a process's number: the noise of losses, such as dropout in a pooling
+_FIX = "Lower training.rate, or leave out what is wrong with the data."
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How gradients are computed, the same for all steps of a run.
+
+    Attributes:
+        micro_batch: pairs embedded with a graph at once; None embeds the whole batch.
+        precision: of the networks; weights, losses and codes are 32-bit anyway.
+        device: where the codes are.
+        seed: of the run. With the number of the step it gives all random numbers of the step, so
+            that nothing has to be remembered for a run to go on where it was stopped.
+    """
+
+    micro_batch: int | None = None
+    precision: Precision = "float32"
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    seed: int = 0
+
+
+def gradients(
+    system: System,
+    embed: Embed,
+    rows: Sequence[int],
+    method: Method,
+    *,
+    step: int = 0,
+    name: Callable[[int], str] = str,
+) -> dict[str, float]:
+    """Add the gradients of a batch's objective to the weights, averaged over all processes.
+
+    Args:
+        system: whose losses; its own weights are among those that get gradients.
+        embed: codes of pairs.
+        rows: the pairs of the whole batch; each process embeds its share.
+        method: how.
+        step: number of the step in the run.
+        name: of a pair, for errors.
+
+    Returns:
+        The named losses and their weighted sum ``loss``.
+
+    Raises:
+        SureshotError: a loss is not finite; the message has its name and those of the pairs whose
+            codes are not finite, or of the batch. No gradient was added.
+    """
+    own = rows[rank() :: world()]
+    size = method.micro_batch or max(len(own), 1)
+    # A process without a pair embeds one for the names and sizes of codes, and drops it.
+    chunks = [own[at : at + size] for at in range(0, len(own), size)] or [rows[:1]]
+    cached = len(chunks) > 1
+
+    def embedded(part: int) -> tuple[Codes, Codes]:
+        with _noise(method, step, rank(), part), _autocast(method):
+            texts, videos = embed(chunks[part])
+        return _single(texts), _single(videos)
+
+    with torch.set_grad_enabled(not cached):
+        parts = [embedded(part) for part in range(len(chunks))]
+    # Typed as a pair of sides: all codes of texts, all codes of videos.
+    sides = [_first(joined(list(side)), len(own)) for side in zip(*parts, strict=True)]
+    if cached:
+        sides = [_leaves(side) for side in sides]
+    texts, videos = (gathered(side) for side in sides)
+    # On the processor, so that a seed gives the same noise on any device.
+    generator = torch.Generator().manual_seed(_seed(method.seed, step))
+    with _noise(method, step, _LOSSES):  # the same in all processes
+        losses = system.losses(texts, videos, generator)
+    total = objective(losses, system.weights)
+    _refuse_odd({**losses, "loss": total}, (texts, videos), rows, name)
+    torch.autograd.backward([total])
+    if cached:
+        first = 0
+        for part, chunk in enumerate(chunks):
+            for again, side in zip(embedded(part), sides, strict=True):
+                _pass_on(again, side, first)
+            first += len(chunk)
+    return {"loss": total.item()} | {key: loss.item() for key, loss in losses.items()}
+
+
+def update(
+    optimiser: torch.optim.Optimizer,
+    modules: nn.Module,
+    system: System,
+    *,
+    share: float,
+    clip: float | None,
+) -> float:
+    """One step of the optimiser with the gradients that are there, which are dropped then.
+
+    Args:
+        optimiser: its groups have their full learning rate as ``rate``.
+        modules: all that is trained.
+        system: told of the step, so that it can hold its logit scale in bounds.
+        share: of the full learning rate.
+        clip: longest gradient, all weights together; a longer one is shortened to it.
+
+    Returns:
+        Length of the gradient before that.
+
+    Raises:
+        SureshotError: a gradient is not finite; the message names its weights. No weight changed.
+    """
+    weights = [weight for weight in modules.parameters() if weight.requires_grad]
+    average_gradients(weights)
+    length = nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
+    if not torch.isfinite(length):
+        odd = [
+            name
+            for name, weight in modules.named_parameters()
+            if weight.grad is not None and not weight.grad.isfinite().all()
+        ]
+        optimiser.zero_grad()
+        of = ", ".join(odd[:3]) or "no single weight"
+        raise SureshotError(f"The gradient is not finite (of {of}). {_FIX}")
+    if clip is not None:
+        nn.utils.clip_grads_with_norm_(weights, clip, length)
+    for group in optimiser.param_groups:
+        group["lr"] = group["rate"] * share
+    optimiser.step()
+    optimiser.zero_grad()
+    system.after_step()
+    return length.item()
+
+
+def _single(codes: Codes) -> Codes:
+    """Codes of half precision in single; others, masks and indices as they are."""
+    return {
+        name: tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        for name, tensor in codes.items()
+    }
+
+
+def _first(codes: Codes, count: int) -> Codes:
+    return {name: tensor[:count] for name, tensor in codes.items()}
+
+
+def _leaves(codes: Codes) -> Codes:
+    """The codes as the start of a graph, so that the loss can be differentiated at them."""
+    return {
+        name: tensor.requires_grad_() if tensor.is_floating_point() else tensor
+        for name, tensor in codes.items()
+    }
+
+
+def _pass_on(again: Codes, whole: Codes, first: int) -> None:
+    """Pass the gradient at the codes of the batch on to what made those of a micro-batch."""
+    tensors, grads = [], []
+    for name, tensor in again.items():
+        grad = whole[name].grad
+        if tensor.requires_grad and grad is not None:
+            # The whole batch may be padded to more tokens than the micro-batch.
+            inside = [slice(size) for size in tensor.shape[1:]]
+            tensors.append(tensor)
+            grads.append(grad[(slice(first, first + len(tensor)), *inside)])
+    if tensors:
+        torch.autograd.backward(tensors, grads)
+
+
+def _refuse_odd(
+    losses: dict[str, Tensor],
+    sides: tuple[Codes, Codes],
+    rows: Sequence[int],
+    name: Callable[[int], str],
+) -> None:
+    odd = [key for key, loss in losses.items() if not torch.isfinite(loss)]
+    if not odd:
+        return
+    broken = torch.zeros(len(rows), dtype=torch.bool)
+    for codes in sides:
+        for tensor in codes.values():
+            sound = tensor.isfinite()
+            broken |= ~(sound.flatten(1).all(1) if sound.ndim > 1 else sound).cpu()
+    where = "the codes of" if broken.any() else "finite codes of"
+    guilty = [row for row, bad in zip(rows, broken.tolist(), strict=True) if bad] or list(rows)
+    named = "; ".join(name(row) for row in guilty[:_NAMED])
+    more = f" and {len(guilty) - _NAMED} more" if len(guilty) > _NAMED else ""
+    terms = ", ".join(f"{key} = {losses[key].item()}" for key in odd)
+    raise SureshotError(f"A loss is not finite ({terms}), with {where} {named}{more}. {_FIX}")
+
+
+@contextlib.contextmanager
+def _noise(method: Method, *numbers: int) -> Iterator[None]:
+    """Have torch's own random numbers, as dropout takes them, follow from these numbers.
+
+    What came before is put back, so that a training run does not reach into the caller's numbers.
+    """
+    devices = [method.device] if method.device.type == "cuda" else []
+    seed = _seed(method.seed, *numbers)
+    with torch.random.fork_rng(devices):
+        # Not torch.manual_seed, which turns to each kind of device there is and takes long.
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            with torch.cuda.device(method.device):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def _autocast(method: Method) -> contextlib.AbstractContextManager[object]:
+    if method.precision == "float32":
+        return contextlib.nullcontext()
+    return torch.autocast(method.device.type, torch.bfloat16)
+
+
+def _seed(*numbers: int) -> int:
+    """One number from several, alike for alike ones and unlike for others."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

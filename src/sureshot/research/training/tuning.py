@@ -1,0 +1,101 @@
+"""A CLIP or SigLIP that is trained end to end with a system.
+
+The networks and the way texts and frames go through them are those of
+`sureshot.models.encoders.clip.ClipEncoder`, so that what is trained is what is searched. Weights
+stay 32-bit whatever precision the pass through the network has.
+
+Differs:
+    The codes of CLIP4Clip, UATVR and DUQ keep CLIP's weights in half precision and update them in
+    place. At their learning rate of 1e-7 nearly all updates are smaller than the distance of two
+    such numbers and are lost; with 32-bit weights none is.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.nn.utils.rnn import pad_sequence
+
+from sureshot.errors import ModelError
+from sureshot.models.encoders.clip import ClipEncoder, _silence
+from sureshot.models.encoders.snapshot import IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS
+from sureshot.models.tokens import TextTokens, VideoTokens
+
+_GRID = 3  # patches are pooled to this many rows and columns, as in features of a frozen encoder
+
+
+class TunedClip(nn.Module):
+    """Tokens with a graph, from texts and prepared frames.
+
+    The encoder goes on to share the weights: what it encodes is what has been learned so far. Its
+    fingerprint stays that of the folder it came from, though; `save` it and load the new folder
+    before anything of it is kept.
+
+    Args:
+        encoder: whose weights are trained.
+    """
+
+    def __init__(self, encoder: ClipEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.network: nn.Module = encoder._model
+        self.network.requires_grad_()
+
+    def texts(self, texts: Sequence[str]) -> TextTokens:
+        """Texts as `ClipEncoder.encode_texts` has them; at least one."""
+        cut = self.encoder._cutter.cut(texts)
+        ids = torch.from_numpy(cut.ids).to(self.encoder.device)
+        real = torch.from_numpy(cut.mask).to(self.encoder.device)
+        sentence, states = self.encoder._read_texts(ids)
+        words = [state[mask] for state, mask in zip(states, real, strict=True)]
+        mask = [mask[mask] for mask in real]
+        return TextTokens(
+            normalize(sentence, dim=-1),
+            pad_sequence(words, batch_first=True),
+            pad_sequence(mask, batch_first=True),
+        )
+
+    def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
+        """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
+        lengths = [len(frames) for frames in prepared]
+        batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
+        frames, patches, backbone = self.encoder._read_frames(batch)
+        parts = (frames, _pooled(patches), backbone)
+        padded = [
+            pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in parts
+        ]
+        real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        return VideoTokens(padded[0], padded[1], padded[2], real.to(self.encoder.device))
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `ClipEncoder.load` reads: these weights, the same texts and frames.
+
+        Raises:
+            ModelError: it cannot be written.
+        """
+        origin = self.encoder._snapshot.folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _silence():  # it would draw a bar of its own
+                self.network.save_pretrained(folder)  # type: ignore[operator]
+            for name in (IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS):
+                if (origin / name).is_file():
+                    shutil.copyfile(origin / name, folder / name)
+        except OSError as error:
+            raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
+
+
+def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:
+    """As `sureshot.models.mean_frames.pool_grid`, with a graph."""
+    across = round(patches.shape[1] ** 0.5)
+    if across * across != patches.shape[1] or across <= _GRID:
+        return patches
+    square = torch.unflatten(patches, 1, (across, across))
+    rows = [part.mean(1) for part in torch.tensor_split(square, _GRID, dim=1)]
+    cells = [part.mean(1) for row in rows for part in torch.tensor_split(row, _GRID, dim=1)]
+    return torch.stack(cells, dim=1)

@@ -1,0 +1,132 @@
+"""The header of an index: by which model and with which settings it was written."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sureshot.errors import StoreError, SureshotError
+from sureshot.settings import build, within
+
+Decode = Literal["auto", "all", "keyframes"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How videos are cut and sampled. Two windows compare only if these agree, so an index has one.
+
+    Attributes:
+        model: name of the encoder, as after ``--model``.
+        frames: frames sampled uniformly from each window, 1 to 64.
+        window: longest window in seconds, 1 to 30.
+        scenes: whether a change of scene ends a window.
+        decode: ``all`` frames, ``keyframes`` only, or ``auto``: keyframes for videos over ten
+            minutes that have enough of them to lose no sample.
+        frame_rate: frames per second that a folder of frames stands for.
+    """
+
+    model: str = "bundled"
+    frames: int = 12
+    window: float = 30.0
+    scenes: bool = True
+    decode: Decode = "auto"
+    frame_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range, naming the setting."""
+        within("frames", self.frames, 1, 64)
+        within("window", self.window, 1.0, 30.0)
+        within("frame_rate", self.frame_rate, 0.001, 1000.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "IndexSettings":
+        """Settings from plain values.
+
+        Raises:
+            SureshotError: an unknown name or a value of the wrong type; the message names it.
+        """
+        return build(cls, values)
+
+
+SCHEMA_VERSION = 1
+_KEY = b"sureshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What must agree between an index and whoever reads or extends it.
+
+    Attributes:
+        settings: how its videos were cut and sampled.
+        fingerprint: of the encoder that wrote it.
+        dim: size of its vectors.
+        channels: size of its backbone features.
+    """
+
+    settings: IndexSettings
+    fingerprint: str
+    dim: int
+    channels: int
+
+    def to_metadata(self) -> dict[bytes, bytes]:
+        """As metadata of an Arrow schema."""
+        values = {
+            "schema": SCHEMA_VERSION,
+            "settings": self.settings.to_dict(),
+            "fingerprint": self.fingerprint,
+            "dim": self.dim,
+            "channels": self.channels,
+        }
+        return {_KEY: json.dumps(values).encode()}
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, location: str) -> "Header":
+        """The header that `to_metadata` wrote.
+
+        Raises:
+            StoreError: somebody else wrote this, a newer Sureshot did, or it is damaged.
+        """
+        if not ours(metadata):
+            raise StoreError(
+                f"What lies at {location} is not an index of Sureshot. Choose another place with "
+                f"--db."
+            )
+        assert metadata is not None
+        damaged = StoreError(
+            f"The header of the index at {location} is damaged. `sureshot reset` removes the "
+            f"index; then index your folder again."
+        )
+        try:
+            values = json.loads(metadata[_KEY])
+        except ValueError:
+            raise damaged from None
+        if not isinstance(values, dict) or type(values.get("schema")) is not int:
+            raise damaged
+        # Before anything else is looked at: a newer format may mean something else by it.
+        if values["schema"] > SCHEMA_VERSION:
+            raise StoreError(
+                f"The index at {location} was written by a newer Sureshot (format "
+                f"{values['schema']}, this one reads up to {SCHEMA_VERSION}). "
+                f"Upgrade with: pip install --upgrade sureshot"
+            )
+        match values:
+            case {
+                "settings": dict(settings),
+                "fingerprint": str(fingerprint),
+                "dim": int(dim),
+                "channels": int(channels),
+            }:
+                try:
+                    return cls(IndexSettings.from_dict(settings), fingerprint, dim, channels)
+                except SureshotError:
+                    raise damaged from None
+        raise damaged
+
+
+def ours(metadata: Mapping[bytes, bytes] | None) -> bool:
+    """Whether a table with this metadata belongs to an index of Sureshot, sound or not."""
+    return _KEY in (metadata or {})

@@ -1,0 +1,308 @@
+"""Rows of an index: the values we work with, the tables they are stored in, and the way between.
+
+Vectors and tokens are stored as 16-bit floats: half the size, and the rounding, 5e-4 of a value,
+is far below what tells two frames apart.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Float, UInt8
+
+from sureshot.media.signature import SIDE
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.mean_frames import mean_pool
+from sureshot.store.header import Header
+
+STORED_COLUMNS = ("key", "path", "start", "end", "times", "signatures", "frames")
+_SIGNATURE = SIDE * SIDE
+_ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
+# Makes Lance see that two writers insert the same row, which is then stored once.
+_PRIMARY = {b"lance-schema:unenforced-primary-key": b"true"}
+
+
+@dataclass(frozen=True, slots=True)
+class VideoRecord:
+    """What the index knows of one video.
+
+    Attributes:
+        path: absolute path of the file or folder of frames.
+        kind: ``file`` or ``frames``.
+        size: bytes when it was indexed.
+        mtime_ns: modification time when it was indexed.
+        digest: digest of its content, empty where it could not be read.
+        duration: seconds, up to the last frame that could be decoded.
+        windows: how many windows it was cut into; 0 for a failed one.
+        reason: why it failed; empty for an indexed video.
+        transient: whether the failure may go away by itself and is worth another try next time.
+        note: what was wrong with an indexed video, empty if nothing.
+        indexed_at: seconds since the epoch.
+    """
+
+    path: Path
+    kind: Literal["file", "frames"]
+    size: int
+    mtime_ns: int
+    digest: str = ""
+    duration: float = 0.0
+    windows: int = 0
+    reason: str = ""
+    transient: bool = False
+    note: str = ""
+    indexed_at: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """Digest of the path: one video a path."""
+        return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedWindow:
+    """A window ready to be stored: where it lies, what its frames look like to the encoder."""
+
+    start: float
+    end: float
+    times: Float[np.ndarray, " frames"]
+    signatures: UInt8[np.ndarray, "frames 256"]
+    features: FrameFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWindows:
+    """Windows read back, padded to one number of frames; rows as the store returned them.
+
+    Attributes:
+        keys: identity of each window.
+        paths: the video each belongs to.
+        start: seconds.
+        end: seconds.
+        times: seconds of each frame, 0 where padded.
+        signatures: near-duplicate signature of each frame, zero where padded.
+        frames: frame vectors, zero where padded.
+        mask: True where a frame is real.
+    """
+
+    keys: list[str]
+    paths: list[Path]
+    start: Float[np.ndarray, " windows"]
+    end: Float[np.ndarray, " windows"]
+    times: Float[np.ndarray, "windows frames"]
+    signatures: UInt8[np.ndarray, "windows frames 256"]
+    frames: Float[np.ndarray, "windows frames dim"]
+    mask: Bool[np.ndarray, "windows frames"]
+
+
+def window_key(video: str, number: int) -> str:
+    """Identity of a window; keys of one video sort like their numbers."""
+    return f"{video}-{number:06}"
+
+
+def to_text(path: Path) -> str:
+    """A path as UTF-8 text, with U+F700 + b for a byte b that is not UTF-8.
+
+    A name that really holds one of U+F780-F7FF has its three bytes written that way, so that no two
+    paths share a text.
+    """
+    return "".join(
+        "".join(chr(_ESCAPE + b) for b in os.fsencode(c))
+        if "\udc80" <= c <= "\udcff" or "\uf780" <= c <= "\uf7ff"
+        else c
+        for c in os.fspath(path)
+    )
+
+
+def from_text(text: str) -> Path:
+    """The path that `to_text` wrote."""
+    return Path(
+        os.fsdecode(
+            b"".join(
+                bytes([ord(c) - _ESCAPE]) if "\uf780" <= c <= "\uf7ff" else c.encode() for c in text
+            )
+        )
+    )
+
+
+def from_texts(texts: Sequence[str]) -> list[Path]:
+    """The paths of many rows, of which few differ."""
+    known = {text: from_text(text) for text in set(texts)}
+    return [known[text] for text in texts]
+
+
+def video_schema(header: Header) -> pa.Schema:
+    """Columns of the table of videos."""
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False, metadata=_PRIMARY),
+            ("path", pa.string()),
+            ("kind", pa.string()),
+            ("size", pa.int64()),
+            ("mtime_ns", pa.int64()),
+            ("digest", pa.string()),
+            ("duration", pa.float64()),
+            ("windows", pa.int32()),
+            ("reason", pa.string()),
+            ("transient", pa.bool_()),
+            ("note", pa.string()),
+            ("indexed_at", pa.float64()),
+        ],
+        metadata=header.to_metadata(),
+    )
+
+
+def window_schema(header: Header) -> pa.Schema:
+    """Columns of the table of windows."""
+    dim, channels = header.dim, header.channels
+    return pa.schema(
+        [
+            pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY),
+            ("video", pa.string()),
+            ("path", pa.string()),
+            ("start", pa.float64()),
+            ("end", pa.float64()),
+            ("written_at", pa.float64()),
+            ("times", pa.list_(pa.float32())),
+            ("signatures", pa.binary()),
+            ("vector", pa.list_(pa.float16(), dim)),
+            ("frames", pa.list_(pa.list_(pa.float16(), dim))),
+            ("patches", pa.list_(pa.list_(pa.float16(), dim))),
+            ("backbone", pa.list_(pa.list_(pa.float16(), channels))),
+        ],
+        metadata=header.to_metadata(),
+    )
+
+
+def video_row(record: VideoRecord, header: Header) -> pa.Table:
+    """A record as a table of one row, stamped with the present time."""
+    row = {name: getattr(record, name) for name in VideoRecord.__slots__}
+    row |= {"id": record.id, "path": to_text(record.path), "indexed_at": time.time()}
+    # What ffmpeg says of a file may quote bytes of it.
+    row |= {name: row[name].encode("utf-8", "replace").decode() for name in ("reason", "note")}
+    return pa.Table.from_pylist([row], schema=video_schema(header))
+
+
+def video_record(row: dict[str, Any]) -> VideoRecord:
+    """The record that a row of the table of videos holds."""
+    values = {name: value for name, value in row.items() if name != "id"}
+    return VideoRecord(**values | {"path": from_text(row["path"])})
+
+
+def window_rows(record: VideoRecord, windows: Sequence[EncodedWindow], header: Header) -> pa.Table:
+    """Windows of a video as a table, at least one."""
+    schema = window_schema(header)
+    pooled = [
+        mean_pool(w.features.frames[None], np.ones((1, len(w.times)), bool))[0] for w in windows
+    ]
+    columns = _identity(record, len(windows)) | {
+        "start": pa.array([w.start for w in windows], pa.float64()),
+        "end": pa.array([w.end for w in windows], pa.float64()),
+        "times": pa.array([w.times.astype(np.float32) for w in windows], pa.list_(pa.float32())),
+        "signatures": pa.array([w.signatures.tobytes() for w in windows], pa.binary()),
+        "vector": _halves(np.stack(pooled)),
+        "frames": _tokens([w.features.frames for w in windows]),
+        "patches": _tokens([w.features.patches.reshape(-1, header.dim) for w in windows]),
+        "backbone": _tokens([w.features.backbone for w in windows]),
+    }
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def renamed(rows: pa.Table, record: VideoRecord) -> pa.Table:
+    """The windows of one video as windows of another with the same content."""
+    rows = rows.sort_by("start")
+    columns = {name: rows.column(name) for name in rows.column_names}
+    return pa.table(columns | _identity(record, len(rows)), schema=rows.schema)
+
+
+def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
+    """Rows of the table of windows, with at least `STORED_COLUMNS`, as padded arrays."""
+    count = len(rows)
+    times = [np.asarray(t, np.float64) for t in rows["times"].to_pylist()]
+    longest = max((len(t) for t in times), default=1)
+    mask = np.arange(longest)[None, :] < np.array([len(t) for t in times], int)[:, None]
+    padded_times = np.zeros((count, longest))
+    frames = np.zeros((count, longest, dim), np.float32)
+    signatures = np.zeros((count, longest, _SIGNATURE), np.uint8)
+    if count:
+        tokens = rows["frames"].combine_chunks().flatten().flatten()
+        frames[mask] = tokens.to_numpy().reshape(-1, dim)
+        padded_times[mask] = np.concatenate(times)
+        raw = b"".join(rows["signatures"].to_pylist())
+        signatures[mask] = np.frombuffer(raw, np.uint8).reshape(-1, _SIGNATURE)
+    return StoredWindows(
+        keys=rows["key"].to_pylist(),
+        paths=from_texts(rows["path"].to_pylist()),
+        start=rows["start"].to_numpy(),
+        end=rows["end"].to_numpy(),
+        times=padded_times,
+        signatures=signatures,
+        frames=frames,
+        mask=mask,
+    )
+
+
+def path_is(path: Path) -> str:
+    """Condition on a row: it belongs to the video at this path."""
+    return f"path = {_quoted(to_text(path))}"
+
+
+def path_below(path: Path) -> str:
+    """Condition on a row: its video lies at or below this path."""
+    folder = to_text(path).rstrip("/") + "/"
+    return f"({path_is(path)} OR starts_with(path, {_quoted(folder)}))"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _identity(record: VideoRecord, count: int) -> dict[str, pa.Array]:
+    """The columns that say whose windows these are and when they were written."""
+    return {
+        "key": pa.array([window_key(record.id, i) for i in range(count)], pa.string()),
+        "video": pa.array([record.id] * count, pa.string()),
+        "path": pa.array([to_text(record.path)] * count, pa.string()),
+        "written_at": pa.array([time.time()] * count, pa.float64()),
+    }
+
+
+def _halves(rows: Float[np.ndarray, "n d"]) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(rows.astype(np.float16).ravel()), rows.shape[1]
+    )
+
+
+def _tokens(parts: Sequence[Float[np.ndarray, "_ d"]]) -> pa.ListArray:
+    offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), _halves(np.concatenate(parts)))
+
+
+def union(found: Sequence[StoredWindows]) -> StoredWindows:
+    """Windows found for any of the query vectors, each once."""
+    if len(found) == 1:
+        return found[0]
+    longest = max(f.mask.shape[1] for f in found)
+
+    def joined(parts: list[np.ndarray]) -> np.ndarray:
+        widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
+        return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
+
+    keys = [key for f in found for key in f.keys]
+    rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
+    paths = [path for f in found for path in f.paths]
+    return StoredWindows(
+        keys=[keys[row] for row in rows],
+        paths=[paths[row] for row in rows],
+        start=np.concatenate([f.start for f in found])[rows],
+        end=np.concatenate([f.end for f in found])[rows],
+        times=joined([f.times for f in found])[rows],
+        signatures=joined([f.signatures for f in found])[rows],
+        frames=joined([f.frames for f in found])[rows],
+        mask=joined([f.mask for f in found])[rows],
+    )

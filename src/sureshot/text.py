@@ -1,0 +1,107 @@
+"""What people type and what they read: queries, paths and times."""
+
+import math
+import unicodedata
+from pathlib import Path
+
+from sureshot.errors import QueryError
+
+_JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
+_LONGEST = 100_000  # characters that are looked at
+
+
+def clean(query: str) -> str:
+    """A query as one line of printable text.
+
+    Raises:
+        QueryError: nothing is left of it.
+    """
+    # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
+    text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
+    text = " ".join(text.split())
+    if not any(c.isprintable() for c in text.replace(" ", "")):
+        raise QueryError('The query is empty; describe what you look for, like "a dog on a beach".')
+    return text
+
+
+def other_script(text: str) -> bool:
+    """Whether most letters of a text are not Latin."""
+    letters = [c for c in text if c.isalpha()]
+    latin = sum("LATIN" in unicodedata.name(c, "") for c in letters)
+    return bool(letters) and latin < len(letters) / 2
+
+
+def timecode(seconds: float) -> str:
+    """Clock time, whole seconds rounded down; hours only where there are some.
+
+    Examples:
+        >>> timecode(5.9), timecode(3725.0)
+        ('0:05', '1:02:05')
+    """
+    whole = max(0, math.floor(seconds))
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def time_range(start: float, end: float) -> str:
+    """A range of clock times, its end rounded up so that the range holds what it names.
+
+    Examples:
+        >>> time_range(61.2, 90.1)
+        '1:01-1:31'
+    """
+    return f"{timecode(start)}-{timecode(float(math.ceil(end)))}"
+
+
+def parse_time(text: str) -> float:
+    """Seconds from ``90``, ``90.5``, ``1:30`` or ``1:02:05``.
+
+    Raises:
+        QueryError: not a time.
+
+    Examples:
+        >>> parse_time("1:30")
+        90.0
+    """
+    try:
+        parts = [float(part) for part in text.split(":")]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= 3 or any(not math.isfinite(p) or p < 0 for p in parts):
+        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + part
+    if not math.isfinite(seconds):
+        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
+    return seconds
+
+
+def printable(path: str | Path) -> str:
+    """A path as valid Unicode: undecodable bytes become U+FFFD, every other character stays."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def plain(text: str | Path) -> str:
+    r"""Text that cannot steer a terminal: U+FFFD stands in for control and formatting characters.
+
+    Examples:
+        >>> plain("a\x1b[2Jb") == "a\ufffd[2Jb"
+        True
+    """
+    # Separators such as U+202F, which macOS puts into the names of recordings, are harmless.
+    return "".join(
+        c if c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs" else "\ufffd"
+        for c in str(text)
+    )
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    Examples:
+        >>> counted(1, "window"), counted(2, "window"), counted(0, "copy", "copies")
+        ('1 window', '2 windows', '0 copies')
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,81 @@
+"""A calibration card with what it was made of, and the sets it promises on its own queries."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.settings import plain
+from sureshot.trust.card import Calibration
+
+COVERAGES = (0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """The conformal sets of one coverage, on the queries of the calibration.
+
+    Attributes:
+        coverage: share of queries whose set holds a right video, of those that have one.
+        videos: in a set on average; None where there are too few labels to promise the coverage.
+    """
+
+    coverage: float
+    videos: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A card and what it was made of.
+
+    Attributes:
+        card: may say that it is refused.
+        gallery: videos that were searched.
+        sets: of each coverage.
+        absent: queries that were judged to have no right video here.
+        not_found: queries of which nobody found a right video.
+        left_out: queries about videos that are not in the index.
+    """
+
+    card: Calibration
+    gallery: int
+    sets: tuple[Sets, ...]
+    absent: int = 0
+    not_found: int = 0
+    left_out: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        card = self.card
+        return {
+            "refused": card.refused,
+            "valid_for": plain(card.valid_for),
+            "gallery": self.gallery,
+            "absent": self.absent,
+            "not_found": self.not_found,
+            "left_out": self.left_out,
+            "quality": None if card.quality is None else plain(card.quality),
+            "sets": [plain(row) for row in self.sets],
+            "certified": [plain(row) for row in card.certificates],
+        }
+
+
+def today() -> str:
+    """The date in UTC, as ``2026-11-30``."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def sets_of(card: Calibration, scores: Float[np.ndarray, "queries videos"]) -> tuple[Sets, ...]:
+    """How large the conformal sets of a card are on average, for each of `COVERAGES`.
+
+    Args:
+        card: that gives the sets.
+        scores: of the queries they are counted on.
+    """
+    rows = []
+    for coverage in COVERAGES:
+        members = card.members(scores, coverage)
+        rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
+    return tuple(rows)

@@ -1,0 +1,424 @@
+"""`sureshot search`, `describe` and `export`."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import av
+import pytest
+from PIL import Image
+
+from sureshot.library.search import PER_VIDEO
+from tests.cli.terminal import check_snapshot, in_terminal, spawn
+from tests.clips import coloured
+from tests.small_library import index
+
+
+@pytest.fixture
+def search(sureshot, library):
+    """Runs `search` on the library; checks what every answer has in common."""
+
+    def call(*arguments):
+        ran = sureshot("search", *arguments, "--db", library.db)
+        assert "%" not in ran.out
+        assert "\x1b" not in ran.out + ran.err
+        return ran
+
+    return call
+
+
+def rows(ran):
+    """Rank, score, range and file name of each hit of a table."""
+    lines = [line.split() for line in ran.out.splitlines()]
+    return [(int(w[0]), w[1], w[2], Path(w[4]).name) for w in lines if w and w[0].isdigit()]
+
+
+def answers(ran):
+    assert ran.code == 0, ran.err
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def stems(answer):
+    return [Path(hit["path"]).stem for hit in answer["hits"]]
+
+
+def clips(path):
+    with av.open(path) as container:
+        return sum(1 for _ in container.decode(video=0)) / 5
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+def test_the_table_of_hits_is_as_it_was(search, library, monkeypatch):
+    monkeypatch.chdir(library.videos)
+    check_snapshot("search", search("a white", "wall", "-k", "3").out)
+
+
+def test_the_table_says_once_that_nothing_is_calibrated(search):
+    ran = search("red")
+    assert ran.code == 0
+    assert ran.out.count("not calibrated") == 1
+    assert {rows(ran)[0][3], rows(ran)[1][3]} == {"red.mp4", "scenes.mp4"}
+    assert [row[0] for row in rows(ran)] == list(range(1, len(rows(ran)) + 1))
+
+
+def test_a_sentence_needs_no_quotes(search):
+    assert search("a", "red", "car").out == search("a red car").out
+
+
+def test_words_that_look_like_options_come_after_two_dashes(sureshot, library):
+    ran = sureshot("search", "--json", "--db", library.db, "--", "--red", "-k")
+    (answer,) = answers(ran)
+    assert answer["query"] == "--red -k"
+
+
+def test_the_number_of_hits_and_the_folder_are_kept(search, library):
+    assert len(rows(search("red", "-k", "2"))) == 2
+    assert len(rows(search("red", "--limit", "1"))) == 1
+    inside = rows(search("red", "--in", library.videos / "long"))
+    assert {row[3] for row in inside} == {"yellow.mp4"}
+
+
+def test_hits_of_one_video_are_kept_to_three(search, sureshot):
+    few = [row[3] for row in rows(search("red", "--per-video", "1"))]
+    assert len(few) == len(set(few))
+    assert search("red", "--per-video", PER_VIDEO).out == search("red").out
+
+
+def test_copies_share_a_row_unless_they_are_asked_for(search):
+    ran = search("white", "-k", "1")
+    assert len(rows(ran)) == 1
+    assert "  = " in ran.out
+    assert len(rows(search("white", "--no-fold", "-k", "2"))) == 2
+    assert "  = " not in search("white", "--no-fold").out
+
+
+def test_json_is_one_line(search):
+    ran = search("red", "--json", "-k", "2")
+    (answer,) = answers(ran)
+    assert ran.out.count("\n") == 1
+    assert (answer["schema"], answer["status"]) == (1, "not calibrated")
+    assert len(answer["hits"]) == 2
+
+
+def test_an_empty_index_is_no_error_and_an_empty_list(sureshot, tmp_path):
+    (tmp_path / "v").mkdir()
+    index(str(tmp_path / "db"), tmp_path / "v")
+    ran = sureshot("search", "red", "--db", tmp_path / "db", "--json")
+    assert answers(ran)[0]["hits"] == []
+    ran = sureshot("search", "red", "--db", tmp_path / "db")
+    assert (ran.code, ran.err) == (0, "")
+    assert "sureshot index FOLDER" in ran.out
+    assert "calibrated" not in ran.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["red", "--like", "a.mp4"],
+        ["red", "--from-file", "a.txt"],
+        ["--like", "a.mp4", "--from-file", "a.txt"],
+        ["--from-file", "a.txt", "--explain", "a.png"],
+    ],
+    ids=" ".join,
+)
+def test_arguments_that_do_not_go_together_end_with_two(search, arguments):
+    ran = search(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\t", "\x1b\x07"])
+def test_an_empty_query_ends_with_one(search, query):
+    ran = search(query)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("sureshot: The query is empty")
+
+
+@pytest.mark.parametrize("query", ["[red]x[/red]", "[bold", "[/]", ":smile:", "[link=x]y[/link]"])
+def test_markup_in_a_query_is_shown_as_it_is(search, query):
+    assert search(query).out.splitlines()[0] == query
+
+
+def test_a_query_cannot_steer_the_terminal(search, library):
+    query = "red\x1b[2J\x1b]0;title\x07\x9b2J\u202e"
+    sent = in_terminal("search", query, "--db", library.db, NO_COLOR="1")[1]
+    assert not set(sent) & set("\x1b\x07\x9b\u202e")
+    assert not set(search(query, "--json").out) & set("\x1b\x9b\u202e")
+
+
+@pytest.mark.parametrize("name", ["[red]x[", "a\x1b[2Jb", "two\nlines", "c\x9b\u202e", "%"])
+def test_odd_file_names_are_shown_safely(sureshot, tmp_path, name):
+    path = coloured(tmp_path / "a.mp4", ["red"], seconds=1).rename(tmp_path / f"{name}.mp4")
+    index(str(tmp_path / "db"), path)
+    ran = sureshot("search", "red", "--db", tmp_path / "db")
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in name)
+    assert f"{shown}.mp4" in ran.out
+    assert not set(ran.out) & set("\x1b\x9b\u202e")
+    ran = sureshot("search", "red", "--db", tmp_path / "db", "--json")
+    assert answers(ran)[0]["hits"][0]["path"] == str(path)
+    assert not set(ran.out) & set("\x1b\x9b\u202e")
+
+
+def test_a_name_that_is_not_utf8_is_valid_json(sureshot, tmp_path):
+    path = coloured(tmp_path / "a.mp4", ["red"], seconds=1)
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
+    try:
+        path.rename(odd)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    index(str(tmp_path / "db"), odd)
+    for arguments in (["search", "red"], ["status"]):
+        json.loads(sureshot(*arguments, "--db", tmp_path / "db", "--json").out)
+    (answer,) = answers(sureshot("search", "red", "--db", tmp_path / "db", "--json"))
+    assert answer["hits"][0]["path"] == f"{tmp_path}/caf\ufffd.mp4"
+    assert f"{tmp_path}/caf\ufffd.mp4" in sureshot("search", "red", "--db", tmp_path / "db").out
+
+
+def test_long_names_are_whole_in_a_pipe(sureshot, tmp_path):
+    folder = tmp_path / ("x" * 200) / ("y" * 200)
+    folder.mkdir(parents=True)
+    path = coloured(folder / "a.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "db"), path)
+    assert f"{path}\n" in sureshot("search", "red", "--db", tmp_path / "db").out
+
+
+def test_warnings_are_printed_below_the_hits(search):
+    ran = search("word " * 10_000 + "red")
+    assert "note: The text is longer than the model reads" in ran.out
+    assert "note: " in search("красный").out
+
+
+# --- many queries ---------------------------------------------------------------------------------
+
+
+def test_each_line_of_a_file_is_a_query(search, tmp_path):
+    lines = tmp_path / "queries.txt"
+    lines.write_bytes(b"\xef\xbb\xbfred\r\n\r\n   \r\na  green wall\n\x00\x07\ncaf\xe9 blue\n")
+    found = answers(search("--from-file", lines, "--json", "-k", "1"))
+    assert [answer["query"] for answer in found] == ["red", "a green wall", "caf\ufffd blue"]
+    ran = search("--from-file", lines, "-k", "1")
+    assert ran.out.count("not calibrated") == 1
+    assert len(rows(ran)) == 3
+    assert "\n\na green wall\n" in ran.out
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-8"])
+def test_files_of_other_systems_are_read(search, tmp_path, encoding):
+    lines = tmp_path / "queries.txt"
+    lines.write_text("red\r\nça vert\r\n", encoding, newline="")
+    found = answers(search("--from-file", lines, "--json", "-k", "1"))
+    assert [answer["query"] for answer in found] == ["red", "ça vert"]
+
+
+def test_queries_come_from_standard_input(library):
+    arguments = ("search", "--from-file", "-", "--json", "-k", "1", "--db", library.db)
+    found = answers(spawn(*arguments, stdin=b"green\n\nblue"))
+    assert [answer["query"] for answer in found] == ["green", "blue"]
+    ran = spawn(*arguments, stdin=b"\n  \n")
+    assert (ran.code, ran.out) == (1, "")
+    assert "standard input" in ran.err
+
+
+def test_a_file_that_cannot_be_read_is_an_error(search, tmp_path):
+    ran = search("--from-file", tmp_path / "none.txt")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.endswith("none.txt: no such file or directory.\n")
+    assert search("--from-file", tmp_path).code == 1
+    (tmp_path / "empty.txt").touch()
+    assert "no line" in search("--from-file", tmp_path / "empty.txt").err
+
+
+# --- more like a video ----------------------------------------------------------------------------
+
+
+def test_a_video_can_be_asked_for(search, library):
+    (answer,) = answers(search("--like", library.videos / "red.mp4", "--json"))
+    assert stems(answer)[0] == "scenes"
+    assert answer["query"] == str(library.videos / "red.mp4")
+
+
+@pytest.mark.parametrize("time", ["5", "0:05", "0:00:05", "5.5"])
+def test_a_time_of_a_video_can_be_asked_for(search, library, tmp_path, time):
+    mine = coloured(tmp_path / "mine.mp4", ["white", "green"], seconds=4, rate=5)
+    (answer,) = answers(search("--like", f"{mine}@{time}", "--json"))
+    assert stems(answer)[0] == "scenes"
+    assert answer["hits"][0]["start"] == pytest.approx(4, abs=0.3)
+
+
+def test_the_video_may_be_named_from_here(search, library, monkeypatch):
+    monkeypatch.chdir(library.videos / "long")
+    assert stems(answers(search("--like", "../red.mp4", "--json"))[0])[0] == "scenes"
+    assert stems(answers(search("--like", "../red.mp4@0:01", "--json"))[0])[0] == "scenes"
+
+
+@pytest.mark.parametrize("name", ["me@home.mp4", "a@0:01", "b@5.mp4"])
+def test_a_name_may_have_an_at_sign(search, tmp_path, name):
+    path = coloured(tmp_path / "a.mp4", ["white", "green"], seconds=4, rate=5)
+    shutil.move(path, tmp_path / name)
+    (answer,) = answers(search("--like", tmp_path / name, "--json"))
+    assert answer["query"] == str(tmp_path / name)
+    (answer,) = answers(search("--like", f"{tmp_path / name}@0:05", "--json"))
+    assert answer["hits"][0]["start"] == pytest.approx(4, abs=0.3)
+
+
+def test_a_time_outside_the_video_and_a_missing_file_are_errors(search, library, tmp_path):
+    ran = search("--like", f"{library.videos / 'scenes.mp4'}@0:13")
+    assert (ran.code, ran.out) == (1, "")
+    assert "scenes.mp4 is 12 s long; there is nothing at 13 s." in ran.err
+    for name in ("gone.mp4", "gone.mp4@0:03", "gone@home"):
+        ran = search("--like", tmp_path / name)
+        assert (ran.code, len(ran.err.splitlines())) == (1, 1)
+        assert "no such file" in ran.err
+    assert "is not a time" in search("--like", f"{library.videos / 'red.mp4'}@1:2:3:4").err
+
+
+# --- explain --------------------------------------------------------------------------------------
+
+
+def test_the_frames_of_the_hits_are_drawn(search, tmp_path):
+    ran = search("red", "-k", "2", "--explain", tmp_path / "hits.png")
+    assert ran.code == 0
+    assert ran.err == f"Contact sheet: {tmp_path / 'hits.png'}\n"
+    with Image.open(tmp_path / "hits.png") as picture:
+        assert 800 <= picture.width <= 2000
+        assert 400 <= picture.height <= 1500
+    assert 5_000 < (tmp_path / "hits.png").stat().st_size < 2_000_000
+
+
+def test_an_answer_without_hits_is_drawn_as_such(search, tmp_path):
+    arguments = ["--in", tmp_path, "--explain", tmp_path / "none.png", "--json"]
+    assert answers(search("red", *arguments))[0]["hits"] == []
+    with Image.open(tmp_path / "none.png") as picture:
+        assert picture.height < 400
+
+
+@pytest.mark.parametrize("name", ["hits.jpg", "none/hits.png"])
+def test_a_picture_that_cannot_be_written_is_an_error(search, tmp_path, name):
+    ran = search("red", "-k", "1", "--explain", tmp_path / name)
+    assert (ran.code, ran.out) == (1, "")
+    assert len(ran.err.splitlines()) == 1
+
+
+# --- describe -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    path = tmp_path / "sentences.txt"
+    path.write_text("a green wall\na red wall\na blue wall\n")
+    return path
+
+
+def test_sentences_are_ranked_for_a_video(sureshot, library, sentences):
+    clip = library.videos / "scenes.mp4"
+    ran = sureshot("describe", f"{clip}@0:05", sentences, "--db", library.db)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == f"{clip} at 0:05"
+    assert lines[2].split()[2:] == ["a", "green", "wall"]
+    assert ran.out.count("not calibrated") == 1
+    assert "%" not in ran.out
+
+
+def test_sentences_are_ranked_in_json(sureshot, library, sentences):
+    clip = library.videos / "scenes.mp4"
+    ran = sureshot("describe", f"{clip}@9.5", sentences, "--db", library.db, "--json")
+    (found,) = answers(ran)
+    assert (found["video"], found["at"]) == (str(clip), 9.5)
+    assert found["texts"][0]["text"] == "a blue wall"
+    ran = sureshot("describe", clip, sentences, "--db", library.db, "--json")
+    assert answers(ran)[0]["at"] is None
+
+
+def test_sentences_come_from_standard_input(library):
+    clip = library.videos / "red.mp4"
+    ran = spawn("describe", clip, "-", "--db", library.db, stdin="blau\nein Röt: red".encode())
+    assert ran.out.splitlines()[2].endswith("ein Röt: red")
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+
+def test_hits_become_files(sureshot, library, tmp_path):
+    ran = sureshot(
+        "export", "green", "-k", "1", "--to", tmp_path / "new" / "out", "--db", library.db
+    )
+    assert (ran.code, ran.err) == (0, "")
+    (clip,) = (tmp_path / "new" / "out").iterdir()
+    assert clip.name == "01 scenes 00.00.04-00.00.08.mp4"
+    assert f"wrote {clip}\n" in ran.out
+    assert ran.out.count("not calibrated") == 1
+    assert clips(clip) == pytest.approx(4, abs=0.3)
+
+
+def test_hits_can_be_padded(sureshot, library, tmp_path):
+    pad = ["--pad", "1", "--to", tmp_path, "--db", library.db]
+    sureshot("export", "green", "-k", "1", *pad)
+    (clip,) = tmp_path.iterdir()
+    assert clips(clip) == pytest.approx(6, abs=0.3)
+
+
+def test_padding_ends_at_the_start_and_the_end_of_the_video(sureshot, library, tmp_path):
+    ran = sureshot(
+        "export", "green", "-k", "1", "--pad", "99", "--to", tmp_path, "--db", library.db
+    )
+    assert ran.code == 0
+    (clip,) = tmp_path.iterdir()
+    assert clips(clip) == pytest.approx(12, abs=0.3)
+
+
+def test_an_existing_clip_is_kept_unless_it_may_be_replaced(sureshot, library, tmp_path):
+    command = ["export", "green", "-k", "1", "--to", tmp_path, "--db", library.db]
+    sureshot(*command)
+    (clip,) = tmp_path.iterdir()
+    clip.write_bytes(b"mine")
+    ran = sureshot(*command)
+    assert (ran.code, clip.read_bytes()) == (1, b"mine")
+    assert f"not written: {clip} — exists already; --overwrite replaces it" in ran.out
+    assert sureshot(*command, "--overwrite").code == 0
+    assert clips(clip) == pytest.approx(4, abs=0.3)
+
+
+def test_what_is_written_and_what_is_not_is_told_in_json(sureshot, tmp_path):
+    for name in ("a", "b"):
+        coloured(tmp_path / f"{name}.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "db"), tmp_path)
+    (tmp_path / "b.mp4").unlink()
+    command = ["export", "red", "--to", tmp_path / "out", "--db", tmp_path / "db", "--json"]
+    ran = sureshot(*command)
+    assert ran.code == 1
+    told = json.loads(ran.out)
+    assert told["written"] == [str(path) for path in (tmp_path / "out").iterdir()]
+    (failed,) = told["failed"]
+    assert Path(failed["path"]).parent == tmp_path / "out"
+    assert "b.mp4 does not exist" in failed["reason"]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(sureshot, library, tmp_path):
+    (tmp_path / "file").touch()
+    for to in (tmp_path / "file", tmp_path / "file" / "out"):
+        ran = sureshot("export", "red", "--to", to, "--db", library.db)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith(f"sureshot: Cannot write to {to}: ")
+        assert len(ran.err.splitlines()) == 1
+
+
+def test_a_folder_that_may_not_be_written_to_is_an_error(sureshot, library, tmp_path):
+    tmp_path.chmod(0o555)
+    if os.access(tmp_path, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    ran = sureshot("export", "red", "-k", "1", "--to", tmp_path, "--db", library.db)
+    tmp_path.chmod(0o755)
+    assert ran.code == 1
+    assert "could not be written (Permission denied)" in ran.out
+
+
+def test_no_hits_give_no_clips(sureshot, library, tmp_path):
+    out = tmp_path / "out"
+    ran = sureshot("export", "red", "--in", tmp_path, "--to", out, "--db", library.db)
+    assert ran.code == 0
+    assert "Nothing is indexed" in ran.out

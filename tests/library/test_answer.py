@@ -1,0 +1,156 @@
+"""What a search returns: values that cannot change, and print safely everywhere."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
+from sureshot.text import counted, plain, printable
+
+STEERING = "a\x1b[2J\x9b2J\n\r\u202eb"  # clears a terminal, turns the writing direction
+
+
+def hit(rank=1, path="/v/a.mp4", score=0.5, copies=()):
+    frames = (FrameScore(1.5, 0.4), FrameScore(2.5, 0.6), FrameScore(3.5, 0.5))
+    return Hit(rank, Path(path), 1.0, 4.2, score, frames, tuple(map(Path, copies)))
+
+
+def answer(*hits, query="red", warnings=()):
+    return Answer(query, hits, "not calibrated", "tiny", 7, 0.0123456, warnings)
+
+
+def descriptions(*texts, video="/v/a.mp4", at=None, warnings=()):
+    ranked = tuple(Description(i, text, 1 / i) for i, text in enumerate(texts, 1))
+    return Descriptions(Path(video), at, ranked, "not calibrated", "tiny", warnings)
+
+
+VALUES = [hit(), hit().frames[0], answer(hit()), descriptions("a"), descriptions("a").ranked[0]]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_values_are_frozen_and_compare_by_content(value):
+    for field in dataclasses.fields(value):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, field.name, None)
+    assert value == dataclasses.replace(value)
+    assert hash(value) == hash(dataclasses.replace(value))
+
+
+def test_an_answer_is_a_sequence_of_its_hits():
+    hits = hit(1), hit(2), hit(3)
+    found = answer(*hits)
+    assert tuple(found) == hits
+    assert len(found) == 3
+    assert (found[0], found[-1]) == (hits[0], hits[2])
+    assert found[:2] == hits[:2]
+    with pytest.raises(IndexError):
+        found[3]
+
+
+def test_an_answer_without_hits_is_false():
+    assert not answer()
+    assert answer(hit())
+
+
+def test_descriptions_are_a_sequence():
+    assert [d.text for d in descriptions("a", "b")] == ["a", "b"]
+    assert len(descriptions("a", "b")) == 2
+
+
+def test_a_player_starts_at_the_frame_that_fits_best():
+    assert hit().peak == 2.5
+
+
+def test_json_survives_a_round_trip():
+    for value in (answer(hit(copies=["/v/b.mp4"]), warnings=("w",)), descriptions("a", at=1.5)):
+        assert json.loads(json.dumps(value.to_dict())) == value.to_dict()
+
+
+def test_json_says_that_nothing_is_calibrated():
+    assert answer().to_dict()["status"] == "not calibrated"
+    assert descriptions("a").to_dict()["status"] == "not calibrated"
+
+
+def test_a_path_that_is_not_utf8_becomes_valid_json():
+    path = os.fsdecode(b"/v/caf\xe9.mp4")
+    told = answer(hit(path=path, copies=[path])).to_dict()["hits"][0]
+    assert told["path"] == "/v/caf\ufffd.mp4"
+    assert told["copies"] == ["/v/caf\ufffd.mp4"]
+    json.dumps(told, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("show", [str, repr, lambda value: value._repr_html_()])
+@pytest.mark.parametrize(
+    "value",
+    [
+        answer(hit(path=f"/v/{STEERING}"), query=STEERING, warnings=(STEERING,)),
+        descriptions(STEERING, video=f"/{STEERING}", warnings=(STEERING,)),
+    ],
+    ids=["answer", "descriptions"],
+)
+def test_every_form_says_not_calibrated_and_steers_no_terminal(show, value):
+    shown = show(value)
+    assert "not calibrated" in shown
+    assert "%" not in shown
+    assert not set(shown) & set("\x1b\x9b\r\u202e")
+    assert all(line.isprintable() for line in shown.splitlines())
+
+
+def test_the_text_form_is_a_table():
+    found = answer(hit(1, score=0.51234), hit(2, "/v/b.mp4", -0.1), warnings=("Mind the gap.",))
+    assert str(found).splitlines() == [
+        "'red': 2 hits in 7 windows (not calibrated)",
+        "   1   0.512        0:01-0:05  /v/a.mp4",
+        "   2  -0.100        0:01-0:05  /v/b.mp4",
+        "note: Mind the gap.",
+    ]
+    assert str(descriptions("a red one")).splitlines() == [
+        "/v/a.mp4: 1 sentence (not calibrated)",
+        "   1   1.000  a red one",
+    ]
+
+
+def test_html_escapes_names_queries_texts_and_notes():
+    evil = "<script>'\"&"
+    for value in (
+        answer(hit(path=f"/v/{evil}.mp4"), query=evil, warnings=(evil,)),
+        descriptions(evil, video=f"/v/{evil}.mp4", warnings=(evil,)),
+    ):
+        shown = value._repr_html_()
+        assert "<script" not in shown
+        assert "'\"" not in shown
+        assert shown.count("&lt;script&gt;&#x27;&quot;&amp;") >= 3
+
+
+def test_html_counts_copies():
+    assert "+1 copy<" in answer(hit(copies=["/b"]))._repr_html_()
+    assert "+2 copies<" in answer(hit(copies=["/b", "/c"]))._repr_html_()
+    assert "cop" not in answer(hit())._repr_html_()
+
+
+def test_plain_text_keeps_what_every_script_needs():
+    kept = "Aé日本語 \u3000\u202f\u00a0👩\u200d👩\u200d👧 می\u200cخواهم 🐕\ufe0f"
+    assert plain(kept) == kept
+    assert plain(Path("/v/a b.mp4")) == "/v/a b.mp4"
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_plain_text_is_as_long_and_harmless(text):
+    shown = plain(text)
+    assert len(shown) == len(text)
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in shown)
+    shown.encode()
+
+
+@given(st.binary(max_size=20).filter(lambda name: b"\0" not in name))
+def test_every_file_name_can_be_printed(name):
+    printable(os.fsdecode(name)).encode()
+
+
+def test_a_noun_follows_its_number():
+    assert [counted(n, "video") for n in (0, 1, 2)] == ["0 videos", "1 video", "2 videos"]

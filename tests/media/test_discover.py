@@ -1,0 +1,285 @@
+"""Finding videos: each once, whatever links, names and permissions a folder has."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from sureshot.media.discover import Source, Unreadable, discover, frame_files
+from tests.clips import film, greys
+
+# Python itself may lie where nobody else may look, so all of it is imported first.
+PRELUDE = """
+import os, sys
+from pathlib import Path
+from PIL import Image, ImageOps
+import sureshot.media.video
+from sureshot.media.discover import discover
+Image.init()
+if os.getuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+"""
+
+
+def found(*paths):
+    return list(discover([Path(path) for path in paths]))
+
+
+def names(*paths):
+    """File names of the videos found; nothing may be unreadable."""
+    sources = found(*paths)
+    assert all(isinstance(source, Source) for source in sources), sources
+    return [source.path.name for source in sources]
+
+
+def put(path, content=b"x"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def images(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        Image.new("RGB", (4, 4)).save(folder / name)
+    return folder
+
+
+def run_as_nobody(code, *arguments):
+    """What a Python program prints that may do only what everybody may."""
+    command = [sys.executable, "-c", PRELUDE + code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that every user may enter; those of pytest are for their owner."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_videos_are_found_in_the_order_of_their_names(tmp_path):
+    for name in ("b.mp4", "a/z.mkv", "a/y/x.webm", "c/1.GIF", "notes.txt", "c/photo.jpg"):
+        put(tmp_path / name)
+    assert names(tmp_path) == ["x.webm", "z.mkv", "b.mp4", "1.GIF"]
+
+
+def test_suffixes_count_in_any_case_and_a_file_named_directly_needs_none(tmp_path):
+    for name in ("a.MP4", "b.MkV", "c.mp4.part", "mp4"):
+        put(tmp_path / name)
+    assert names(tmp_path) == ["a.MP4", "b.MkV"]
+    assert names(tmp_path / "c.mp4.part", tmp_path / "mp4") == ["c.mp4.part", "mp4"]
+
+
+def test_a_source_tells_size_and_time_of_its_file(tmp_path):
+    path = put(tmp_path / "a.mp4", b"12345")
+    os.utime(path, ns=(1, 1_234_567_890))
+    assert found(path) == [Source(path, "file", 5, 1_234_567_890)]
+
+
+def test_hidden_files_and_folders_are_left_out_below_a_folder(tmp_path):
+    for name in (".a.mp4", "._b.mp4", ".trash/c.mp4", "d.mp4"):
+        put(tmp_path / name)
+    assert names(tmp_path) == ["d.mp4"]
+    assert names(tmp_path / ".a.mp4", tmp_path / ".trash") == [".a.mp4", "c.mp4"]
+
+
+def test_a_file_is_found_once_however_often_it_is_named_or_linked(tmp_path):
+    path = put(tmp_path / "videos" / "a.mp4")
+    (tmp_path / "videos" / "b.mp4").hardlink_to(path)
+    (tmp_path / "videos" / "c.mp4").symlink_to(path)
+    (tmp_path / "more").symlink_to(tmp_path / "videos")
+    assert names(tmp_path / "videos", path, tmp_path / "more", tmp_path) == ["a.mp4"]
+
+
+def test_symbolic_links_stay_in_the_paths_that_users_know(tmp_path):
+    put(tmp_path / "disk" / "a.mp4")
+    (tmp_path / "videos").symlink_to(tmp_path / "disk")
+    assert [s.path for s in found(tmp_path / "videos")] == [tmp_path / "videos" / "a.mp4"]
+
+
+def test_folders_that_contain_themselves_end(tmp_path):
+    put(tmp_path / "a" / "b" / "x.mp4")
+    (tmp_path / "a" / "b" / "loop").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "self").symlink_to(tmp_path / "a" / "self")
+    assert names(tmp_path) == ["x.mp4"]
+
+
+def test_links_that_lead_nowhere_are_told(tmp_path):
+    (tmp_path / "dead.mp4").symlink_to(tmp_path / "gone.mp4")
+    (tmp_path / "ring.mp4").symlink_to(tmp_path / "ring.mp4")
+    assert found(tmp_path) == [
+        Unreadable(tmp_path / "dead.mp4", "no such file or directory"),
+        Unreadable(tmp_path / "ring.mp4", "too many levels of symbolic links"),
+    ]
+
+
+def test_a_path_that_does_not_exist_is_told_and_the_others_are_searched(tmp_path):
+    path = put(tmp_path / "a.mp4")
+    first, second = found(tmp_path / "none", path)
+    assert first == Unreadable(tmp_path / "none", "no such file or directory")
+    assert second.path == path
+
+
+def test_an_unknown_home_is_a_path_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (unreadable,) = found("~no-such-user-here/videos")
+    assert unreadable.path == tmp_path / "~no-such-user-here" / "videos"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    put(tmp_path / "a.mp4")
+    assert names("~/a.mp4") == ["a.mp4"]
+
+
+def test_relative_paths_become_absolute(tmp_path, monkeypatch):
+    put(tmp_path / "a.mp4")
+    monkeypatch.chdir(tmp_path)
+    assert [source.path for source in found(".", "a.mp4")] == [tmp_path / "a.mp4"]
+
+
+def test_pipes_are_passed_over_unless_named(tmp_path):
+    for name in ("a.mp4", "b.ts", "frame1.png", "frame2.png", "frame3.png"):
+        os.mkfifo(tmp_path / name)
+    assert names(tmp_path) == []
+    assert found(tmp_path / "a.mp4") == [Unreadable(tmp_path / "a.mp4", "is not a regular file")]
+
+
+def test_names_of_any_bytes_are_found(tmp_path):
+    odd = [b"caf\xff\xe9.mp4", b"x" * 251 + b".mp4", b"new\nline.mp4", "日本.mp4".encode()]
+    for name in odd:
+        put(tmp_path / os.fsdecode(name))
+    assert {os.fsencode(source.path.name) for source in found(tmp_path)} == set(odd)
+
+
+def test_folders_nest_deeper_than_python_recurses(tmp_path):
+    back, depth = Path.cwd(), 0
+    try:
+        os.chdir(tmp_path)
+        for depth in range(1, 1050):  # noqa: B007
+            Path("d").mkdir()
+            os.chdir("d")
+        put(Path("a.mp4"))
+        assert names(tmp_path) == ["a.mp4"]
+    finally:  # pytest, too, recurses when it tidies up
+        Path("a.mp4").unlink(missing_ok=True)
+        for _ in range(depth):
+            os.chdir("..")
+            Path("d").rmdir()
+        os.chdir(back)
+
+
+def test_a_folder_without_permission_is_told_and_the_others_are_searched(open_folder):
+    put(open_folder / "a" / "x.mp4")
+    put(open_folder / "b" / "y.mp4")
+    (open_folder / "c.mp4").symlink_to(open_folder / "a" / "x.mp4")
+    (open_folder / "b").chmod(0o755)
+    (open_folder / "a").chmod(0)
+    code = "for s in discover([Path(sys.argv[1])]): print(s.path.name, getattr(s, 'reason', ''))"
+    told = run_as_nobody(code, open_folder)
+    (open_folder / "a").chmod(0o755)
+    assert told == ["a permission denied", "y.mp4 ", "c.mp4 permission denied"]
+
+
+def test_a_file_without_permission_is_refused_when_it_is_read(open_folder):
+    clip = film(open_folder / "a.mp4", greys([90] * 3))
+    frames = images(open_folder / "f", "frame1.png", "frame2.png")
+    frames.chmod(0o755)
+    for path in (clip, *frames.iterdir()):
+        path.chmod(0)
+    code = """
+for source in discover([Path(sys.argv[1])]):
+    try:
+        with sureshot.media.video.open_video(source) as video:
+            print(len(list(video)))
+    except sureshot.media.video.VideoError as error:
+        print(source.kind, error, error.transient)"""
+    assert run_as_nobody(code, open_folder) == [
+        "file permission denied True",
+        "frames holds no frame that can be read: 'frame1.png' permission denied True",
+    ]
+
+
+def test_a_folder_that_vanishes_while_it_is_searched_costs_no_more_than_itself(tmp_path):
+    for name in ("a/1.mp4", "b/2.mp4", "c/3.mp4"):
+        put(tmp_path / name)
+    walk = discover([tmp_path])
+    assert next(walk).path.name == "1.mp4"
+    (tmp_path / "b" / "2.mp4").unlink()
+    (tmp_path / "b").rmdir()
+    assert [source.path.name for source in walk if isinstance(source, Source)] == ["3.mp4"]
+
+
+# TypeScript, and MPEG transport streams under the same suffix
+
+
+def test_typescript_sources_are_passed_over(tmp_path):
+    put(tmp_path / "index.ts", b"import { x } from 'y';\n" * 100)
+    put(tmp_path / "module.MTS", b"const G = 'G';\n" * 300)
+    put(tmp_path / "g.ts", b"G" * 300)
+    put(tmp_path / "empty.ts", b"")
+    assert names(tmp_path) == []
+    assert names(tmp_path / "index.ts") == ["index.ts"]  # named directly, it is tried
+
+
+def test_transport_streams_are_found_even_if_they_begin_amid_a_packet(tmp_path):
+    whole = film(tmp_path / "a.ts", greys([90] * 30)).read_bytes()
+    put(tmp_path / "b.mts", whole[100:])
+    packets = [whole[at : at + 188] for at in range(0, len(whole), 188)]
+    put(tmp_path / "c.ts", b"".join(b"time" + packet for packet in packets))  # as Blu-rays have it
+    assert names(tmp_path) == ["a.ts", "b.mts", "c.ts"]
+
+
+# Folders of frames
+
+
+def test_a_folder_of_numbered_images_is_one_video(tmp_path):
+    folder = images(tmp_path / "f", "frame1.png", "frame2.PNG", "frame10.jpg")
+    os.utime(folder / "frame1.png", ns=(0, 10**18))
+    (source,) = found(tmp_path)
+    newest = max(p.stat().st_mtime_ns for p in folder.iterdir())
+    size = sum(p.stat().st_size for p in folder.iterdir())
+    assert source == Source(folder, "frames", size, newest)
+    assert [p.name for p in frame_files(folder)] == ["frame1.png", "frame2.PNG", "frame10.jpg"]
+
+
+def test_numbers_alone_do_as_names_and_ties_keep_an_order(tmp_path):
+    folder = images(tmp_path / "f", "2.png", "10.png", "002.png", "1.png")
+    assert [p.name for p in frame_files(folder)] == ["1.png", "002.png", "2.png", "10.png"]
+
+
+@pytest.mark.parametrize(
+    "photos",
+    [
+        ["beach1.png", "garden2.png"],
+        ["20240101_1.png", "20240102_2.png"],
+        ["frame1.png", "frame2.png", "cover.png"],
+        ["frame1.png"],
+        ["a.png", "b.png"],
+    ],
+)
+def test_a_photo_folder_is_no_video(tmp_path, photos):
+    assert found(images(tmp_path / "photos", *photos)) == []
+
+
+def test_a_folder_of_frames_may_hold_videos_and_folders_too(tmp_path):
+    images(tmp_path / "f", "frame1.png", "frame2.png")
+    put(tmp_path / "f" / "clip.mp4")
+    images(tmp_path / "f" / "g", "1.png", "2.png")
+    assert names(tmp_path) == ["f", "clip.mp4", "g"]
+
+
+def test_what_is_hidden_dead_or_no_file_is_no_frame(tmp_path):
+    folder = images(tmp_path / "f", "frame1.png", "frame2.png", ".hidden.png")
+    (folder / "frame3.png").symlink_to(folder / "gone.png")
+    (folder / "frame4.png").mkdir()
+    os.mkfifo(folder / "frame5.png")
+    put(folder / "clip.mp4")
+    # A dead link in it once cost the folder and everything below.
+    assert names(tmp_path) == ["f", "clip.mp4"]
+    assert [p.name for p in frame_files(folder)] == ["frame1.png", "frame2.png"]

@@ -1,0 +1,284 @@
+"""Pictures of frames: upright, opaque, of the size asked for, whatever the file made of them."""
+
+import struct
+import warnings
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from sureshot.errors import VideoError
+from sureshot.media.discover import Source
+from sureshot.media.frame import FileFrame, ImageFrame, Scalers, read_image
+from sureshot.media.video import open_video
+from tests.clips import coloured, film, greys, patterns
+
+RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
+CORNERS = {"red": RED, "green": GREEN, "blue": BLUE, "white": WHITE}
+
+
+def first_frame(path):
+    with open_video(Source(path, "file", 0, 0)) as video:
+        return next(iter(video))
+
+
+def four_corners():
+    """Red and green above blue and white."""
+    picture = np.zeros((48, 64, 3), np.uint8)
+    picture[:24, :32], picture[:24, 32:] = RED, GREEN
+    picture[24:, :32], picture[24:, 32:] = BLUE, WHITE
+    return picture
+
+
+def corners(image):
+    """Names of the colours at the top left, top right, bottom left and bottom right."""
+    height, width = image.shape[:2]
+    rows, columns = (height // 6, height - height // 6), (width // 6, width - width // 6)
+    return [
+        min(CORNERS, key=lambda name: np.abs(image[y, x].astype(int) - CORNERS[name]).sum())
+        for y in rows
+        for x in columns
+    ]
+
+
+AS_STORED = ["red", "green", "blue", "white"]
+CLOCKWISE = ["blue", "red", "white", "green"]
+COUNTER = ["green", "white", "red", "blue"]
+UPSIDE_DOWN = ["white", "blue", "green", "red"]
+
+
+@pytest.mark.parametrize(
+    ("turned", "seen"), [(0, AS_STORED), (90, COUNTER), (180, UPSIDE_DOWN), (270, CLOCKWISE)]
+)
+@pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv"])
+def test_a_rotation_flag_shows_the_picture_upright(tmp_path, suffix, turned, seen):
+    image = first_frame(film(tmp_path / f"a.{suffix}", [four_corners()] * 3, turned=turned)).image(
+        48
+    )
+    assert corners(image) == seen
+    assert image.shape == ((64, 48, 3) if turned % 180 else (48, 64, 3))
+
+
+one = 1 << 16
+
+
+@pytest.mark.parametrize(
+    ("matrix", "seen"),
+    [
+        # What phones write for a portrait: (x, y) goes to (-y, x).
+        ((0, one, 0, -one, 0, 0, 48 * one, 0, 1 << 30), CLOCKWISE),
+        ((0, -one, 0, one, 0, 0, 0, 64 * one, 1 << 30), COUNTER),
+        # Mirrored ones were turned upside down, or not at all.
+        ((-one, 0, 0, 0, one, 0, 64 * one, 0, 1 << 30), ["green", "red", "white", "blue"]),
+        ((one, 0, 0, 0, -one, 0, 0, 48 * one, 1 << 30), ["blue", "white", "red", "green"]),
+        ((0, one, 0, one, 0, 0, 0, 0, 1 << 30), ["red", "blue", "green", "white"]),
+        ((0, 0, 0, 0, 0, 0, 0, 0, 0), AS_STORED),
+    ],
+    ids=["clockwise", "counter", "left to right", "upside down", "transposed", "nonsense"],
+)
+def test_a_display_matrix_is_obeyed_as_the_mp4_standard_says(tmp_path, matrix, seen):
+    clip = film(tmp_path / "a.mp4", [four_corners()] * 3)
+    data = bytearray(clip.read_bytes())
+    place = data.index(b"tkhd") + 44
+    data[place : place + 36] = struct.pack(">9i", *matrix)
+    clip.write_bytes(bytes(data))
+    assert corners(first_frame(clip).image(48)) == seen
+
+
+@pytest.mark.parametrize(
+    ("size", "pixels", "codec", "shape"),
+    [
+        ((64, 48), "yuv420p", "libx264", (24, 32)),
+        ((1, 1), "bgr0", "ffv1", (1, 1)),
+        ((33, 17), "yuv420p", "ffv1", (17, 33)),
+        ((33, 17), "yuv444p", "libx264", (17, 33)),
+        ((640, 32), "yuv420p", "libx264", (24, 192)),  # 8 times the side asked for at most
+        ((32, 640), "yuv420p", "libx264", (192, 24)),
+        ((2000, 8), "yuv420p", "libx264", (8, 192)),
+    ],
+)
+def test_frames_of_any_size_shrink_to_the_side_asked_for(tmp_path, size, pixels, codec, shape):
+    frame = first_frame(film(tmp_path / "a.mkv", greys([90] * 2, size), codec=codec, pixels=pixels))
+    image = frame.image(24)
+    assert image.shape == (*shape, 3)
+    assert image.mean() == pytest.approx(90, abs=3)
+    assert frame.thumbnail(32, 24).shape == (24, 32, 3)
+
+
+def test_pixels_that_are_not_square_count_as_shown(tmp_path):
+    with av.open(tmp_path / "a.mp4", "w") as container:
+        stream = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        stream.codec_context.sample_aspect_ratio = 2
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(greys([9], (64, 48))[0], "rgb24")))
+        container.mux(stream.encode(None))
+    assert first_frame(tmp_path / "a.mp4").image(48).shape == (48, 128, 3)
+
+
+@pytest.mark.parametrize(
+    ("codec", "pixels"),
+    [
+        ("libx264", "yuv420p10le"),
+        ("libx265", "yuv420p10le"),
+        ("ffv1", "yuv422p16le"),
+        ("libx264", "gray"),
+        ("ffv1", "gray16le"),
+        ("mjpeg", "yuvj420p"),
+        ("png", "rgb48be"),
+        ("png", "ya8"),
+        ("prores_ks", "yuv422p10le"),
+    ],
+)
+def test_pixel_formats_of_every_depth_give_the_same_picture(tmp_path, codec, pixels, capfd):
+    del capfd  # x265 talks
+    grey = pixels in ("gray", "gray16le", "ya8")
+    picture = np.full((48, 64, 3), 120 if grey else (200, 120, 40), np.uint8)
+    image = first_frame(
+        film(
+            tmp_path / "a.mov" if codec != "ffv1" else tmp_path / "a.mkv",
+            [picture] * 2,
+            codec=codec,
+            pixels=pixels,
+        )
+    ).image(48)
+    assert np.allclose(image.mean((0, 1)), picture[0, 0], atol=5)
+
+
+@pytest.mark.parametrize("matrix", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255])
+def test_an_unusual_colour_matrix_costs_colours_not_the_video(matrix):
+    # ffmpeg refused to convert such frames at all.
+    frame = av.VideoFrame.from_ndarray(greys([120], (64, 48))[0], "rgb24").reformat(
+        format="yuv420p"
+    )
+    frame.colorspace = matrix
+    image = FileFrame(0.0, frame, 1.0, Scalers()).image(48)
+    assert image.mean() == pytest.approx(120, abs=45)
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "pixels"),
+    [
+        ("a.mov", "png", "rgba"),
+        ("a.mov", "qtrle", "argb"),
+        ("a.mov", "prores_ks", "yuva444p10le"),
+        ("a.apng", "apng", "rgba"),
+    ],
+)
+def test_transparent_pixels_are_white(tmp_path, name, codec, pixels):
+    picture = np.zeros((48, 64, 4), np.uint8)
+    picture[..., 0], picture[:, :32, 3] = 255, 255  # red, its right half transparent
+    frame = first_frame(film(tmp_path / name, [picture] * 2, codec=codec, pixels=pixels))
+    for image in (frame.image(48), frame.thumbnail(64, 48)):
+        assert np.allclose(image[:, 2:28].mean((0, 1)), RED, atol=4)
+        assert np.allclose(image[:, 36:62].mean((0, 1)), WHITE, atol=4)
+
+
+def test_a_transparent_gif_is_white_where_nothing_is_painted(tmp_path):
+    picture = Image.new("P", (64, 48), 0)
+    picture.putpalette([255, 0, 0, 0, 0, 255])
+    picture.paste(1, (32, 0, 64, 48))
+    picture.save(tmp_path / "a.gif", transparency=1)
+    image = first_frame(tmp_path / "a.gif").image(48)
+    assert corners(image) == ["red", "white", "red", "white"]
+
+
+def test_a_thumbnail_looks_at_every_pixel(tmp_path):
+    # Cheaper scaling sees every tenth pixel or so, other ones in each frame: noise like motion.
+    picture = np.zeros((480, 640, 3), np.uint8)
+    picture[::2] = 255
+    clip = film(tmp_path / "a.mkv", [picture], codec="ffv1", pixels="bgr0")
+    assert np.ptp(first_frame(clip).thumbnail(32, 24).astype(int)) <= 2
+
+
+def test_frames_stay_good_when_their_video_is_closed(tmp_path):
+    frame = first_frame(coloured(tmp_path / "a.mp4", ["blue"], seconds=0.5))
+    assert np.allclose(frame.image(48)[20:].mean((0, 1)), BLUE, atol=4)
+
+
+# Images of folders
+
+
+@pytest.mark.parametrize(("flag", "seen"), [(1, AS_STORED), (3, UPSIDE_DOWN), (6, CLOCKWISE)])
+def test_an_image_is_turned_as_its_exif_says(tmp_path, flag, seen):
+    exif = Image.Exif()
+    exif[0x112] = flag
+    Image.fromarray(four_corners()).save(tmp_path / "a.jpg", exif=exif, quality=95)
+    assert corners(ImageFrame(0.0, read_image(tmp_path / "a.jpg")).image(48)) == seen
+
+
+def test_images_of_every_kind_become_rgb(tmp_path):
+    grey = Image.new("L", (40, 30), 120)
+    for mode, suffix in (
+        ("L", "png"),
+        ("P", "png"),
+        ("RGB", "bmp"),
+        ("CMYK", "jpg"),
+        ("LA", "png"),
+    ):
+        grey.convert(mode).save(tmp_path / f"a.{suffix}")
+        assert np.allclose(np.asarray(read_image(tmp_path / f"a.{suffix}")), 120, atol=3), mode
+    deep = np.full((30, 40), 120 * 256, np.uint16)  # Pillow alone would make it white
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    assert np.allclose(np.asarray(read_image(tmp_path / "deep.png")), 120)
+    Image.new("1", (40, 30), 1).save(tmp_path / "bit.png")
+    assert np.allclose(np.asarray(read_image(tmp_path / "bit.png")), 255)
+
+
+def test_transparent_images_are_white(tmp_path):
+    rgba = np.zeros((30, 40, 4), np.uint8)
+    rgba[..., 0], rgba[:, :20, 3] = 255, 255
+    for suffix in ("png", "webp"):
+        Image.fromarray(rgba).save(tmp_path / f"a.{suffix}")
+        image = np.asarray(read_image(tmp_path / f"a.{suffix}"))
+        assert np.allclose(image[:, :18].mean((0, 1)), RED, atol=12)
+        assert np.allclose(image[:, 22:].mean((0, 1)), WHITE, atol=12)
+    palette = Image.new("P", (40, 30), 1)
+    palette.putpalette([255, 0, 0, 0, 0, 255])
+    palette.save(tmp_path / "p.png", transparency=1)
+    assert np.asarray(read_image(tmp_path / "p.png")).min() == 255
+
+
+def test_a_large_image_is_held_no_larger_than_needed(tmp_path):
+    Image.fromarray(patterns(1, (3000, 2000))[0]).save(tmp_path / "a.jpg")
+    picture = read_image(tmp_path / "a.jpg")
+    assert min(picture.size) == 1024 and max(picture.size) == 1536
+    assert ImageFrame(0.0, picture).image(100).shape == (100, 150, 3)
+    assert ImageFrame(0.0, picture).thumbnail(32, 24).shape == (24, 32, 3)
+
+
+def test_damaged_images_raise_video_errors_only(tmp_path):
+    path, dice = tmp_path / "a", np.random.default_rng(0)
+    picture = Image.fromarray(patterns(1)[0])
+    files = []
+    for kind in ("PNG", "JPEG", "WEBP", "BMP"):
+        picture.save(path, kind, exif=Image.Exif()) if kind != "BMP" else picture.save(path, kind)
+        files.append(path.read_bytes())
+    for turn in range(400):
+        data = np.frombuffer(files[turn % 4], np.uint8).copy()
+        holes = dice.integers(0, 150 if turn % 3 else len(data), 4)
+        data[holes] = dice.integers(0, 256, 4)
+        path.write_bytes(data.tobytes()[: len(data) if turn % 5 else len(data) // 2])
+        try:
+            read_image(path)
+        except VideoError as error:
+            assert str(tmp_path) not in str(error) and "\n" not in str(error)
+            assert not error.transient
+
+
+def test_what_the_system_refuses_may_be_granted_next_time(tmp_path):
+    with pytest.raises(VideoError, match="no such file") as caught:
+        read_image(tmp_path / "gone.png")
+    assert caught.value.transient
+    (tmp_path / "a.png").write_text("text")
+    with pytest.raises(VideoError, match="is not an image") as caught:
+        read_image(tmp_path / "a.png")
+    assert not caught.value.transient
+
+
+def test_a_decompression_bomb_is_refused(tmp_path):
+    bomb = struct.pack("<2sIHHI", b"BM", 54, 0, 0, 54)
+    bomb += struct.pack("<IiiHHIIiiII", 40, 60_000, 60_000, 1, 24, 0, 0, 0, 0, 0, 0)
+    (tmp_path / "a.bmp").write_bytes(bomb)
+    with warnings.catch_warnings(), pytest.raises(VideoError, match="is too large"):
+        read_image(tmp_path / "a.bmp")

@@ -1,0 +1,92 @@
+"""Signatures know a copy from a look-alike."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from sureshot.media.discover import Source
+from sureshot.media.signature import likeness, signature
+from sureshot.media.video import open_video
+from tests.clips import film, patterns
+
+
+def signatures(pictures):
+    return np.stack([signature(picture) for picture in pictures])
+
+
+def read(path):
+    with open_video(Source(path, "file", 0, 0)) as video:
+        return [frame.image(64) for frame in video]
+
+
+def half(picture):
+    return np.asarray(Image.fromarray(picture).resize((96, 64), Image.Resampling.BILINEAR))
+
+
+@pytest.fixture(scope="module")
+def originals():
+    return patterns(6, (192, 128))
+
+
+def test_a_copy_of_half_the_size_encoded_anew_matches(originals, tmp_path):
+    first = read(film(tmp_path / "a.mp4", originals))
+    again = film(tmp_path / "b.avi", [half(p) for p in originals], codec="mpeg4", rate=5)
+    assert likeness(signatures(first), signatures(read(again))[None]) == [1.0]
+
+
+def test_other_content_does_not_match(originals):
+    others = patterns(6, (192, 128), seed=1)
+    assert likeness(signatures(originals), signatures(others)[None]) == [0.0]
+
+
+def test_brightness_and_contrast_do_not_matter(originals):
+    darker = [(picture * 0.6 + 20).astype(np.uint8) for picture in originals]
+    assert likeness(signatures(originals), signatures(darker)[None]) == [1.0]
+
+
+def test_a_trimmed_or_shifted_copy_matches(originals):
+    marks = signatures(originals)
+    assert likeness(marks[2:4], marks[None]) == [1.0]
+    assert likeness(marks[::-1].copy(), marks[None]) == [1.0]
+    assert likeness(marks, marks[None, :3]) == [0.5]
+
+
+def test_flat_frames_tell_nothing():
+    dice = np.random.default_rng(0)
+    black, white = np.zeros((40, 60, 3), np.uint8), np.full((40, 60, 3), 255, np.uint8)
+    noisy = (100 + dice.normal(0, 3, (40, 60, 3))).astype(np.uint8)
+    flat = signatures([black, white, noisy])
+    assert likeness(flat, flat[None]) == [0.0]
+
+
+def test_flat_frames_are_left_out_of_the_share(originals):
+    marks = signatures(originals)
+    black = np.zeros((3, 256), np.uint8)
+    assert likeness(np.concatenate([black, marks]), marks[None]) == [1.0]
+
+
+def test_of_no_videos_there_are_no_likenesses(originals):
+    assert likeness(signatures(originals), np.zeros((0, 6, 256), np.uint8)).shape == (0,)
+    nothing, some = np.zeros((0, 256), np.uint8), np.zeros((2, 6, 256), np.uint8)
+    assert likeness(nothing, some).tolist() == [0, 0]
+
+
+def test_a_signature_is_the_mean_of_each_part():
+    picture = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
+    grey = np.asarray(Image.fromarray(picture).convert("L"), np.float64)
+    slow = [grey[y : y + 2, x : x + 3].mean() for y in range(0, 32, 2) for x in range(0, 48, 3)]
+    assert np.allclose(signature(picture), slow, atol=1)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 4), st.integers(0, 5))
+def test_likeness_is_a_share_that_padding_never_changes(seed, frames, videos, padding):
+    dice = np.random.default_rng(seed)
+    one = dice.integers(0, 256, (frames, 256), np.uint8)
+    others = dice.integers(0, 256, (videos, 3, 256), np.uint8)
+    others[0, 0] = one[0]
+    plain = likeness(one, others)
+    padded = likeness(one, np.pad(others, ((0, 0), (0, padding), (0, 0))))
+    assert np.array_equal(plain, padded)
+    assert ((plain >= 0) & (plain <= 1)).all() and plain[0] >= 1 / frames

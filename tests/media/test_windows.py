@@ -1,0 +1,259 @@
+"""Windows: what they cover, where they end, which frames stand for them."""
+
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sureshot.media.discover import Source
+from sureshot.media.frame import Frame
+from sureshot.media.video import open_video
+from sureshot.media.windows import windows
+from tests.clips import coloured, film, greys, patterns
+from tests.paths import DATA
+
+COLOURS = ((0, 0, 0), (255, 255, 255), (255, 0, 0), (90, 90, 90))
+
+
+@dataclass
+class Flat:
+    """A frame of one colour, made when asked for."""
+
+    time: float
+    colour: tuple[int, int, int] = COLOURS[0]
+    shape: tuple[int, int] = (3, 4)
+
+    def thumbnail(self, width, height):
+        return np.full((height, width, 3), self.colour, np.uint8)
+
+    def image(self, side):
+        del side
+        return np.full((*self.shape, 3), self.colour, np.uint8)
+
+
+def cut(frames, longest=30.0, samples=12, scenes=True):
+    return list(windows(frames, longest=longest, samples=samples, side=4, scenes=scenes))
+
+
+def spans(found):
+    return [(round(window.start, 3), round(window.end, 3)) for window in found]
+
+
+def steady(seconds, rate=10, colour=COLOURS[0], start=0.0):
+    return [Flat(start + number / rate, colour) for number in range(round(seconds * rate))]
+
+
+def read(path, **options):
+    with open_video(Source(path, "file", 0, 0)) as video:
+        return list(windows(video, **{"longest": 30.0, "samples": 12, "side": 32, **options}))
+
+
+def test_the_stand_in_is_a_frame():
+    assert isinstance(Flat(0.0), Frame)
+
+
+# Where windows end
+
+
+@pytest.mark.parametrize("rate", [5, 10, 25, 60])
+def test_a_hard_cut_ends_a_window_at_the_frame_it_lies_at(tmp_path, rate):
+    # Pictures are compared every tenth of a second; what lies between went to the wrong window.
+    clip = coloured(tmp_path / "a.mp4", ["red", "magenta"], seconds=2.2, rate=rate)
+    found = read(clip)
+    assert spans(found) == [(0.0, 2.2), (2.2, 4.4)]
+    red, magenta = (window.images.mean((1, 2)) for window in found)
+    assert (red[:, 2] < 60).all() and (magenta[:, 2] > 190).all()
+
+
+def test_cuts_count_only_where_they_are_asked_for():
+    frames = steady(5) + steady(5, colour=COLOURS[1], start=5.0)
+    assert spans(cut(frames)) == [(0, 5), (5, 10)]
+    assert spans(cut(frames, scenes=False)) == [(0, 10)]
+
+
+def test_a_long_scene_is_cut_into_windows_of_the_longest_length():
+    assert spans(cut(steady(70), longest=30.0)) == [(0, 30), (30, 60), (60, 70)]
+
+
+def test_a_scrap_at_the_end_joins_the_window_before_it():
+    frames = steady(5) + steady(1, colour=COLOURS[1], start=5.0)
+    (window,) = cut(frames)
+    assert spans([window]) == [(0, 6)] and window.times[-1] > 5
+
+
+def test_a_scrap_that_does_not_fit_shares_the_length_of_the_window_before_it():
+    assert spans(cut(steady(31), longest=30.0)) == [(0, 15.5), (15.5, 31)]
+    assert spans(cut(steady(31.6), longest=30.0)) == [(0, 30), (30, 31.6)]
+
+
+def test_a_scene_cut_too_early_goes_on_with_the_next_one():
+    frames = steady(5) + steady(1, colour=COLOURS[1], start=5.0)
+    frames += steady(5, colour=COLOURS[2], start=6.0)
+    assert spans(cut(frames)) == [(0, 5), (5, 11)]
+
+
+def test_a_gap_ends_a_window_where_it_has_its_longest_length():
+    frames = steady(5) + steady(5, start=3600.0)
+    assert spans(cut(frames)) == [(0, 30), (3600, 3605)]
+
+
+def test_the_last_frame_does_not_last_as_long_as_a_gap_before_it():
+    frames = [*steady(5), Flat(3600.0)]
+    assert spans(cut(frames)) == [(0, 30), (3600, 3600.1)]
+
+
+def test_slides_last_until_the_next_one():
+    frames = [Flat(float(time), COLOURS[time // 10 % 4]) for time in range(0, 40, 10)]
+    # When each frame is another picture none of them is a cut, but for the first.
+    assert spans(cut(frames)) == [(0, 10), (10, 40)]
+
+
+def test_rounding_puts_no_frame_at_the_end_of_its_window():
+    frames = [Flat(time) for time in np.cumsum([0.0, 1 / 3, 1.0, 1.0]).tolist()]
+    assert spans(cut(frames, 1.0, 2, False))[1][0] == 1.333
+    for window in cut(frames, 1.0, 2, False):
+        assert window.times[-1] < window.end
+
+
+def test_no_frames_make_no_windows_and_one_makes_one():
+    assert cut([]) == []
+    (window,) = cut([Flat(7.0)])
+    assert window.start == 7 and 7 < window.end < 7.1 and window.times.tolist() == [7]
+
+
+def test_frames_that_share_one_time_make_one_window():
+    (window,) = cut([Flat(0.0, colour) for colour in COLOURS * 50])
+    assert 0 < window.end < 0.1 and len(window.times) == 1
+
+
+def test_motion_fades_and_flicker_do_not_end_windows():
+    wide = patterns(1, (400, 24))[0]
+
+    class Pan(Flat):
+        def thumbnail(self, width, height):
+            left = int(self.time * 15)
+            return wide[:height, left : left + width]
+
+    assert len(cut([Pan(number / 25) for number in range(500)])) == 1
+    fade = [Flat(number / 25, (number // 2,) * 3) for number in range(500)]
+    assert len(cut(fade)) == 1
+    flicker = [Flat(number / 25, (100 + 60 * (number % 2),) * 3) for number in range(500)]
+    assert len(cut(flicker)) == 1
+    strobe = [Flat(number / 10, (255 * (number % 2),) * 3) for number in range(200)]
+    assert len(cut(strobe)) <= 2
+
+
+# Which frames stand for a window
+
+
+@pytest.mark.parametrize("rate", [1, 5, 25, 60])
+@pytest.mark.parametrize("seconds", [3, 14, 30])
+def test_samples_are_spread_evenly(rate, seconds):
+    (window,) = cut(steady(seconds, rate))
+    wanted = min(12, seconds * rate)
+    assert len(window.times) == pytest.approx(wanted, abs=1)
+    middles = (np.arange(12) + 0.5) * seconds / 12
+    distance = np.abs(window.times[:, None] - middles).min(0)
+    assert (distance <= max(seconds / 24, 1 / rate) + 1e-6).all()
+
+
+def test_samples_are_spread_evenly_after_a_long_first_frame():
+    # One gap at the beginning once set the spacing of all samples after it.
+    frames = [Flat(0.0), *steady(20, 25, start=10.0)]
+    (window,) = cut(frames)
+    assert len(window.times) >= 8
+    assert np.diff(window.times[1:]).max() < 4
+
+
+def test_a_window_with_few_frames_keeps_them_all():
+    (window,) = cut(steady(10, rate=1))
+    assert window.times.tolist() == list(range(10))
+
+
+def test_a_video_that_changes_its_size_midway_keeps_all_its_content(tmp_path):
+    # Frames of the new size were left out until the window ended.
+    one = film(tmp_path / "one.ts", greys([100] * 50, (64, 48)))
+    two = film(tmp_path / "two.ts", greys([106] * 50, (160, 48)))
+    (tmp_path / "both.ts").write_bytes(one.read_bytes() + two.read_bytes())
+    (window,) = read(tmp_path / "both.ts")
+    levels = window.images.mean((1, 2, 3))
+    assert window.images.shape == (12, 32, 43, 3)
+    assert (levels < 102).sum() == (levels > 104).sum() == 6
+    frames = steady(5) + [Flat(5 + n / 10, COLOURS[1], (6, 2)) for n in range(10)]
+    assert cut(frames)[0].images.shape[1:] == (3, 4, 3)
+
+
+def test_memory_does_not_grow_with_the_video():
+    alive, most = 0, 0
+
+    class Counted(Flat):
+        def image(self, side):
+            nonlocal alive, most
+            picture = super().image(side)
+            alive, most = alive + 1, max(most, alive + 1)
+            weakref.finalize(picture, gone)
+            return picture
+
+    def gone():
+        nonlocal alive
+        alive -= 1
+
+    frames = (Counted(number / 50, COLOURS[number // 1300 % 2]) for number in range(6000))
+    count = sum(1 for _ in windows(frames, longest=30.0, samples=6, side=4))
+    assert count == 5
+    assert most <= 2 * (6 * 4 + 1) + 1
+
+
+GAPS = st.sampled_from([0.0, 0.001, 0.04, 0.04, 0.1, 1 / 3, 1.0, 1.0, 2.0, 10.0, 45.0, 3600.0])
+VIDEOS = st.lists(st.tuples(GAPS, st.sampled_from(COLOURS)), min_size=1, max_size=80)
+
+
+@given(
+    video=VIDEOS,
+    first=st.sampled_from([0.0, 0.5, 1000.0]),
+    longest=st.sampled_from([1.0, 1.7, 3.0, 10.0, 30.0]),
+    samples=st.integers(1, 12),
+    scenes=st.booleans(),
+)
+def test_windows_cover_any_video_in_order(video, first, longest, samples, scenes):
+    times = first + np.cumsum([0.0] + [gap for gap, _ in video[1:]])
+    frames = [Flat(float(t), colour) for t, (_, colour) in zip(times, video, strict=True)]
+    found = cut(frames, longest, samples, scenes)
+    starts, ends = np.array([(w.start, w.end) for w in found]).T
+    assert starts[0] == first
+    assert (ends > starts).all() and (ends - starts <= longest + 1e-6).all()
+    assert (starts[1:] >= ends[:-1] - 1e-9).all()
+    inside = (times[:, None] >= starts - 1e-9) & (times[:, None] <= ends + 1e-9)
+    assert inside.any(1).all()
+    for window in found:
+        assert 1 <= len(window.times) <= samples
+        assert (np.diff(window.times) > 0).all()
+        assert window.start <= window.times[0] and window.times[-1] < window.end
+        assert len(window.images) == len(window.signatures) == len(window.times)
+
+
+# Real videos
+
+
+def data(name):
+    folder = DATA / name
+    if not folder.is_dir():
+        pytest.skip(f"needs the folder {folder}; SURESHOT_DATA names another one")
+    return folder
+
+
+def test_real_clips_are_cut_where_they_are_cut_and_nowhere_else():
+    folder = data("clips/videos")
+    steady_ones = ["boxer-punching-towards-camera", "drift-turn", "swans", "intel_car-detection"]
+    for name in steady_ones:
+        assert len(read(folder / f"{name}.mp4")) == 1, name
+    assert spans(read(folder / "audi-snow-trail.mp4")) == [(0, 4.857), (4.857, 9.143)]
+
+
+def test_videos_of_a_frame_a_second_are_not_shredded():
+    clips = sorted(data("msrvtt/videos").iterdir())[::160]
+    counts = [len(read(clip)) for clip in clips]
+    assert np.mean(np.array(counts) == 1) > 0.9 and max(counts) <= 3

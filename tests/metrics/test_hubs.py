@@ -1,0 +1,326 @@
+"""Hub correction against loops and against the numbers of the papers' codes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sureshot.errors import SureshotError
+from sureshot.metrics import hubs as module
+from sureshot.metrics.hubs import (
+    dual_softmax,
+    hubness_skewness,
+    inverted_softmax,
+    nearest_neighbour_normalised,
+    occurrences,
+    querybank_norm,
+)
+from tests.golden import golden
+
+INF = float("inf")
+
+
+def cosines(texts, videos, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (texts, videos))
+
+
+def slow_softmax(similarity, bank, scale):
+    """exp(c S_ij) / sum_k exp(c B_kj), term by term."""
+    return [
+        [
+            math.exp(scale * s) / math.fsum(math.exp(scale * b[j]) for b in bank.tolist())
+            for j, s in enumerate(row)
+        ]
+        for row in similarity.tolist()
+    ]
+
+
+def test_dual_softmax_term_by_term():
+    similarity = cosines(6, 4)
+    expected = similarity * np.array(slow_softmax(similarity, similarity, 30.0))
+    np.testing.assert_allclose(dual_softmax(similarity, 30.0), expected, rtol=1e-12)
+
+
+def test_dual_softmax_of_t_mass_and_uatvr():
+    case = golden("dsl")
+    similarity, outputs = np.array(case["inputs"]["S"]), case["outputs"]
+    for found, name in (
+        (dual_softmax(similarity), "t2v"),
+        (dual_softmax(similarity.T), "v2t"),
+    ):
+        np.testing.assert_allclose(found, outputs[f"dsl_{name}"], rtol=1e-6)
+        np.testing.assert_allclose(100 * 8 * found, outputs[f"uatvr_{name}"], rtol=1e-6)
+
+
+def test_dual_softmax_loses_no_caption_where_videos_have_unequal_numbers():
+    case = golden("dsl")
+    padded = np.array(case["inputs"]["multi"])
+    assert np.isnan(np.array(case["outputs"]["multi"])[:, 1:]).all()  # theirs, for every video
+    real = np.isfinite(padded[..., 0])
+    found = dual_softmax(padded[real])
+    assert np.isfinite(found).all()
+    assert len(found) == sum(case["config"]["captions"])
+
+
+def test_dual_softmax_turns_a_row_of_negative_scores_round_as_documented():
+    similarity = np.array([[-0.1, -0.9], [0.8, 0.9]])
+    assert similarity[0].argmax() == 0
+    assert dual_softmax(similarity)[0].argmax() == 1
+
+
+def test_inverted_softmax_term_by_term_with_and_without_a_bank():
+    similarity, bank = cosines(6, 4), cosines(9, 4, 1)
+    for against, given_bank in ((similarity, None), (bank, bank)):
+        found = np.exp(20 * inverted_softmax(similarity, given_bank, scale=20.0))
+        np.testing.assert_allclose(found, slow_softmax(similarity, against, 20.0), rtol=1e-11)
+
+
+def test_inverted_softmax_is_the_logarithm_of_the_softmax_over_texts():
+    case = golden("dsl")
+    found = inverted_softmax(np.array(case["inputs"]["S"]))
+    np.testing.assert_allclose(np.exp(100 * found), case["outputs"]["softmax_only"], rtol=1e-6)
+
+
+def test_inverted_softmax_is_what_the_released_code_of_duq_ranks_by():
+    case = golden("duq_head_branch_kl_softmax")
+    scores = np.array(case["inputs"]["X"])
+    for found, name in (
+        (inverted_softmax(scores), "np_softmax"),
+        (inverted_softmax(scores.T), "np_softmax_T"),
+    ):
+        np.testing.assert_allclose(np.exp(100 * found), case["outputs"][name], rtol=1e-6)
+
+
+def test_inverted_softmax_keeps_apart_what_a_softmax_rounds_to_zero():
+    similarity = np.array([[-0.9, -0.8, 0.1], [0.9, 0.9, 0.9]], np.float32)
+    order = np.argsort(inverted_softmax(similarity, scale=1e4)[0])
+    assert order.tolist() == [0, 1, 2]
+
+
+QB = ["k1_beta20", "k2_beta1p99", "k1_beta0p5", "kall_beta20"]
+
+
+@pytest.mark.parametrize("name", QB)
+def test_querybank_norm_of_its_authors(name):
+    case = golden("qbnorm_dis")
+    similarity = np.array(case["inputs"]["test_test"])
+    bank = np.array(case["inputs"]["train_test"])
+    k, beta = case["config"]["cases"][name]
+    expected = case["outputs"][name]
+    found = querybank_norm(similarity, bank, beta=float(beta), k=k)
+    rows = np.isin(np.arange(8), expected["normalised_rows"])
+    theirs = np.array(expected["result"])
+    np.testing.assert_allclose(np.exp(beta * found[rows]), theirs[rows], rtol=1e-6)
+    np.testing.assert_allclose(found[~rows], theirs[~rows], rtol=1e-6)
+    np.testing.assert_array_equal(np.argsort(found), np.argsort(theirs))
+
+
+def test_querybank_norm_leaves_texts_alone_whose_best_video_no_caption_of_the_bank_prefers():
+    similarity = np.array([[0.9, 0.5, 0.1], [0.2, 0.3, 0.8]])
+    bank = np.array([[0.9, 0.1, 0.0], [0.8, 0.7, -0.5]])
+    found = querybank_norm(similarity, bank)
+    np.testing.assert_array_equal(found[1], similarity[1])
+    expected = np.log(slow_softmax(similarity[:1], bank, 20.0)) / 20
+    np.testing.assert_allclose(found[:1], expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_querybank_norm_does_not_depend_on_the_order_of_tied_videos(dtype):
+    similarity = np.array([[0.5, 0.5, 0.25]], dtype)
+    bank = np.array([[0.5, 0.5, 0.0], [0.25, 0.25, 0.0]], dtype)
+    turned = querybank_norm(similarity[:, ::-1], bank[:, ::-1])[:, ::-1]
+    np.testing.assert_array_equal(turned, querybank_norm(similarity, bank))
+
+
+@pytest.mark.parametrize("name", ["k5_w0p75", "k16_w0p5", "k1_w1", "kall_w0p25"])
+def test_nearest_neighbour_normalisation_of_its_authors(name):
+    case = golden("nnn")
+    inputs = {key: np.array(value) for key, value in case["inputs"].items()}
+    k, weight = case["config"]["cases"][name]
+    found = nearest_neighbour_normalised(
+        inputs["queries"] @ inputs["gallery"].T,
+        inputs["reference"] @ inputs["gallery"].T,
+        k=k,
+        weight=float(weight),
+    )
+    np.testing.assert_allclose(found, case["outputs"][name]["scores"], rtol=1e-6, atol=1e-8)
+    assert np.argsort(-found).tolist() == case["outputs"][name]["ranking"]
+
+
+def test_nearest_neighbour_normalisation_term_by_term():
+    similarity, bank = cosines(5, 4), cosines(7, 4, 1)
+    found = nearest_neighbour_normalised(similarity, bank, k=3, weight=0.5)
+    for j in range(4):
+        mean = sum(sorted(bank[:, j].tolist())[-3:]) / 3
+        np.testing.assert_allclose(found[:, j], similarity[:, j] - 0.5 * mean)
+    everything = nearest_neighbour_normalised(similarity, bank, k=99)
+    np.testing.assert_allclose(everything, similarity - bank.mean(0))
+
+
+def test_nearest_neighbour_normalisation_changes_no_rank_of_texts_for_a_video():
+    similarity, bank = cosines(8, 5), cosines(20, 5, 1)
+    found = nearest_neighbour_normalised(similarity, bank, k=4)
+    np.testing.assert_array_equal(np.argsort(found, 0), np.argsort(similarity, 0))
+
+
+def hubs_world():
+    """Texts near their own video; some videos lie near everything."""
+    rng = np.random.default_rng(5)
+    pull = np.where(np.arange(80) < 8, 0.5, 0.0)
+    similarity = rng.normal(scale=0.2, size=(80, 80)) + pull + 0.7 * np.eye(80)
+    return similarity, rng.normal(scale=0.2, size=(300, 80)) + pull
+
+
+def hits(similarity):
+    return np.mean(similarity.argmax(1) == np.arange(len(similarity)))
+
+
+@pytest.mark.parametrize(
+    "correct",
+    [
+        lambda s, b: dual_softmax(s, 20.0),
+        lambda s, b: inverted_softmax(s, scale=20.0),
+        lambda s, b: inverted_softmax(s, b, scale=20.0),
+        querybank_norm,
+        nearest_neighbour_normalised,
+    ],
+)
+def test_each_correction_finds_more_where_there_are_hubs(correct):
+    similarity, bank = hubs_world()
+    found = correct(similarity, bank)
+    assert hits(found) > hits(similarity) + 0.1
+    assert hubness_skewness(similarity) > 1.5
+    assert hubness_skewness(found) < hubness_skewness(similarity)
+
+
+CALLS = [
+    lambda s, b: dual_softmax(s),
+    lambda s, b: inverted_softmax(s),
+    inverted_softmax,
+    querybank_norm,
+    nearest_neighbour_normalised,
+    lambda s, b: occurrences(s, 1),
+    lambda s, b: hubness_skewness(s, 1),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_input_stays_as_it_is(call):
+    similarity, bank = cosines(5, 4), cosines(7, 4, 1)
+    kept = similarity.copy(), bank.copy()
+    call(similarity, bank)
+    np.testing.assert_array_equal(similarity, kept[0])
+    np.testing.assert_array_equal(bank, kept[1])
+
+
+@pytest.mark.parametrize("call", CALLS[2:5])
+def test_with_a_bank_a_query_scores_the_same_whatever_else_is_asked(call):
+    similarity, bank = cosines(6, 4), cosines(9, 4, 1)
+    np.testing.assert_allclose(call(similarity[2:3], bank)[0], call(similarity, bank)[2])
+
+
+@pytest.mark.parametrize("call", CALLS[:2])
+def test_without_a_bank_it_does_not(call):
+    similarity = cosines(6, 4)
+    assert not np.allclose(call(similarity[2:3], None)[0], call(similarity, None)[2])
+
+
+@pytest.mark.parametrize("call", CALLS[:5])
+def test_what_is_ruled_out_stays_ruled_out_and_disturbs_nothing(call):
+    similarity, bank = cosines(5, 4), cosines(7, 4, 1)
+    similarity[1, 2] = similarity[0, 0] = -INF
+    similarity[:, 3] = -INF
+    found = call(similarity, bank)
+    np.testing.assert_array_equal(np.isneginf(found), np.isneginf(similarity))
+    assert not np.isnan(found).any()
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("bad", [np.nan, INF])
+def test_scores_that_are_no_number_are_refused(call, bad):
+    similarity = cosines(3, 4)
+    similarity[1, 2] = bad
+    with pytest.raises(SureshotError, match=r"similarity\[1, 2\] is (nan|inf)"):
+        call(similarity, cosines(2, 4))
+
+
+@pytest.mark.parametrize("call", CALLS[2:5])
+def test_a_bank_that_does_not_fit_is_refused(call):
+    with pytest.raises(SureshotError, match=r"The bank has 0 captions and 4 videos"):
+        call(cosines(3, 4), np.zeros((0, 4)))
+    # The shape check of the test run would speak first.
+    with pytest.raises(SureshotError, match=r"5 videos, the similarities have 4"):
+        module._bank(cosines(3, 5), cosines(3, 4))
+    bank = cosines(3, 4)
+    bank[0, 1] = np.nan
+    with pytest.raises(SureshotError, match=r"bank\[0, 1\] is nan"):
+        call(cosines(3, 4), bank)
+
+
+def test_a_bank_that_rules_a_video_out_has_no_mean_but_a_soft_maximum():
+    similarity, bank = cosines(3, 4), cosines(5, 4, 1)
+    bank[:4, 1] = -INF
+    with pytest.raises(SureshotError, match="video 1 with -inf"):
+        nearest_neighbour_normalised(similarity, bank, k=2)
+    assert np.isfinite(nearest_neighbour_normalised(similarity, bank, k=1)).all()
+    assert np.isfinite(inverted_softmax(similarity, bank)).all()
+    bank[4, 1] = -INF
+    np.testing.assert_allclose(inverted_softmax(similarity, bank)[:, 1], similarity[:, 1])
+
+
+def test_settings_out_of_range_are_refused():
+    similarity, bank = cosines(3, 4), cosines(5, 4)
+    for call in (
+        lambda: dual_softmax(similarity, 0.0),
+        lambda: inverted_softmax(similarity, scale=INF),
+        lambda: querybank_norm(similarity, bank, beta=-1.0),
+        lambda: querybank_norm(similarity, bank, k=0),
+        lambda: querybank_norm(similarity, bank, k=5),
+        lambda: nearest_neighbour_normalised(similarity, bank, k=0),
+        lambda: nearest_neighbour_normalised(similarity, bank, weight=-0.1),
+        lambda: occurrences(similarity, 5),
+        lambda: occurrences(similarity, 0),
+        lambda: hubness_skewness(similarity, 0),
+        lambda: dual_softmax(similarity[:0]),
+        lambda: hubness_skewness(similarity[:0], 2),
+    ):
+        with pytest.raises(SureshotError, match=r"scale|beta|k is|weight|empty"):
+            call()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 8), st.integers(1, 6), st.data())
+def test_occurrences_count_one_text_at_a_time(texts, videos, data):
+    score = st.sampled_from([-INF, -0.5, 0.0, 0.5])
+    rows = [[data.draw(score) for _ in range(videos)] for _ in range(texts)]
+    k = data.draw(st.integers(1, videos))
+    expected = [0.0] * videos
+    for row in rows:
+        last = sorted(row, reverse=True)[k - 1]
+        above = sum(s > last for s in row)
+        for j, s in enumerate(row):
+            expected[j] += 1 if s > last else (k - above) / row.count(last) if s == last else 0
+    found = occurrences(np.array(rows), k)
+    np.testing.assert_allclose(found, expected)
+    assert found.sum() == pytest.approx(k * texts)
+
+
+def test_occurrences_in_small_parts_are_those_of_the_whole(monkeypatch):
+    similarity = np.round(cosines(13, 6), 1)
+    whole = occurrences(similarity, 3)
+    monkeypatch.setattr(module, "_CELLS", 10)
+    np.testing.assert_allclose(occurrences(similarity, 3), whole)
+
+
+def test_skewness_by_hand_and_where_there_is_none():
+    similarity = np.array([[0.9, 0.1, 0.2], [0.9, 0.1, 0.2], [0.1, 0.9, 0.2], [0.9, 0.3, 0.2]])
+    counts = [3, 1, 0]  # mean 4/3
+    centred = [c - 4 / 3 for c in counts]
+    spread = math.sqrt(sum(c**2 for c in centred) / 3)
+    expected = sum((c / spread) ** 3 for c in centred) / 3
+    assert hubness_skewness(similarity, 1) == pytest.approx(expected)
+    assert hubness_skewness(similarity, 10) == 0.0
+    assert hubness_skewness(np.eye(7), 1) == 0.0
+    assert hubness_skewness(np.zeros((5, 7)), 3) == 0.0

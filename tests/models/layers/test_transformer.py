@@ -1,0 +1,243 @@
+"""The transformer: against one written with loops, and against CLIP4Clip's and UATVR's numbers."""
+
+import math
+
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.layers.transformer import Block, SequentialTransformer, Transformer, quick_gelu
+from tests.golden import golden
+from tests.models.layers.weights import blocks, load, sample, shake, tensor
+
+
+def norm(vector, layer):
+    centred = vector - vector.mean()
+    return centred / math.sqrt(centred.square().mean() + layer.eps) * layer.weight + layer.bias
+
+
+def block_one_token_at_a_time(block, tokens, mask):
+    """The block of one item, over its real tokens only, one token and one head at a time."""
+    real = [token for token, there in zip(tokens, mask, strict=True) if there]
+    dim = len(real[0])
+    weight, bias = block.queries_keys_values.weight, block.queries_keys_values.bias
+    packed = [weight @ norm(token, block.norm_attention) + bias for token in real]
+    width = dim // block.heads
+    out = []
+    for token, own in zip(real, packed, strict=True):
+        seen = []
+        for head in range(block.heads):
+            at = slice(head * width, (head + 1) * width)
+            logits = [own[:dim][at] @ p[dim : 2 * dim][at] / math.sqrt(width) for p in packed]
+            total = sum(math.exp(logit) for logit in logits)
+            mixed = sum(
+                math.exp(logit) / total * p[2 * dim :][at]
+                for logit, p in zip(logits, packed, strict=True)
+            )
+            seen.append(mixed)
+        token = token + block.out.weight @ torch.cat(seen) + block.out.bias
+        wide = block.widen.weight @ norm(token, block.norm_mlp) + block.widen.bias
+        bent = torch.stack([x / (1 + torch.exp(-1.702 * x)) for x in wide])
+        out.append(token + block.narrow.weight @ bent + block.narrow.bias)
+    return torch.stack(out)
+
+
+MASK = torch.tensor(
+    [[True] * 5, [True, True, False, False, True], [False, False, True] + [False] * 2]
+)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_block_agrees_with_one_token_at_a_time(heads):
+    block = Block(6, heads).double().requires_grad_(False)
+    shake(block)
+    tokens = sample(3, 5, 6, dtype=torch.float64)
+    seen = block(tokens, MASK)
+    for item in range(3):
+        expected = block_one_token_at_a_time(block, tokens[item], MASK[item])
+        torch.testing.assert_close(seen[item][MASK[item]], expected)
+
+
+def test_a_stack_applies_its_blocks_in_order():
+    stack = Transformer(6, layers=3, heads=2)
+    shake(stack)
+    tokens = sample(3, 5, 6)
+    expected = tokens
+    for block in stack.blocks:
+        expected = block(expected, MASK)
+    assert torch.equal(stack(tokens, MASK), expected)
+    assert torch.equal(Transformer(6, layers=0, heads=2)(tokens, MASK), tokens)
+
+
+def sequential(extra=0, positions=9, seed=0):
+    module = SequentialTransformer(Transformer(6, 2, 2), 6, positions, extra=extra)
+    shake(module, seed)
+    return module.eval()
+
+
+@pytest.mark.parametrize("extra", [0, 2])
+def test_padding_has_no_influence_and_comes_back_as_zero(extra):
+    module = sequential(extra)
+    tokens = sample(3, 5, 6)
+    spoilt = tokens.masked_fill(~MASK[..., None], torch.nan)
+    seen = module(spoilt, MASK)
+    assert torch.equal(seen, module(tokens, MASK))
+    assert seen[:, :5][~MASK].count_nonzero() == 0
+    assert not seen[:, :5][MASK].eq(0).any()
+
+
+@pytest.mark.parametrize("extra", [0, 2])
+def test_more_padding_changes_nothing(extra):
+    module = sequential(extra)
+    tokens, mask = sample(3, 5, 6), MASK
+    wide = torch.cat([tokens, sample(3, 4, 6, seed=1)], dim=1)
+    seen = module(wide, torch.cat([mask, torch.zeros(3, 4, dtype=torch.bool)], dim=1))
+    short = module(tokens, mask)
+    torch.testing.assert_close(seen[:, :5], short[:, :5])
+    torch.testing.assert_close(seen[:, 9:], short[:, 5:])
+
+
+def test_items_do_not_see_each_other():
+    module = sequential(2)
+    tokens = sample(3, 5, 6)
+    together = module(tokens, MASK)
+    for item in range(3):
+        alone = module(tokens[item : item + 1], MASK[item : item + 1])
+        torch.testing.assert_close(together[item : item + 1], alone)
+
+
+def test_extra_tokens_are_looked_at_and_covered_by_the_mask():
+    module = sequential(2)
+    tokens = sample(3, 5, 6)
+    assert module.cover(MASK).tolist() == [[*row, True, True] for row in MASK.tolist()]
+    assert sequential().cover(MASK).tolist() == MASK.tolist()
+    before = module(tokens, MASK)
+    with torch.no_grad():
+        module.extra.weight *= -1
+    assert not torch.isclose(module(tokens, MASK)[:, :5][MASK], before[:, :5][MASK]).all(1).any()
+
+
+def test_an_item_of_extra_tokens_alone_is_possible():
+    seen = sequential(2)(sample(1, 5, 6), torch.zeros(1, 5, dtype=torch.bool))
+    assert seen.isfinite().all()
+    assert seen[:, :5].count_nonzero() == 0
+
+
+def test_order_matters():
+    module = sequential()
+    tokens = sample(1, 5, 6)
+    mask = torch.ones(1, 5, dtype=torch.bool)
+    assert not torch.allclose(module(tokens, mask).flip(1), module(tokens.flip(1), mask))
+
+
+def test_two_modules_can_share_a_transformer():
+    shared = Transformer(6, 1, 2)
+    videos, texts = SequentialTransformer(shared, 6, 4), SequentialTransformer(shared, 6, 8)
+    assert videos.transformer is texts.transformer
+    assert videos.positions.weight.shape == (4, 6)
+    assert texts.positions.weight.shape == (8, 6)
+
+
+def test_heads_that_do_not_divide_are_refused():
+    with pytest.raises(SureshotError, match="4 attention heads do not divide tokens of length 6"):
+        Block(6, 4)
+    with pytest.raises(SureshotError, match="choose a divisor"):
+        Transformer(6, 1, 0)
+
+
+def test_a_sequence_longer_than_the_positions_is_refused():
+    module = sequential(positions=4)
+    assert module(sample(1, 4, 6), torch.ones(1, 4, dtype=torch.bool)).shape == (1, 4, 6)
+    with pytest.raises(SureshotError, match="5 tokens is longer than the 4 positions"):
+        module(sample(3, 5, 6), MASK)
+
+
+def test_quick_gelu():
+    assert quick_gelu(torch.tensor([0.0, 1.0, -30.0])).tolist() == pytest.approx(
+        [0, 1 / (1 + math.exp(-1.702)), 0], abs=1e-6
+    )
+
+
+def test_gradients_reach_every_weight_and_stay_finite_beside_padding():
+    module = sequential(2).train()
+    module(sample(3, 5, 6).masked_fill(~MASK[..., None], torch.nan), MASK).square().sum().backward()
+    for name, weight in module.named_parameters():
+        assert weight.grad.isfinite().all(), name
+        assert weight.grad.count_nonzero() > 0, name
+
+
+def test_clip4clip():
+    told = golden("clip4clip_seqtransf")
+    module = SequentialTransformer(Transformer(16, 2, 2, eps=1e-12), 16, 7)
+    load(
+        module,
+        told["weights"],
+        {"positions": "frame_position_embeddings"}
+        | blocks("transformer.blocks.0", "transformerClip.resblocks.0")
+        | blocks("transformer.blocks.1", "transformerClip.resblocks.1"),
+    )
+    frames, mask = tensor(told["inputs"]["video"]), tensor(told["inputs"]["video_mask"]).bool()
+    text = torch.nn.functional.normalize(tensor(told["inputs"]["text"]), dim=-1)
+    seen = module(frames, mask)
+    expected = tensor(told["outputs"]["encoder_output"]) + frames
+    torch.testing.assert_close(seen[mask], expected[mask], rtol=1e-6, atol=1e-8)
+    logits = 100 * text @ mean_of_units(seen, mask).T
+    torch.testing.assert_close(logits, tensor(told["outputs"]["logits"]), rtol=1e-6, atol=1e-7)
+    full = torch.ones_like(mask)
+    logits = 100 * text @ mean_of_units(module(frames, full), full).T
+    torch.testing.assert_close(
+        logits, tensor(told["outputs"]["logits_all_valid"]), rtol=1e-6, atol=1e-7
+    )
+
+
+def weighted_interaction(words, frames, word_mask, frame_mask, weigh_words, weigh_frames):
+    """UATVR's similarity of one text and one video, over their real tokens."""
+    words, frames = (
+        torch.nn.functional.normalize(tokens[mask], dim=-1)
+        for tokens, mask in ((words, word_mask), (frames, frame_mask))
+    )
+    cosines = words @ frames.T
+    by_word = weigh_words(words).squeeze(-1).softmax(0) @ cosines.amax(1)
+    by_frame = weigh_frames(frames).squeeze(-1).softmax(0) @ cosines.amax(0)
+    return (by_word + by_frame) / 2
+
+
+def test_uatvr_with_extra_tokens_and_a_shared_transformer():
+    told = golden("uatvr_full_head")
+    weights, given = told["weights"], told["inputs"]
+    shared = Transformer(16, 2, 2, eps=1e-12)
+    sides = {}
+    for side, table, count in (("video", "frame", 4), ("text", "word", 5)):
+        positions = weights[f"{table}_position_embeddings.weight"]
+        module = SequentialTransformer(shared, 16, count, extra=2)
+        mine = weights | {"own": positions[:count], "extra": positions[count : count + 2]}
+        load(
+            module,
+            mine,
+            {"positions.weight": "own", "extra.weight": "extra"}
+            | blocks("transformer.blocks.0", "transformerClip.resblocks.0")
+            | blocks("transformer.blocks.1", "transformerClip.resblocks.1"),
+        )
+        weigh = torch.nn.Sequential(
+            torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+        )
+        load(weigh, weights, {str(i): f"{side}_weight_fc.{i}" for i in (0, 2)})
+        sides[side] = module, weigh
+    words, frames = (tensor(given[name]) for name in ("text_token", "frames"))
+    word_mask = torch.ones(words.shape[:2], dtype=torch.bool)
+    frame_mask = torch.ones(frames.shape[:2], dtype=torch.bool)
+    expected = tensor(told["outputs"]["logits_all_valid"]) / 100
+    seen_words = sides["text"][0](words, word_mask)
+    seen_frames = sides["video"][0](frames, frame_mask)
+    for i in range(4):
+        for j in range(4):
+            found = weighted_interaction(
+                seen_words[i],
+                seen_frames[j],
+                sides["text"][0].cover(word_mask)[i],
+                sides["video"][0].cover(frame_mask)[j],
+                sides["text"][1],
+                sides["video"][1],
+            )
+            torch.testing.assert_close(found, expected[i, j], rtol=1e-6, atol=1e-8)

@@ -1,0 +1,188 @@
+"""Picking partners: loops, floors and the released codes."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from sureshot.errors import SureshotError
+from sureshot.models.losses.contrastive import info_nce, mil_nce
+from tests.golden import golden
+
+
+def noise(seed, *shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def bags(texts, videos):
+    """Inner products of all samples."""
+    return torch.einsum("ikd,jld->ikjl", texts, videos)
+
+
+def slow_info_nce(similarity, scale, positives):
+    total = 0.0
+    for matrix, mask in ((similarity, positives), (similarity.T, positives.T)):
+        costs = []
+        for row, own in zip(matrix.tolist(), mask.tolist(), strict=True):
+            right = sum(math.exp(scale * s) for s, o in zip(row, own, strict=True) if o)
+            costs.append(-math.log(right / sum(math.exp(scale * s) for s in row)))
+        total += sum(costs) / len(costs) / 2
+    return total
+
+
+def slow_mil_nce(similarity, scale):
+    items, k, _, m = similarity.shape
+    total = 0.0
+    for matrix, size in ((similarity, k), (similarity.permute(2, 3, 0, 1), m)):
+        for i in range(items):
+            for a in range(size):
+                odds = (scale * matrix[i, a]).exp()
+                total -= math.log(odds[i].sum() / odds.sum()) / (items * size) / 2
+    return total
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_info_nce_is_that_of_a_loop_over_pairs(scale):
+    similarity = noise(0, 5, 5).tanh()
+    expected = slow_info_nce(similarity, scale, torch.eye(5).bool())
+    assert info_nce(similarity, scale).item() == pytest.approx(expected, rel=1e-9)
+    learned = torch.tensor(scale, dtype=torch.float64)
+    assert info_nce(similarity, learned).item() == pytest.approx(expected, rel=1e-9)
+    target = torch.arange(5)
+    both = cross_entropy(scale * similarity, target) + cross_entropy(scale * similarity.T, target)
+    assert info_nce(similarity, scale).item() == pytest.approx(both.item() / 2, rel=1e-12)
+
+
+def test_several_positives_are_several_right_answers():
+    similarity = noise(0, 4, 3).tanh()
+    positives = torch.tensor([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 1]]).bool()
+    expected = slow_info_nce(similarity, 10.0, positives)
+    assert info_nce(similarity, 10.0, positives).item() == pytest.approx(expected, rel=1e-9)
+    separated = torch.where(positives, 1.0, -1.0)
+    assert info_nce(separated, 100.0, positives).item() == pytest.approx(0, abs=1e-6)
+
+
+def test_positives_on_the_diagonal_are_the_default():
+    similarity = noise(1, 4, 4)
+    assert torch.equal(info_nce(similarity, 5.0, torch.eye(4).bool()), info_nce(similarity, 5.0))
+
+
+def test_thirty_two_bits_keep_the_digits_of_a_small_loss_at_scale_100():
+    similarity = 0.75 + 0.1 * torch.eye(6) + 0.005 * noise(3, 6, 6).float()
+    exact = info_nce(similarity.double(), 100.0).item()
+    assert exact < 1e-3
+    assert info_nce(similarity, 100.0).item() == pytest.approx(exact, rel=2e-4)
+
+
+def test_a_batch_of_one_costs_nothing():
+    assert info_nce(torch.tensor([[-0.3]]), 100.0).item() == 0
+    assert mil_nce(torch.tensor([[[[-0.3]]]]), 100.0).item() == 0
+
+
+def test_pairs_that_are_none_are_refused():
+    with pytest.raises(SureshotError, match="3 texts and 2 videos do not pair up"):
+        info_nce(torch.zeros(3, 2), 1.0)
+    positives = torch.tensor([[True, False], [True, False]])
+    with pytest.raises(SureshotError, match="The video at place 1 of the batch has no positive"):
+        info_nce(torch.zeros(2, 2), 1.0, positives)
+    with pytest.raises(SureshotError, match="The text at place 1 of the batch has no positive"):
+        info_nce(torch.zeros(2, 2), 1.0, positives.T)
+
+
+def test_gradients_of_info_nce():
+    positives = torch.eye(3).bool()
+    positives[0, 2] = True
+    scale = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
+    inputs = noise(0, 3, 3).requires_grad_(), scale
+    assert torch.autograd.gradcheck(lambda s, x: info_nce(s, x, positives), inputs)
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 1), (3, 3), (2, 4)])
+def test_mil_nce_is_that_of_a_loop_over_samples(k, m):
+    similarity = noise(0, 4, k, 4, m).tanh()
+    assert mil_nce(similarity, 7.0).item() == pytest.approx(slow_mil_nce(similarity, 7.0))
+
+
+def test_mil_nce_of_one_sample_is_info_nce():
+    similarity = noise(0, 5, 1, 5, 1).tanh()
+    expected = info_nce(similarity[:, 0, :, 0], 9.0)
+    for average in ("inside", "outside"):
+        assert torch.allclose(mil_nce(similarity, 9.0, average), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 4, 7])
+def test_least_cost_is_none_inside_the_logarithm_and_that_of_the_samples_outside(k):
+    separated = torch.eye(5).double()[:, None, :, None].expand(5, k, 5, k)
+    assert mil_nce(separated, 1000.0).item() == pytest.approx(0, abs=1e-12)
+    outside = mil_nce(separated, 1000.0, "outside").item()
+    assert outside == pytest.approx(math.log(k), abs=1e-9)
+
+
+def test_cosines_without_a_scale_cannot_be_told_apart():
+    best = (2 * torch.eye(64).double() - 1)[:, None, :, None].expand(64, 7, 64, 7)
+    assert mil_nce(best).item() == pytest.approx(2.25, abs=0.01)
+
+
+def test_averaging_outside_is_the_released_code():
+    file = golden("uatvr_milnce_bof")
+    videos, texts, as_many = (
+        torch.tensor(file["inputs"][name], dtype=torch.float64)
+        for name in ("video_samples", "text_samples", "text_samples_equal")
+    )
+    outputs = file["outputs"]
+    loss = mil_nce(bags(texts, videos), 1.0, "outside").item()
+    assert loss == pytest.approx(outputs["loss"], rel=1e-6)
+    loss = mil_nce(bags(as_many, videos), 1.0, "outside").item()
+    both = (outputs["from_v_equal"] + outputs["from_t_equal"]) / 2
+    assert loss == pytest.approx(both, rel=1e-6)
+    separated = 1000 * torch.eye(4).double()[:, None, :, None].expand(4, 3, 4, 3)
+    loss = mil_nce(separated, 1.0, "outside").item()
+    assert loss == pytest.approx(outputs["perfect_separation"], rel=1e-6)
+
+
+@pytest.mark.parametrize("candidates", [1, 3, 5])
+def test_videos_pick_their_texts_as_in_the_official_mil_nce_without_its_double_count(candidates):
+    file = golden("milnce_official")
+    videos = torch.tensor(file["inputs"]["video"], dtype=torch.float64)
+    texts = torch.tensor(file["inputs"][f"text_n{candidates}"], dtype=torch.float64)
+    bag = bags(texts.reshape(4, candidates, -1), videos[:, None])[..., 0]  # text, candidate, video
+    own = torch.stack([bag[i, :, i] for i in range(4)]).logsumexp(1)
+    rows = bag.flatten(0, 1).logsumexp(0)  # of a video over all texts
+    columns = bag.logsumexp((1, 2))  # of the texts of a video over all videos
+    official = (torch.logaddexp(rows, columns) - own).mean().item()
+    assert official == pytest.approx(file["outputs"][f"loss_n{candidates}"], rel=1e-6)
+    # The official loss counts each positive in both sums; ours separates the sums.
+    positives = torch.eye(4).bool().repeat_interleave(candidates, 0)
+    of_videos = (rows - own).mean().item()
+    picked = bag.flatten(0, 1).softmax(0).masked_fill(~positives, 0).sum(0)
+    assert of_videos == pytest.approx(-picked.log().mean().item(), rel=1e-9)
+    of_texts = -(bag.flatten(0, 1).log_softmax(1)[positives]).mean().item()
+    ours = mil_nce(bag[..., None]).item()
+    assert ours == pytest.approx((of_videos + of_texts) / 2, rel=1e-9)
+    assert file["outputs"]["perfect_loss_n1"] == pytest.approx(math.log(2))
+    perfect = mil_nce(144 * torch.eye(4).double()[:, None, :, None]).item()
+    assert perfect == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("average", ["inside", "outside"])
+def test_gradients_of_mil_nce(average):
+    similarity = noise(0, 2, 2, 2, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: mil_nce(s, 3.0, average), [similarity])
+
+
+def test_one_near_sample_is_enough_inside_the_logarithm_only():
+    similarity = torch.full((3, 2, 3, 2), -1.0, dtype=torch.float64)
+    for i in range(3):
+        similarity[i, :, i, 0] = 1.0
+        similarity[i, 0, i, 1] = 1.0
+    assert mil_nce(similarity, 50.0).item() == pytest.approx(0, abs=1e-9)
+    assert mil_nce(similarity, 50.0, "outside").item() > 10
+
+
+def test_not_a_number_comes_through():
+    similarity = noise(0, 3, 3)
+    similarity[0, 1] = torch.nan
+    assert info_nce(similarity, 1.0).isnan()
+    for average in ("inside", "outside"):
+        assert mil_nce(similarity[:, None, :, None], 1.0, average).isnan()

@@ -1,0 +1,199 @@
+"""Debiased losses against loops over pairs, and at the ends of eta."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from sureshot.models.gaussian import Gaussian, kl_between, wasserstein2
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.debiased import (
+    alignment,
+    alignment_as_printed,
+    debiased_contrastive,
+    debiased_triplet,
+    matching_cost,
+    matching_cost_as_printed,
+    shuffled,
+)
+
+SIZE, WIDTH = 6, 4
+
+
+def random(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def etas(size=SIZE, seed=1):
+    draw = torch.Generator().manual_seed(seed)
+    return torch.rand(size, size, generator=draw, dtype=torch.float64)
+
+
+def gaussians(seed):
+    mean = random(SIZE, WIDTH, seed=seed)
+    unit = mean / mean.norm(dim=1, keepdim=True)
+    return Gaussian(unit, 0.3 * random(SIZE, WIDTH, seed=seed + 1) - 1)
+
+
+def test_the_contrastive_loss_by_loops():
+    score, eta, scale = random(SIZE, SIZE), etas(), 3.0
+    total = 0.0
+    for mine, doubt in ((score, eta), (score.T, eta.T)):
+        for i in range(SIZE):
+            own = math.exp(scale * mine[i, i])
+            others = sum(
+                doubt[i, k].item() * math.exp(scale * mine[i, k]) for k in range(SIZE) if k != i
+            )
+            total += -math.log(own / (own + others)) / (2 * SIZE)
+    assert debiased_contrastive(score, eta, scale).item() == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighed", ["hinge", "similarity"])
+@pytest.mark.parametrize("negatives", ["mean", "hardest"])
+def test_the_triplet_loss_by_loops(weighed, negatives):
+    score, eta, margin = random(SIZE, SIZE), etas(), 0.4
+    total = 0.0
+    for mine, doubt in ((score, eta), (score.T, eta.T)):
+        for i in range(SIZE):
+            costs = []
+            for j in range(SIZE):
+                if j == i:
+                    continue
+                s, own, e = mine[i, j].item(), mine[i, i].item(), doubt[i, j].item()
+                if weighed == "hinge":
+                    costs.append(e * max(0.0, s - own + margin))
+                else:
+                    costs.append(max(0.0, e * s - own + margin))
+            total += (max(costs) if negatives == "hardest" else sum(costs) / len(costs)) / SIZE / 2
+    found = debiased_triplet(score, eta, margin, weighed=weighed, negatives=negatives)
+    assert found.item() == pytest.approx(total, rel=1e-12)
+
+
+def test_with_eta_one_they_are_the_ordinary_losses():
+    score, ones = random(SIZE, SIZE), torch.ones(SIZE, SIZE, dtype=torch.float64)
+    torch.testing.assert_close(debiased_contrastive(score, ones, 5.0), info_nce(score, 5.0))
+    forms = [debiased_triplet(score, ones, weighed=how) for how in ("hinge", "similarity")]
+    torch.testing.assert_close(*forms)
+
+
+def test_with_eta_zero_nothing_is_asked_and_a_floor_keeps_a_loss():
+    score = random(SIZE, SIZE)
+    zero = torch.zeros(SIZE, SIZE, dtype=torch.float64)
+    assert debiased_contrastive(score, zero, 5.0).item() == pytest.approx(0, abs=1e-12)
+    assert debiased_triplet(score, zero).item() == 0
+    assert debiased_contrastive(score, zero + 0.05, 5.0) > 0.01
+    assert debiased_triplet(score, zero + 0.05) > 0.01
+
+
+def test_a_smaller_eta_never_costs_more_on_the_hinge_and_may_in_print():
+    score = torch.tensor([[0.52, -0.6], [-0.6, 0.52]], dtype=torch.float64)
+    sure = torch.ones(2, 2, dtype=torch.float64)
+    soft = sure * 0.2
+    assert debiased_triplet(score, sure, weighed="similarity").item() == 0
+    assert debiased_triplet(score, soft, weighed="similarity").item() == 0
+    score = torch.tensor([[0.3, -0.6], [-0.6, 0.3]], dtype=torch.float64)
+    # 0.2 * -0.6 - 0.3 + 0.5 = 0.08, where the sure negative costs nothing.
+    assert debiased_triplet(score, sure, weighed="similarity").item() == 0
+    printed = debiased_triplet(score, soft, weighed="similarity").item()
+    assert printed == pytest.approx(0.08)
+    assert debiased_triplet(score, soft).item() == 0
+
+
+@pytest.mark.parametrize("loss", [debiased_contrastive, debiased_triplet])
+def test_the_diagonal_of_eta_is_not_read_and_one_pair_costs_nothing(loss):
+    score, eta = random(SIZE, SIZE), etas()
+    other = eta.clone().fill_diagonal_(0.123)
+    assert torch.equal(loss(score, eta, 2.0), loss(score, other, 2.0))
+    assert loss(score[:1, :1], eta[:1, :1], 0.5).item() == 0
+
+
+def test_gradients_reach_eta_and_are_numbers_even_at_zero():
+    score, eta = random(SIZE, SIZE), etas().fill_diagonal_(0)
+    eta[0, 1] = 0
+    eta.requires_grad_()
+    debiased_contrastive(score, eta, 5.0).backward()
+    assert eta.grad is not None and eta.grad.isfinite().all()
+    assert eta.grad[1, 2] > 0
+
+
+def test_alignment_as_printed_by_loops():
+    one, other = gaussians(3), gaussians(7)
+    texts, videos = random(SIZE, 3, WIDTH, seed=1), random(SIZE, 2, WIDTH, seed=2)
+    for kind, apart in (("wasserstein", wasserstein2), ("kl", kl_between)):
+        total = 0.0
+        for i in range(SIZE):
+            pairs = itertools.product(range(3), range(2))
+            inner = sum(float(texts[i, k] @ videos[i, m]) for k, m in pairs) / 6
+            total += (float(apart(one, other)[i]) - inner) / SIZE
+        found = alignment_as_printed(one, other, texts, videos, kind)
+        assert found.item() == pytest.approx(total, rel=1e-10)
+
+
+def test_the_number_of_samples_changes_the_noise_of_the_printed_loss_and_not_its_mean():
+    one, other = gaussians(3), gaussians(7)
+    expected = (wasserstein2(one, other) - (one.mean * other.mean).sum(1)).mean().item()
+    spread = {}
+    for samples in (1, 11):
+        draw = torch.Generator().manual_seed(0)
+        values = []
+        for _ in range(400):
+            drawn = [
+                g.mean[:, None]
+                + (g.log_var / 2).exp()[:, None]
+                * torch.randn(SIZE, samples, WIDTH, generator=draw, dtype=torch.float64)
+                for g in (one, other)
+            ]
+            values.append(alignment_as_printed(one, other, *drawn).item())
+        mean = sum(values) / len(values)
+        spread[samples] = math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
+        assert mean == pytest.approx(expected, abs=4 * spread[samples] / 20)
+    assert spread[11] < 0.5 * spread[1]
+
+
+def test_alignment_by_loops_and_its_best_is_no_collapse():
+    one, other = gaussians(3), gaussians(7)
+    total = 0.0
+    for i in range(SIZE):
+        own = Gaussian(one.mean[i], one.log_var[i]), Gaussian(other.mean[i], other.log_var[i])
+        total += (float(wasserstein2(*own)) - float(own[0].mean @ own[1].mean)) / SIZE
+        for j in range(SIZE):
+            if j != i:
+                far = Gaussian(other.mean[j], other.log_var[j])
+                total += max(0.0, 2 - float(wasserstein2(own[0], far))) / SIZE / (SIZE - 1)
+    assert alignment(one, other).item() == pytest.approx(total, rel=1e-9)
+    eye = torch.eye(SIZE, dtype=torch.float64)
+    spread = torch.zeros(SIZE, SIZE, dtype=torch.float64) - 3
+    parted = Gaussian(eye, spread)
+    same = Gaussian(eye[:1].expand(SIZE, SIZE), spread)
+    assert alignment(parted, parted).item() == pytest.approx(-1, abs=1e-6)
+    assert alignment(same, same).item() == pytest.approx(1, abs=1e-6)
+    samples = [g.mean[:, None] for g in (parted, same)]
+    one, other = (
+        alignment_as_printed(g, g, s, s) for g, s in zip((parted, same), samples, strict=True)
+    )
+    torch.testing.assert_close(one, other)  # to the print they are alike
+
+
+def test_matching_by_hand():
+    logit = torch.tensor([[-2.0, 1.0], [0.5, -1.0]], dtype=torch.float64)
+
+    def cost(x, y):
+        p = 1 / (1 + math.exp(-x))
+        return -(y * math.log(p) + (1 - y) * math.log(1 - p))
+
+    expected = (cost(-2, 0.05) + cost(-1, 0.05)) / 2 + (cost(1, 0.95) + cost(0.5, 0.95)) / 2
+    assert matching_cost(logit, 0.1).item() == pytest.approx(expected)
+    assert matching_cost(logit[:1, :1]).isfinite()
+    eta = torch.tensor([0.2, 0.6])
+    assert matching_cost_as_printed(eta).item() == pytest.approx(-0.4)
+
+
+def test_shuffling_keeps_the_numbers_and_the_diagonal():
+    eta = etas()
+    mixed = shuffled(eta, torch.Generator().manual_seed(0))
+    assert torch.equal(mixed.diagonal(), eta.diagonal())
+    assert not torch.equal(mixed, eta)
+    torch.testing.assert_close(mixed.flatten().sort().values, eta.flatten().sort().values)
+    again = shuffled(eta, torch.Generator().manual_seed(0))
+    assert torch.equal(mixed, again)

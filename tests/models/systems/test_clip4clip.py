@@ -1,0 +1,86 @@
+"""CLIP4Clip: frames' mean, or a transformer before it."""
+
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.systems.clip4clip import Clip4Clip, Clip4ClipConfig
+from sureshot.models.systems.system import rows
+from sureshot.models.tokens import TextTokens, VideoTokens
+from tests.golden import golden
+from tests.models.systems.every import WIDTH, texts, videos
+
+
+@pytest.mark.parametrize(("scale", "name"), [(100.0, "loss_square"), (5.0, "loss_square_scale5")])
+def test_scores_and_losses_are_those_of_the_papers_code(scale: float, name: str) -> None:
+    told = golden("clip4clip_meanp")
+    sentence, frames, mask = (
+        torch.tensor(told["inputs"][key], dtype=torch.float32)
+        for key in ("text", "video", "video_mask")
+    )
+    made = Clip4Clip(Clip4ClipConfig(scale=scale), sentence.shape[1])
+    words = TextTokens(sentence, sentence[:, None], torch.ones(len(sentence), 1).bool())
+    none = frames.new_zeros(*frames.shape[:2], 0, sentence.shape[1])
+    films = VideoTokens(frames, none, frames[..., :0], mask.bool())
+    codes = made.texts(words), made.videos(films)
+    logits = torch.tensor(told["outputs"]["logits"])
+    torch.testing.assert_close(100 * made.similarity(*codes), logits, rtol=1e-4, atol=1e-4)
+    loss = made.losses(codes[0], rows(codes[1], slice(len(sentence))))["similarity"]
+    assert loss.item() == pytest.approx(told["outputs"][name], rel=1e-4)
+
+
+def test_untrained_it_has_no_weight_but_the_scale() -> None:
+    made = Clip4Clip(Clip4ClipConfig(), WIDTH)
+    assert [name for name, _ in made.named_parameters()] == ["log_scale"]
+
+
+def test_a_score_is_the_cosine_of_sentence_and_mean_frame() -> None:
+    made, words, films = Clip4Clip(Clip4ClipConfig(), WIDTH), texts(3), videos(4)
+    found = made.similarity(made.texts(words), made.videos(films))
+    for i in range(3):
+        for j in range(4):
+            frames = films.frames[j][films.mask[j]]
+            mean = (frames / frames.norm(dim=1, keepdim=True)).mean(0)
+            expected = torch.cosine_similarity(words.sentence[i], mean, dim=0)
+            torch.testing.assert_close(found[i, j], expected)
+
+
+def test_the_transformer_reads_the_order_of_frames_and_the_mean_does_not() -> None:
+    films = videos(3)
+    films = films._replace(mask=torch.ones_like(films.mask))
+    turned = films._replace(frames=films.frames.flip(1))
+    torch.manual_seed(0)
+    for temporal, reads in (("mean", False), ("transformer", True)):
+        made = Clip4Clip(Clip4ClipConfig(temporal, layers=1), WIDTH)
+        if made.temporal is not None:
+            torch.nn.init.normal_(made.temporal.positions.weight)
+        one, other = made.videos(films)["video"], made.videos(turned)["video"]
+        assert torch.allclose(one, other, atol=1e-5) != reads
+
+
+def test_the_transformer_comes_before_the_mean() -> None:
+    torch.manual_seed(0)
+    made, films = Clip4Clip(Clip4ClipConfig("transformer", layers=2), WIDTH), videos(3)
+    seen = made.temporal(films.frames, films.mask)
+    assert torch.equal(made.videos(films)["video"], mean_of_units(seen, films.mask))
+
+
+def test_its_loss_is_contrastive_at_its_scale() -> None:
+    made = Clip4Clip(Clip4ClipConfig(scale=10.0), WIDTH)
+    codes = made.texts(texts(4)), made.videos(videos(4))
+    losses = made.losses(*codes)
+    assert losses.keys() == {"similarity"}
+    expected = info_nce(made.similarity(*codes), 10.0)
+    torch.testing.assert_close(losses["similarity"], expected)
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    for scale in (0.0, 101.0, float("nan")):
+        with pytest.raises(SureshotError, match=r"system\.scale is"):
+            Clip4ClipConfig(scale=scale)
+    with pytest.raises(SureshotError, match="heads"):
+        Clip4Clip(Clip4ClipConfig("transformer", heads=5), WIDTH)
+    with pytest.raises(SureshotError, match="longer than the 3 positions"):
+        Clip4Clip(Clip4ClipConfig("transformer", longest=3), WIDTH).videos(videos(2))

@@ -1,0 +1,397 @@
+"""DUQ: the paper's equations written out in loops, and what the well-posed mode mends."""
+
+import math
+from dataclasses import replace
+from statistics import mean
+
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.scoring.rerank import rerank_as_printed
+from sureshot.models.systems.duq import Distance, Duq, DuqConfig
+from sureshot.models.systems.system import Codes, objective
+from tests.models.systems.every import FORMS, WIDTH, gaussians, shaken, system, texts, videos
+from tests.models.systems.loops import SAMPLES, cosine, divergence, picking, samples, squared_errors
+
+FEW = 4
+
+
+def duq(**settings) -> Duq:
+    torch.manual_seed(0)
+    return Duq(replace(DuqConfig(dropout=0.0), **settings), WIDTH)
+
+
+@pytest.mark.parametrize("mode", ["paper", "well_posed"])
+def test_the_losses_are_the_equations(mode: str) -> None:
+    printed = mode == "paper"
+    rule = "boundary" if printed else "mean"
+    made = shaken(f"duq {mode} distance={rule}", samples=SAMPLES, pooling="mean", scale=20.0)
+    assert isinstance(made, Duq)
+    words, films = made.texts(texts(FEW)), made.videos(videos(FEW))
+    pairs = [(i, j) for i in range(FEW) for j in range(FEW)]
+    s = [[0.0] * FEW for _ in range(FEW)]
+    for i, j in pairs:
+        s[i][j] = cosine(words["sentence"][i].tolist(), films["video"][j].tolist())
+
+    draw = torch.Generator().manual_seed(5)
+    of_texts, of_videos = samples(words, draw), samples(films, draw)
+    d = [[0.0] * FEW for _ in range(FEW)]
+    for i, j in pairs:
+        every = [1 - cosine(one, two) for one in of_texts[i] for two in of_videos[j]]
+        pick = (min if i == j else max) if printed else mean
+        d[i][j] = pick(every)
+    matched = [[float(i == j) for j in range(FEW)] for i in range(FEW)]
+    if printed:
+        others = [[1 - y for y in row] for row in matched]
+        expected = {
+            "similarity_evidence": squared_errors(s, matched),
+            "distance": picking(d, 100.0),
+            "distance_evidence": squared_errors(d, others),
+            "divergence": divergence(words, 1.0) + divergence(films, 1.0),
+        }
+    else:
+        start, far = made.offset.tolist()
+        steep = [[20 * (x - start) for x in row] for row in s]
+        near = [[20 * (1 - x - far) for x in row] for row in d]
+        expected = {
+            "similarity_evidence": squared_errors(steep, matched) / 2,
+            "distance": -picking([[-x for x in row] for row in d], 20.0),
+            "distance_evidence": squared_errors(near, matched) / 2,
+            "divergence": divergence(words, 1 / WIDTH) + divergence(films, 1 / WIDTH),
+        }
+    expected["similarity"] = -picking(s, 20.0)
+
+    losses = made.losses(words, films, torch.Generator().manual_seed(5))
+    assert {name: loss.item() for name, loss in losses.items()} == pytest.approx(expected, rel=2e-4)
+    total = expected["similarity"] + expected["similarity_evidence"]
+    total += 0.1 * (expected["distance"] + expected["distance_evidence"])
+    total += 1e-4 * expected["divergence"]
+    assert objective(losses, made.weights).item() == pytest.approx(total, rel=2e-4)
+
+
+def test_as_printed_the_heads_are_linear_and_the_spread_is_the_deviations() -> None:
+    made = shaken("duq paper distance=boundary")
+    assert isinstance(made, Duq)
+    words = texts(3)
+    branch = made.text_branch
+    z = branch.aggregate(words.sentence, words.words, words.mask)
+    codes = made.texts(words)
+    torch.testing.assert_close(codes["mean"], z @ branch.head.mean.weight.T + branch.head.mean.bias)
+    spread = z @ branch.head.spread.weight.T + branch.head.spread.bias
+    torch.testing.assert_close(codes["log_var"], 2 * spread)
+    assert branch.aggregate.residual == "double"
+    assert duq().text_branch.aggregate.residual == "single"
+
+
+@pytest.mark.parametrize("form", ["duq paper distance=boundary", "duq well_posed distance=mean"])
+def test_the_reranking_is_the_printed_product_and_cannot_change_a_querys_ranking(form: str) -> None:
+    made = shaken(form, gamma=3.0)
+    assert isinstance(made, Duq)
+    words, films = made.texts(texts(7)), made.videos(videos(5))
+    s, d = made.feature(words, films), made.expected(words, films)
+    of_match = s if made.printed_mode else 20 * (s - made.offset[0])
+    of_branch = d if made.printed_mode else 20 * (1 - d - made.offset[1])
+    found = made.printed(words, films)
+    for i in range(7):
+        u_s = 5 / math.fsum(max(x, 0.0) + 1 for x in of_match[i].tolist())
+        u_d = 5 / math.fsum(max(x, 0.0) + 1 for x in of_branch[i].tolist())
+        factor = math.exp(-3 * u_d) * math.exp(-3 * u_s)
+        expected = [factor * (1 - d[i, j].item()) * s[i, j].item() for j in range(5)]
+        assert found[i].tolist() == pytest.approx(expected, rel=1e-4)
+    bare = (1 - d) * s
+    assert torch.equal(found.argsort(1), bare.argsort(1))
+    assert found.std() != bare.std()
+    if made.printed_mode:
+        assert torch.equal(made.similarity(words, films), bare)
+    else:
+        torch.testing.assert_close(made.similarity(words, films), s + 0.5 * (1 - d))
+
+
+def test_without_a_branch_its_factors_are_left_out() -> None:
+    made = duq(distance_loss=False, distance_evidence=False).eval()
+    words, films = made.texts(texts(4)), made.videos(videos(5))
+    feature = made.feature(words, films)
+    assert torch.equal(made.similarity(words, films), feature)
+    seen = made.measures(words, films)
+    assert seen.keys() == {"text vacuity", "video vacuity"}
+    none = torch.zeros(4)
+    expected = rerank_as_printed(feature, torch.zeros(4, 5), seen["text vacuity"], none)
+    torch.testing.assert_close(made.printed(words, films), expected)
+
+
+def matches(made: Duq, closeness: float) -> tuple[Codes, Codes]:
+    """Texts that find their videos by feature; all means of the branch have one cosine."""
+    own = torch.eye(WIDTH)[:FEW]
+    toward = torch.eye(WIDTH)[-1] * closeness + torch.eye(WIDTH)[-2] * (1 - closeness**2) ** 0.5
+    narrow = torch.full((FEW, WIDTH), -30.0)
+    codes = {"sentence": own, "mean": torch.eye(WIDTH)[-1].repeat(FEW, 1), "log_var": narrow}
+    return codes, {"video": own, "mean": toward.repeat(FEW, 1), "log_var": narrow}
+
+
+def test_as_printed_a_branch_that_is_wrong_turns_the_ranking_around() -> None:
+    printed = duq(mode="paper", pooling="mean")
+    mended = duq(pooling="mean")
+    own = torch.arange(FEW)
+    for closeness in (0.6, -0.6):
+        best = mended.similarity(*matches(mended, closeness)).argmax(1)
+        assert torch.equal(best, own)
+    assert torch.equal(printed.similarity(*matches(printed, 0.6)).argmax(1), own)
+    assert not (printed.similarity(*matches(printed, -0.6)).argmax(1) == own).any()
+
+
+def test_as_printed_two_rejections_make_an_acceptance_and_mended_they_do_not() -> None:
+    def scored(mode: str) -> torch.Tensor:
+        text = torch.zeros(1, WIDTH).index_fill(1, torch.tensor([0]), 1.0)
+        films = torch.zeros(2, WIDTH)
+        films[:, 0] = torch.tensor([-0.3, 0.28])
+        films[:, 1] = (1 - films[:, 0].square()).sqrt()
+        narrow = torch.full((2, WIDTH), -30.0)
+        words = {"sentence": text, "mean": text, "log_var": narrow[:1]}
+        made = duq(mode=mode, pooling="mean")
+        return made.similarity(words, {"video": films, "mean": films, "log_var": narrow})[0]
+
+    rejected, accepted = scored("paper").tolist()
+    assert (rejected, accepted) == pytest.approx((0.09, 0.0784), abs=1e-4)
+    rejected, accepted = scored("well_posed").tolist()
+    assert (rejected, accepted) == pytest.approx((-0.45, 0.42), abs=1e-4)
+
+
+def test_the_expected_distance_is_that_of_many_samples() -> None:
+    made = duq()
+    one, other = gaussians(3, seed=1), gaussians(4, seed=2)
+    draw, many = torch.Generator().manual_seed(0), 20_000
+    drawn = [
+        codes["mean"][:, None]
+        + (codes["log_var"] / 2).exp()[:, None]
+        * torch.randn(len(codes["mean"]), many, WIDTH, generator=draw)
+        for codes in (one, other)
+    ]
+    inner = torch.einsum("tkd,vkd->tv", *drawn) / many
+    length = [part.square().sum(-1).mean(1).sqrt() for part in drawn]
+    estimate = 1 - inner / length[0][:, None] / length[1]
+    torch.testing.assert_close(made.expected(one, other), estimate, atol=0.01, rtol=0)
+
+
+def test_in_many_dimensions_the_expected_distance_is_the_mean_of_cosine_distances() -> None:
+    wide, many = 512, 100
+    draw = torch.Generator().manual_seed(0)
+    mean = torch.nn.functional.normalize(torch.randn(2, wide, generator=draw), dim=-1)
+    for spread in (-1.0, 0.0, 1.0):
+        codes = [
+            {"mean": m[None], "log_var": torch.full((1, wide), spread - math.log(wide))}
+            for m in (mean[0], (mean[0] + mean[1]) / 2**0.5)
+        ]
+        drawn = [
+            c["mean"] + (c["log_var"] / 2).exp() * torch.randn(many, wide, generator=draw)
+            for c in codes
+        ]
+        cosines = [torch.nn.functional.normalize(part, dim=-1) for part in drawn]
+        estimate = 1 - (cosines[0] @ cosines[1].T).mean().item()
+        assert duq().expected(*codes).item() == pytest.approx(estimate, abs=0.01)
+
+
+def test_an_uncertain_item_is_at_distance_one_from_everything() -> None:
+    made, other = duq(), gaussians(5, seed=2)
+    certain, vague = gaussians(5, seed=2, log_var=-30.0), gaussians(5, seed=2, log_var=9.0)
+    far = made.expected(vague, other)
+    torch.testing.assert_close(far, torch.ones(5, 5), atol=0.02, rtol=0)
+    near = made.expected(certain, certain)
+    torch.testing.assert_close(near.diagonal(), torch.zeros(5), atol=1e-5, rtol=0)
+
+
+def test_noise_begins_no_longer_than_the_mean_and_the_prior_is_as_large() -> None:
+    made = duq()
+    for codes in (made.texts(texts(20)), made.videos(videos(20))):
+        torch.testing.assert_close(codes["mean"].norm(dim=1), torch.ones(20))
+        power = codes["log_var"].exp().sum(1)
+        assert (power.log().abs() < 0.5).all()
+    assert made.prior == pytest.approx(-math.log(WIDTH))
+    literal = duq(mode="paper")
+    assert literal.prior == 0
+    assert (literal.texts(texts(20))["log_var"].exp().sum(1) > WIDTH / 2).all()
+
+
+LEAST: dict[str, float] = {"uniformity": -80.0}  # ten times the logarithm of e^(-2 * 2^2)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.startswith("duq") and "paper" not in f])
+def test_mended_losses_have_a_floor(form: str) -> None:
+    made = system(form)
+    assert isinstance(made, Duq)
+    for seed in range(5):
+        codes = [gaussians(6, seed=seed), gaussians(6, seed=seed + 50)]
+        codes[0]["sentence"] = 9 * codes[0]["mean"]
+        codes[1]["mean"] = codes[0]["mean"] * (-1) ** seed  # the best and the worst there is
+        films = videos(6, seed)
+        codes[1] |= {"video": codes[1]["mean"], "frames": films.frames, "mask": films.mask}
+        for name, loss in made.losses(*codes, torch.Generator().manual_seed(seed)).items():
+            least = LEAST.get(made.distance, 0.0) if name == "distance" else 0.0
+            assert loss.item() >= least - 1e-6, name
+
+
+@pytest.mark.parametrize("mode", ["well_posed", "paper"])
+@pytest.mark.parametrize("distance", ["mean", "min", "means", "mil", "wasserstein", "kl", "uda"])
+def test_a_perfect_branch_is_left_in_peace_unless_as_printed(mode: str, distance: Distance) -> None:
+    made = duq(mode=mode, distance=distance, pooling="mean")
+    spread = torch.full((8, WIDTH), -math.log(WIDTH) - 3)
+    mean = torch.eye(WIDTH)[:8].requires_grad_()
+    codes: Codes = {"sentence": torch.eye(WIDTH)[:8], "mean": mean, "log_var": spread}
+    films: Codes = {"video": torch.eye(WIDTH)[:8], "mean": torch.eye(WIDTH)[:8], "log_var": spread}
+    loss = made.losses(codes, films, torch.Generator().manual_seed(0))["distance"]
+    (slope,) = torch.autograd.grad(loss, mean)
+    if mode == "well_posed" or distance in ("mil", "uda"):
+        assert loss.item() == pytest.approx(0, abs=1e-3)
+        assert slope.abs().max() < 1e-3
+    else:
+        assert loss.item() < -40
+        assert slope.abs().max() > 1  # the scale, 100, over the batch, 8, at full strength
+
+
+def test_the_scale_of_distances_is_not_learned() -> None:
+    for mode in ("well_posed", "paper"):
+        made = duq(mode=mode, similarity_evidence=False)
+        losses = made.losses(made.texts(texts(4)), made.videos(videos(4)))
+        for name in ("distance", "distance_evidence"):
+            grads = torch.autograd.grad(
+                losses[name], made.log_scale, retain_graph=True, allow_unused=True
+            )
+            assert grads == (None,)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.startswith("duq")])
+def test_noise_is_drawn_for_distances_of_samples_and_for_no_others(form: str) -> None:
+    made = system(form)
+    assert isinstance(made, Duq)
+    draw = torch.Generator().manual_seed(0)
+    before = draw.get_state()
+    made.losses(made.texts(texts(3)), made.videos(videos(3)), draw)
+    closed = made.distance in ("means", "kl", "wasserstein") or not made.config.branch
+    assert torch.equal(draw.get_state(), before) == closed
+
+
+def test_the_control_has_as_many_parameters_and_no_uncertainty() -> None:
+    full, control = system("duq well_posed distance=mean"), system("duq control")
+    assert isinstance(control, Duq)
+    shapes = [{k: v.shape for k, v in made.state_dict().items()} for made in (full, control)]
+    assert shapes[0] == shapes[1]
+    trained = {name for name, weight in control.named_parameters() if weight.requires_grad}
+    assert {name for name, _ in control.named_parameters()} - trained == {
+        "match",
+        "text_branch.head.spread.weight",
+        "text_branch.head.spread.bias",
+        "video_branch.head.spread.weight",
+        "video_branch.head.spread.bias",
+    }
+    words, films = control.texts(texts(4)), control.videos(videos(4))
+    losses = control.losses(words, films)
+    assert losses.keys() == {"similarity", "similarity_evidence", "distance"}
+    scores = control.similarity(words, films)
+    wide = [{**codes, "log_var": codes["log_var"] + 3} for codes in (words, films)]
+    assert torch.equal(control.similarity(*wide), scores)
+    expected = 1 - torch.cosine_similarity(words["mean"][:, None], films["mean"], dim=-1)
+    torch.testing.assert_close(control.expected(words, films), expected)
+    assert "text spread" not in control.measures(words, films)
+
+
+def test_every_form_of_the_paper_has_the_same_parameters() -> None:
+    """A table of its distances compares losses, not sizes."""
+    for mode in ("well_posed", "paper"):
+        made = [system(f) for f in FORMS if f.startswith(f"duq {mode} distance")]
+        assert len({sum(w.numel() for w in one.parameters()) for one in made}) == 1
+
+
+def test_measures_are_the_vacuities_of_the_evidence_that_is_trained() -> None:
+    made = duq(pooling="mean", kappa=100.0)
+    perfect = torch.eye(WIDTH)
+    narrow = torch.full((WIDTH, WIDTH), -30.0)
+    words: Codes = {"sentence": perfect, "mean": perfect, "log_var": narrow}
+    films: Codes = {"video": perfect, "mean": perfect, "log_var": narrow}
+    seen = made.measures(words, films)
+    sure = WIDTH / (WIDTH + 100)
+    for name in ("text", "video", "text distance", "video distance"):
+        torch.testing.assert_close(seen[f"{name} vacuity"], torch.full((WIDTH,), sure))
+    torch.testing.assert_close(seen["text spread"], torch.full((WIDTH,), math.log(WIDTH) - 30))
+    # One text like no video, one video like no text.
+    films["video"] = perfect.index_fill(0, torch.tensor([3]), 0.0)
+    lost = made.measures(words, films)
+    for side in ("text vacuity", "video vacuity"):
+        assert lost[side].argmax() == 3
+        assert lost[side][3].item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("mode", ["well_posed", "paper"])
+def test_matrices_are_what_the_score_and_the_vacuities_are_made_of(mode: str) -> None:
+    made = shaken(f"duq {mode} distance=mean")
+    assert isinstance(made, Duq)
+    words, films = made.texts(texts(5)), made.videos(videos(6))
+    with torch.no_grad():
+        found = made.matrices(words, films)
+        vacuity = made.measures(words, films)["text vacuity"]
+        score, printed = made.similarity(words, films), made.printed(words, films)
+    assert list(found) == ["similarity", "belief", "distance", "printed score"]
+    near = 1 - found["distance"]
+    whole = found["similarity"] * near if mode == "paper" else found["similarity"] + 0.5 * near
+    torch.testing.assert_close(whole, score)
+    torch.testing.assert_close(found["belief"].sum(1) + vacuity, torch.ones(5))
+    torch.testing.assert_close(found["printed score"], printed)
+
+
+def test_without_a_branch_there_is_no_distance_to_show() -> None:
+    off = dict.fromkeys(("distance_loss", "distance_evidence"), False)
+    made = shaken("duq well_posed distance=mean", **off)
+    found = made.matrices(made.texts(texts(3)), made.videos(videos(3)))
+    assert list(found) == ["similarity", "belief", "printed score"]
+
+
+def test_as_printed_vacuity_is_high_for_the_ideal_matrix() -> None:
+    """Evidence of plain cosines: the surer, the vaguer; so paper mode's numbers read as printed."""
+    made = duq(mode="paper", pooling="mean")
+    perfect, narrow = torch.eye(WIDTH), torch.full((WIDTH, WIDTH), -30.0)
+    one: Codes = {"sentence": perfect, "mean": perfect, "log_var": narrow}
+    ideal = made.measures(one, {"video": perfect, "mean": perfect, "log_var": narrow})
+    same = perfect[:1].repeat(WIDTH, 1)
+    alike: Codes = {"sentence": same, "mean": same, "log_var": narrow}
+    hub = made.measures(alike, {"video": same, "mean": same, "log_var": narrow})
+    assert ideal["text vacuity"].tolist() == pytest.approx([WIDTH / (WIDTH + 1)] * WIDTH)
+    assert hub["text vacuity"].tolist() == pytest.approx([0.5] * WIDTH)
+    # Distances are evidence as they are: of 1 to all others here.
+    expected = WIDTH / (2 * WIDTH - 1)
+    assert ideal["text distance vacuity"].tolist() == pytest.approx([expected] * WIDTH, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"samples": 0},
+        {"dropout": 1.0},
+        {"alpha": -0.1},
+        {"beta": math.nan},
+        {"closeness": math.inf},
+        {"gamma": -1.0},
+        {"scale": 101.0},
+        {"kappa": 0.0},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    (name,) = settings
+    with pytest.raises(SureshotError, match=rf"system\.{name} is .*; it must be between"):
+        DuqConfig(**settings)
+
+
+def test_defaults_are_the_papers_where_the_paper_has_them() -> None:
+    config = DuqConfig()
+    assert (config.samples, config.alpha, config.beta, config.gamma) == (7, 0.1, 1e-4, 0.1)
+    assert (config.pooling, config.evidence) == ("cross_attention", "relu")
+    printed = duq(mode="paper")
+    assert (printed.kappa, printed.distance) == (1.0, "boundary")
+    assert duq(mode="paper", kappa=5.0).kappa == 5.0
+    assert not printed.offset.requires_grad
+
+
+def test_a_text_sees_its_own_pooling_of_its_video() -> None:
+    made = shaken("duq well_posed distance=mean")
+    codes = made.texts(texts(3)), made.videos(videos(3))
+    scores = (made.text_vectors(codes[0]) * made.seen_vectors(*codes)).sum(-1)
+    found = made.feature(*codes).diagonal()
+    torch.testing.assert_close(scores, found, atol=2e-5, rtol=0)

@@ -1,0 +1,244 @@
+"""DVTR: what eta learns, what it may touch, and that a search is the base's."""
+
+import math
+
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.debiased import debiased_contrastive, debiased_triplet
+from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.load import load_system
+from sureshot.models.systems.system import objective
+from sureshot.models.tokens import TextTokens, VideoTokens
+from tests.models.systems.every import SIZES, WIDTH, shaken, system, texts, told, videos
+
+TOPICS, EACH = 8, 4
+BASES = ["dvtr", "dvtr on xpool", "dvtr on clip2video", "dvtr on hit", "dvtr on ce"]
+
+
+def crowd(seed=0, noise=0.3):
+    """Pairs of which four each are about one topic: known soft positives. And who is of which."""
+    draw = torch.Generator().manual_seed(seed)
+    topics = torch.randn(TOPICS, WIDTH, generator=torch.Generator().manual_seed(9))
+    topic = torch.arange(TOPICS).repeat(EACH)
+
+    def like(tokens):
+        extra = noise * torch.randn(len(topic), tokens, WIDTH, generator=draw)
+        return topics[topic][:, None] + extra
+
+    words, film = texts(len(topic), seed + 1), videos(len(topic), seed + 2)
+    words = TextTokens(like(1)[:, 0], like(words.words.shape[1]), words.mask)
+    return words, film._replace(frames=like(film.frames.shape[1])), topic
+
+
+def estimate(made, words, films, steps, seed=3):
+    """Train the Gaussians and eta alone."""
+    made.train()
+    made.begin_pass(0)
+    draw = torch.Generator().manual_seed(seed)
+    weights = [weight for weight in made.parameters() if weight.requires_grad]
+    optimiser = torch.optim.Adam(weights, lr=1e-2)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        losses = made.losses(made.texts(words), made.videos(films), draw)
+        objective(losses, made.weights).backward()
+        optimiser.step()
+    return made.eval()
+
+
+def eta_of(made, words, films):
+    with torch.no_grad():
+        return made.matrices(made.texts(words), made.videos(films))["eta"]
+
+
+def separation(eta, topic):
+    """How often a true negative has a larger eta than a soft positive (the area under the ROC)."""
+    soft = (topic[:, None] == topic) & ~torch.eye(len(topic), dtype=torch.bool)
+    low, high = eta[soft], eta[topic[:, None] != topic]
+    return (high[:, None] > low).float().mean().item()
+
+
+@pytest.mark.parametrize("form", ["dvtr", "dvtr kl", "dvtr on xpool", "dvtr on hit"])
+def test_eta_tells_soft_positives_from_true_negatives(form):
+    made = estimate(system(form), *crowd()[:2], steps=60)
+    words, films, topic = crowd(seed=50)  # other items of the same topics
+    eta = eta_of(made, words, films)
+    assert separation(eta, topic) > 0.95
+    same, other = topic[:, None] == topic, topic[:, None] != topic
+    assert eta[same].median() < 0.35 < 0.65 < eta[other].median()
+
+
+def test_pcme_tells_them_too_and_the_printed_rule_does_not():
+    words, films, topic = crowd(seed=50)
+    learned = estimate(system("dvtr pcme"), *crowd()[:2], steps=60)
+    assert separation(eta_of(learned, words, films), topic) > 0.9
+    # Its sigmoid falls with the distance, so that soft positives weigh the most to begin with, and
+    # its loss sees positives alone, so that in the end everything weighs the same.
+    early = eta_of(estimate(system("dvtr paper"), *crowd()[:2], steps=30), words, films)
+    assert separation(early, topic) < 0.05
+    late = eta_of(estimate(system("dvtr paper"), *crowd()[:2], steps=200), words, films)
+    assert (late.diagonal().mean() - late[topic[:, None] != topic].mean()).abs() < 0.05
+    assert late.mean() > 0.8
+
+
+def test_eta_rises_with_the_distance_and_stays_above_the_floor():
+    made = shaken("dvtr")
+    found = made.matrices(made.texts(texts(20)), made.videos(videos(30)))
+    eta, distance = found["eta"].flatten(), found["wasserstein"].flatten()
+    order = distance.argsort()
+    assert (eta[order].diff() >= 0).all()
+    assert eta.min() >= made.config.floor
+    assert distance[order].diff().max() > 0 and eta.max() <= 1
+    printed = shaken("dvtr paper")
+    with torch.no_grad():
+        printed.eta_slope.fill_(1.0)
+    found = printed.matrices(printed.texts(texts(20)), printed.videos(videos(30)))
+    order = found["wasserstein"].flatten().argsort()
+    assert (found["eta"].flatten()[order].diff() <= 0).all()
+
+
+@pytest.mark.parametrize("form", BASES)
+def test_the_score_is_that_of_the_base(form):
+    made = shaken(form)
+    words, films = texts(5), videos(6)
+    with torch.no_grad():
+        codes = made.texts(words), made.videos(films)
+        alone = made.base.texts(words), made.base.videos(films)
+        assert torch.equal(made.similarity(*codes), made.base.similarity(*alone))
+        assert torch.equal(made.video_vectors(codes[1]), made.base.video_vectors(alone[1]))
+
+
+@pytest.mark.parametrize("form", BASES)
+def test_in_the_first_pass_only_the_estimator_learns_in_the_second_only_the_base(form):
+    made = system(form)
+    assert made.passes == 2
+    for number, learns in ((0, False), (1, True)):
+        made.begin_pass(number)
+        made.zero_grad()
+        losses = made.losses(made.texts(texts(6)), made.videos(videos(6)))
+        assert ("similarity" in losses) == learns and ("matching_eta" in losses) != learns
+        objective(losses, made.weights).backward()
+        for name, weight in made.named_parameters():
+            touched = weight.grad is not None and bool(weight.grad.any())
+            if touched:
+                assert name.startswith("base.") == learns, name
+        moved = [n for n, w in made.named_parameters() if w.grad is not None and w.grad.any()]
+        # CLIP4Clip has nothing to learn but its scale.
+        assert moved
+
+
+def test_even_at_once_neither_part_bends_the_other():
+    words, films = texts(6).words.requires_grad_(), videos(6)
+    tokens = texts(6)._replace(words=words)
+    made = system("dvtr", alternate=False)
+    assert made.passes == 1
+    losses = made.losses(made.texts(tokens), made.videos(films))
+    (losses["alignment"] + losses["matching_eta"]).backward(retain_graph=True)
+    assert words.grad is None and made.base.log_scale.grad is None
+    losses["similarity"].backward()
+    assert made.base.log_scale.grad is not None
+
+
+def test_as_printed_the_first_pass_trains_the_base_too():
+    made = system("dvtr paper", base={"name": "clip4clip", "temporal": "transformer", "layers": 1})
+    made.begin_pass(0)
+    losses = made.losses(made.texts(texts(6)), made.videos(videos(6)), torch.Generator())
+    objective(losses, made.weights).backward()
+    grads = [w.grad for name, w in made.named_parameters() if name.startswith("base.temporal")]
+    assert any(grad is not None and grad.any() for grad in grads)
+
+
+def test_as_printed_everything_is_pulled_together():
+    """The pull of matched Gaussians reaches the base, and a triplet loss does not undo it."""
+    apart = {}
+    for form in ("dvtr triplet", "dvtr paper kl triplet"):
+        torch.manual_seed(0)
+        stem = Stem(StemConfig("linear", WIDTH, dropout=0.0, backbone=False), SIZES)
+        model, (words, films) = Model(stem, system(form, sizes=stem.sizes)), told(24)
+        optimiser = torch.optim.Adam([w for w in model.parameters() if w.requires_grad], lr=1e-2)
+        draw = torch.Generator().manual_seed(3)
+        for _ in range(120):
+            optimiser.zero_grad()
+            losses = model.system.losses(model.texts(words), model.videos(films), draw)
+            objective(losses, model.system.weights).backward()
+            optimiser.step()
+        score = model.system.similarity(model.texts(words), model.videos(films)).detach()
+        apart[form] = score[~torch.eye(24, dtype=torch.bool)].mean().item()
+    assert apart["dvtr triplet"] < 0.1
+    assert apart["dvtr paper kl triplet"] > 0.5
+
+
+def test_the_loss_of_the_second_pass_is_the_debiased_one():
+    words, films = texts(7), videos(7)
+    for form, loss in (("dvtr", debiased_contrastive), ("dvtr triplet", debiased_triplet)):
+        made = system(form)
+        made.begin_pass(1)
+        codes = made.texts(words), made.videos(films)
+        eta = made.matrices(*codes)["eta"].detach()
+        score = made.base.similarity(*codes)
+        more = (made.scale,) if loss is debiased_contrastive else (0.5,)
+        extra = {} if loss is debiased_contrastive else {"negatives": "hardest"}
+        expected = loss(score, eta, *more, **extra)
+        torch.testing.assert_close(made.losses(*codes)["similarity"], expected)
+
+
+def test_without_uncertainty_it_is_the_base_alone():
+    made = system("dvtr none")
+    codes = made.texts(texts(6)), made.videos(videos(6))
+    assert made.passes == 1 and "uncertain mean" not in codes[0]
+    losses = made.losses(*codes)
+    assert set(losses) == {"similarity"}
+    expected = info_nce(made.base.similarity(*codes), made.scale)
+    torch.testing.assert_close(losses["similarity"], expected)
+    assert made.gaussian(codes[0]) is None and made.matrices(*codes) == {}
+
+
+def test_other_losses_of_the_base_stay():
+    made = system("dvtr on uatvr")
+    made.begin_pass(1)
+    losses = made.losses(made.texts(texts(6)), made.videos(videos(6)))
+    assert {"similarity", "matching", "divergence"} == set(losses)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [
+        ({}, 100.0),
+        ({"mode": "paper"}, 1 / 0.07),
+        ({"temperature": 0.05}, 20.0),
+        ({"base": {"name": "ce"}}, 1 / 0.07),
+    ],
+)
+def test_the_temperature_is_fixed_where_it_is_given(settings, scale):
+    made = load_system({"name": "dvtr", **settings}, SIZES)
+    assert made.scale.item() == pytest.approx(scale, rel=1e-5)
+    given = "temperature" in settings or settings.get("mode") == "paper"
+    assert made.base.log_scale.requires_grad == (not given)
+
+
+def test_it_says_what_it_cannot_be_put_on():
+    with pytest.raises(SureshotError, match=r"system\.base\.name is 'nothing'"):
+        load_system({"name": "dvtr", "base": {"name": "nothing"}}, SIZES)
+    with pytest.raises(SureshotError, match=r"system\.base\.colour"):
+        load_system({"name": "dvtr", "base": {"name": "xpool", "colour": 1}}, SIZES)
+
+
+def test_the_order_of_learning_is_that_of_chance_under_the_shuffled_control():
+    made = system("dvtr shuffled")
+    made.begin_pass(1)
+    codes = made.texts(texts(6)), made.videos(videos(6))
+    one = made.losses(*codes, torch.Generator().manual_seed(1))["similarity"]
+    other = made.losses(*codes, torch.Generator().manual_seed(2))["similarity"]
+    assert not math.isclose(one.item(), other.item(), rel_tol=1e-7)
+
+
+def test_known_pairs_are_told_apart_from_noise_by_least_eta():
+    words, films = told(16)
+    made = estimate(system("dvtr"), words, films, steps=80)
+    stray = VideoTokens(*videos(16, seed=77))
+    with torch.no_grad():
+        own = made.measures(made.texts(words), made.videos(films))["text least eta"]
+        none = made.measures(made.texts(words), made.videos(stray))["text least eta"]
+    assert own.mean() < none.mean()

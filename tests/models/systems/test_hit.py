@@ -1,0 +1,342 @@
+"""HiT: its levels and losses as loops, its slow copies, and banks that hold what they should."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.losses.momentum import key_nce
+from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.hit import Hit, HitConfig
+from sureshot.models.systems.system import Codes, objective
+from sureshot.models.tokens import Sizes
+from sureshot.research.training.gather import rank, same_start
+from sureshot.research.training.loop import fit
+from sureshot.research.training.recipe import TrainingConfig
+from sureshot.research.training.schedule import groups
+from sureshot.research.training.step import Method, gradients, update
+from tests.models.layers.weights import shake
+from tests.models.systems.every import WIDTH, texts, videos
+from tests.research.training import toy
+from tests.research.training.together import together
+
+LEVELS = ("feature", "semantic")
+
+
+def hit(**settings) -> Hit:
+    torch.manual_seed(0)
+    return Hit(HitConfig(**{"layers": 3, "heads": 2, "bank": 6, **settings}), WIDTH)
+
+
+def coded(made: Hit, count: int, seed: int = 0) -> tuple[Codes, Codes]:
+    return made.texts(texts(count, seed)), made.videos(videos(count, seed + 1))
+
+
+def one_step(made: Hit, count: int, seed: int) -> tuple[Codes, Codes]:
+    codes = coded(made, count, seed)
+    made.losses(*codes)
+    made.after_step()
+    return codes
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def test_levels_are_the_means_of_the_first_and_the_last_block() -> None:
+    made = hit().eval()
+    shake(made)
+    words, films = texts(5), videos(5)
+    for side, codes, tokens, mask in (
+        (made.text, made.texts(words), words.words, words.mask),
+        (made.video, made.videos(films), films.frames, films.mask),
+    ):
+        assert set(codes) == set(LEVELS)
+        for row in range(5):
+            own = tokens[row, mask[row]]
+            if side is made.text:
+                own = torch.cat([words.sentence[row, None], own])
+            seen = own / own.norm(dim=1, keepdim=True) * math.sqrt(WIDTH)
+            seen = (seen + side.positions.weight[: len(own)])[None]
+            means = []
+            for block in side.blocks:
+                seen = block(seen, torch.ones(1, len(own), dtype=torch.bool))
+                means.append(seen[0].mean(0))
+            assert len(means) == 3
+            for level, mean in (("feature", means[0]), ("semantic", means[2])):
+                torch.testing.assert_close(
+                    codes[level][row], mean / mean.norm(), atol=1e-5, rtol=1e-4
+                )
+
+
+def test_tokens_for_others_are_those_of_the_feature_level() -> None:
+    made, words, films = hit().eval(), texts(4), videos(4)
+    for (tokens, mask), codes in (
+        (made.text_tokens(words, {}), made.texts(words)),
+        (made.video_tokens(films, {}), made.videos(films)),
+    ):
+        for row in range(4):
+            mean = tokens[row, mask[row]].mean(0)
+            torch.testing.assert_close(codes["feature"][row], mean / mean.norm())
+    assert made.text_tokens(words, {})[1].sum().item() == words.mask.sum().item() + 4
+    coded_words, coded_films = made.texts(words), made.videos(films)
+    assert torch.equal(made.text_vectors(coded_words), coded_words["semantic"])
+    assert torch.equal(made.video_vectors(coded_films), coded_films["semantic"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_score_weighs_the_cosines_of_the_levels(share: float) -> None:
+    made = hit(feature_share=share).eval()
+    words, films = coded(made, 3)
+    found = made.similarity(words, films)
+    for i in range(3):
+        for j in range(3):
+            cosines = [(words[level][i] @ films[level][j]).item() for level in LEVELS]
+            expected = share * cosines[0] + (1 - share) * cosines[1]
+            assert found[i, j].item() == pytest.approx(expected, abs=1e-6)
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def test_losses_are_the_sums_over_keys_and_banks() -> None:
+    made = hit(scale=5.0, feature_weight=0.25, bank=10)
+    shake(made)
+    earlier = [one_step(made, 3, seed=20), one_step(made, 4, seed=30)]
+    words, films = coded(made, 4)
+    found = made.losses(words, films)
+    scale = made.scale.item()
+    for level, name in zip(LEVELS, ("feature_similarity", "similarity"), strict=True):
+        total = 0.0
+        for asking, answering, side in ((words, films, 1), (films, words, 0)):
+            bank = torch.cat([codes[side][f"{level}_key"] for codes in earlier])
+            keys = answering[f"{level}_key"]
+            for i in range(4):
+                marks = [scale * (asking[level][i] @ key).item() for key in [*keys, *bank]]
+                assert len(marks) == 11
+                total -= marks[i] - math.log(math.fsum(map(math.exp, marks)))
+        assert found[name].item() == pytest.approx(total / 8, rel=1e-4)
+    by_hand = 0.25 * found["feature_similarity"] + found["similarity"]
+    assert objective(found, made.weights).item() == pytest.approx(by_hand.item())
+
+
+def test_an_empty_slot_is_no_wrong_answer() -> None:
+    small, large = hit(bank=3), hit(bank=500)
+    for made in (small, large):
+        one_step(made, 3, seed=9)
+    losses = [made.losses(*coded(made, 4)) for made in (small, large)]
+    for name, loss in losses[0].items():
+        torch.testing.assert_close(loss, losses[1][name])
+
+
+def test_without_keys_an_item_is_its_own() -> None:
+    made = hit().eval()
+    words, films = coded(made, 3)
+    found = made.losses(words, films)["similarity"]
+    none = torch.zeros(0, WIDTH)
+    both = [
+        key_nce(one["semantic"], other["semantic"], none, made.scale)
+        for one, other in ((words, films), (films, words))
+    ]
+    torch.testing.assert_close(found, sum(both) / 2)
+    made.after_step()
+    assert made.stored.item() == 0
+
+
+# --- slow copies ----------------------------------------------------------------------------------
+
+
+def test_copies_start_alike_and_follow_slowly() -> None:
+    made = hit(momentum=0.9)
+    words, films = coded(made, 3)
+    for codes in (words, films):
+        for level in LEVELS:
+            assert torch.equal(codes[f"{level}_key"], codes[level])
+            assert not codes[f"{level}_key"].requires_grad and codes[level].requires_grad
+    sides = (made.text, made.text_key), (made.video, made.video_key)
+    before = [weight.clone() for _, slow in sides for weight in slow.parameters()]
+    for fast, _ in sides:
+        shake(fast)
+    made.after_step()
+    after = [weight for _, slow in sides for weight in slow.parameters()]
+    now = [weight for fast, _ in sides for weight in fast.parameters()]
+    for old, new, fast in zip(before, after, now, strict=True):
+        torch.testing.assert_close(new, 0.9 * old + 0.1 * fast)
+        assert not new.requires_grad and fast.requires_grad
+    # Now that they differ, a key is what the copy makes of the tokens.
+    films = videos(3)
+    keys = made.videos(films)["semantic_key"]
+    assert torch.equal(keys, made.video_key(films.frames, films.mask)["semantic"])
+    assert not torch.allclose(keys, made.video(films.frames, films.mask)["semantic"], atol=1e-3)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 1.0])
+def test_a_momentum_at_its_ends(momentum: float) -> None:
+    made = hit(momentum=momentum)
+    first = made.text.blocks[0].narrow.weight.detach().clone()
+    shake(made.text)
+    made.after_step()
+    slow = made.text_key.blocks[0].narrow.weight
+    fast = made.text.blocks[0].narrow.weight
+    torch.testing.assert_close(slow, first if momentum else fast)
+
+
+def test_the_optimiser_does_not_know_the_copies() -> None:
+    made = hit()
+    known = {id(w) for group in groups([(made, 0.1)], 0.1) for w in group["params"]}
+    copies = [*made.text_key.parameters(), *made.video_key.parameters()]
+    assert not known & {id(weight) for weight in copies}
+    assert {"banks", "stored", "text_key.positions.weight"} <= set(made.state_dict())
+
+
+# --- banks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (4, 4, 4), (6,), (5, 9), (1,) * 8])
+def test_a_bank_holds_the_last_keys_in_a_ring(sizes: tuple[int, ...]) -> None:
+    made = hit()
+    stored: list[tuple[Codes, Codes]] = [
+        one_step(made, count, seed=10 * number) for number, count in enumerate(sizes)
+    ]
+    total = sum(sizes)
+    assert made.stored.item() == total
+    for number, level in enumerate(LEVELS):
+        for side in (0, 1):
+            keys = torch.cat([codes[side][f"{level}_key"] for codes in stored])
+            for place in range(max(0, total - 6), total):
+                assert torch.equal(made.banks[number, side, place % 6], keys[place])
+
+
+def test_nothing_is_stored_but_by_a_step_in_training() -> None:
+    made = hit()
+    codes = coded(made, 3)
+    first = made.losses(*codes)
+    again = made.losses(*codes)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert made.stored.item() == 0 and not made.banks.any()
+    made.after_step()
+    made.after_step()
+    assert made.stored.item() == 3
+    made.eval()
+    made.losses(*codes)
+    made.after_step()
+    assert made.stored.item() == 3
+
+
+def test_no_bank_is_no_bank() -> None:
+    made = hit(bank=0)
+    alone = made.losses(*coded(made, 3))
+    one_step(made, 4, seed=3)
+    assert made.banks.numel() == 0
+    again = made.losses(*coded(made, 3))
+    torch.testing.assert_close(alone["similarity"], again["similarity"])
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def net(seed: int = 0, bank: int = 16) -> Model:
+    torch.manual_seed(seed)
+    stem = Stem(StemConfig("linear", 4, 0.2), Sizes(toy.DIM, toy.CHANNELS))
+    return Model(stem, Hit(HitConfig(2, 2, 8, momentum=0.5, bank=bank, scale=5.0), 4))
+
+
+def some_steps(micro: int | None = None) -> dict[str, torch.Tensor]:
+    """Weights and banks after three steps; each process starts with weights of its own."""
+    torch.set_num_threads(1)
+    pairs, made = toy.Pairs(), net(seed=rank()).train()
+    same_start(made)
+    for module in made.modules():  # noise differs between batchings
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    optimiser = torch.optim.AdamW(groups([(made, 0.01)], 0.1))
+    batches = [[0, 3, 4, 7, 9, 10, 13], [2, 5, 8, 11], [1, 22, 14, 17, 6, 20, 18, 12]]
+    for step, rows in enumerate(batches):
+
+        def embed(chosen):
+            return made.texts(pairs.texts(chosen)), made.videos(pairs.videos(chosen))
+
+        gradients(made.system, embed, rows, Method(micro_batch=micro), step=step)
+        update(optimiser, made, made.system, share=1.0, clip=1.0)
+    return dict(made.state_dict())
+
+
+def close(found: dict, expected: dict) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
+
+
+def test_micro_batches_fill_the_same_banks() -> None:
+    whole = some_steps()
+    assert whole["system.stored"].item() == 19
+    close(some_steps(micro=3), whole)
+
+
+def test_two_processes_hold_the_banks_of_one() -> None:
+    found = together(some_steps)
+    for name, tensor in found[0].items():
+        assert torch.equal(tensor, found[1][name]), name
+    close(found[0], some_steps())
+
+
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    def run(epochs: int, folder: str, *, resume: bool = False) -> Model:
+        made = net()
+        config = TrainingConfig(epochs=epochs, batch=5, rate=1e-2, keep="last", micro_batch=3)
+        # The rate follows the number of epochs, so a shorter run is one that was stopped.
+        told = []
+
+        def stop(progress) -> None:
+            told.append(progress)
+            if folder == "stopped" and not resume and progress.epoch == 2:
+                raise KeyboardInterrupt
+
+        fit(
+            made,
+            toy.Pairs(),
+            config,
+            tmp_path / folder,
+            save=lambda place, epoch, score: None,
+            resume=resume,
+            told=stop,
+        )
+        return made
+
+    whole = run(3, "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(3, "stopped")
+    state = run(3, "stopped", resume=True).state_dict()
+    assert state["system.stored"].item() == 36 and state["system.banks"].abs().sum() > 0
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, state[name]), name
+
+
+# --- what does not fit ----------------------------------------------------------------------------
+
+
+def test_a_text_may_be_as_long_as_it_says() -> None:
+    made = hit(longest=5).eval()
+    assert made.texts(texts(3))["semantic"].shape == (3, WIDTH)
+    with pytest.raises(SureshotError, match="A sequence of 6 tokens is longer than the 5"):
+        hit(longest=4).texts(texts(3))
+    with pytest.raises(SureshotError, match="A sequence of 4 tokens is longer than the 3"):
+        hit(longest=3).videos(videos(3))
+
+
+def test_words_that_were_left_out_are_asked_for() -> None:
+    words = texts(2)
+    with pytest.raises(SureshotError, match=r"set stem\.words to true"):
+        hit().texts(words._replace(words=words.words[..., :0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("momentum", 1.1), ("bank", -1), ("layers", 0), ("feature_share", 2.0), ("scale", 0.0)],
+)
+def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(SureshotError, match=rf"system\.{name} is {value}"):
+        HitConfig(**{name: value})
+    with pytest.raises(SureshotError, match="3 attention heads do not divide"):
+        hit(heads=3)

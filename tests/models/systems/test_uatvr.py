@@ -1,0 +1,398 @@
+"""UATVR: its equations as loops, its released numbers, and what only training may see."""
+
+import copy
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.gaussian import draw_noise
+from sureshot.models.systems.system import Codes
+from sureshot.models.systems.uatvr import Uatvr, UatvrConfig
+from sureshot.models.tokens import TextTokens, VideoTokens
+from tests.golden import golden
+from tests.models.layers.weights import blocks, load, shake, tensor
+from tests.models.systems.every import WIDTH, texts, videos
+from tests.models.systems.loops import cosine, picking
+from tests.trained import saved
+
+SAMPLES = 3
+
+
+def uatvr(seed: int = 0, **settings) -> Uatvr:
+    torch.manual_seed(seed)
+    return Uatvr(UatvrConfig(**{"layers": 1, "heads": 2, "samples": SAMPLES, **settings}), WIDTH)
+
+
+def coded(made: Uatvr, count: int = 4) -> tuple[Codes, Codes]:
+    return made.texts(texts(count)), made.videos(videos(count))
+
+
+def released() -> tuple[Uatvr, dict]:
+    """The head of the released code, with its weights."""
+    told = golden("uatvr_full_head")
+    config = UatvrConfig("paper", True, 2, 2, 2, 2, "weighted", longest=8)
+    made = Uatvr(config, 16)
+    fresh = {"log_scale": math.log(100), "log_match_scale": 0.0, "match": [5.0, 5.0]}
+    tables = {}
+    names = {name: name for name in fresh}
+    for i in range(2):
+        names |= blocks(f"frames.transformer.blocks.{i}", f"transformerClip.resblocks.{i}")
+    for own, side, table, token, count in (
+        ("video", "video", "frame", "frames", 4),
+        ("text", "text", "word", "words", 5),
+    ):
+        rows = told["weights"][f"{table}_position_embeddings.weight"]
+        tables[f"{own}_extra"] = rows[count : count + 2]
+        names |= {
+            f"{token}.positions.weight": f"{table}_position_embeddings.weight",
+            f"{token}.extra.weight": f"{own}_extra",
+            **{f"{table}_worth.{i}": f"{side}_weight_fc.{i}" for i in (0, 2)},
+            **{
+                f"{own}_head.{part}.pool.worth.{i}": f"{net}_net_{side}.attention.w_{k}"
+                for part, net in (("mean", "pie"), ("deviation", "uncertain"))
+                for i, k in ((0, 1), (2, 2))
+            },
+            f"{own}_head.mean.linear": f"pie_net_{side}.fc",
+            f"{own}_head.mean.norm": f"pie_net_{side}.layer_norm",
+            f"{own}_head.deviation.linear": f"uncertain_net_{side}.fc",
+            f"{own}_head.deviation.linear_whole": f"uncertain_net_{side}.fc2",
+        }
+    load(made, {**told["weights"], **fresh, **tables}, names)
+    return made, told
+
+
+def given(told: dict) -> tuple[TextTokens, VideoTokens]:
+    inputs = told["inputs"]
+    sentence, words, frames = (
+        tensor(inputs[name]) for name in ("text_global", "text_token", "frames")
+    )
+    masks = (torch.tensor(inputs[f"{side}_mask"]).bool() for side in ("text", "video"))
+    none = frames.new_zeros(*frames.shape[:2], 0, 16)
+    return TextTokens(sentence, words, next(masks)), VideoTokens(
+        frames, none, frames[..., :0], next(masks)
+    )
+
+
+def test_scores_are_those_of_the_released_code_where_nothing_is_padding() -> None:
+    made, told = released()
+    words, films = given(told)
+    full = [part._replace(mask=torch.ones_like(part.mask)) for part in (words, films)]
+    logits = 100 * made.similarity(made.texts(full[0]), made.videos(full[1]))
+    expected = tensor(told["outputs"]["logits_all_valid"])
+    torch.testing.assert_close(logits, expected, rtol=1e-6, atol=1e-6)
+    # With padding, where no maximum is negative the product that lets padding win does no harm.
+    codes = made.texts(words), made.videos(films)
+    padded = 100 * made.similarity(*codes)
+    harmless = torch.tensor([[_positive(codes, i, j) for j in range(4)] for i in range(4)])
+    expected = tensor(told["outputs"]["logits"])
+    assert harmless.any()
+    torch.testing.assert_close(padded[harmless], expected[harmless], rtol=1e-6, atol=1e-6)
+
+
+def _positive(codes: tuple[Codes, Codes], i: int, j: int) -> bool:
+    words, frames = (
+        side[name][k][side["mask"][k]]
+        for side, name, k in ((codes[0], "words", i), (codes[1], "frames", j))
+    )
+    cosines = words @ frames.T
+    return bool(cosines.amax(0).min() > 0 and cosines.amax(1).min() > 0)
+
+
+def test_the_released_matching_is_that_of_the_means_of_words_and_of_frames() -> None:
+    """Its heads attend to padding, so they are asked here with nothing masked."""
+    made, told = released()
+    words, films = given(told)
+    pairs = []
+    for module, head, tokens, mask, first in (
+        (made.words, made.text_head, words.words, words.mask, 1),
+        (made.frames, made.video_head, films.frames, films.mask, 0),
+    ):
+        count = tokens.shape[1]
+        extra = module.extra.weight.expand(len(tokens), -1, -1)
+        placed = torch.cat([tokens + module.positions.weight[:count], extra], 1)
+        own = tokens + module.transformer(placed, module.cover(mask))[:, :count]
+        own = own / own.norm(dim=-1, keepdim=True)
+        mean = torch.stack([o[m][first:].mean(0) for o, m in zip(own, mask, strict=True)])
+        whole = mean / mean.norm(dim=-1, keepdim=True)
+        pairs.append(head(whole, own, torch.ones_like(mask)))
+        # The system's own, of an item without padding.
+        assert mask[0].all()
+        code = (made.videos(films), made.texts(words))[first]
+        torch.testing.assert_close(code["mean"][0], pairs[-1].mean[0])
+        torch.testing.assert_close(code["log_var"][0], pairs[-1].log_var[0])
+    drawn = [
+        g.mean[:, None] + (g.log_var / 2).exp()[:, None] * tensor(told["inputs"][f"eps_{side}"])
+        for g, side in zip(pairs, ("text", "video"), strict=True)
+    ]
+    made_averaged = uatvr(mode="paper", matching="mil_nce_averaged")
+    loss = made_averaged._matching(*drawn)
+    assert 1e-2 * loss.item() == pytest.approx(told["outputs"]["mil_term"], rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["well_posed", "paper"])
+@pytest.mark.parametrize("matching", ["mil_nce", "mil_nce_averaged", "soft_contrastive"])
+def test_the_losses_are_the_equations(mode: str, matching: str) -> None:
+    made = uatvr(mode=mode, matching=matching, scale=10.0)
+    shake(made.double(), size=0.1)
+    words, films = (
+        tokens._replace(**{name: getattr(tokens, name).double() for name in names})
+        for tokens, names in (
+            (texts(3), ("sentence", "words")),
+            (videos(3), ("frames", "patches", "backbone")),
+        )
+    )
+    codes = made.texts(words), made.videos(films)
+    losses = made.losses(*codes, torch.Generator().manual_seed(5))
+
+    scores = [[_interaction(*codes, i, j) for j in range(3)] for i in range(3)]
+    lam = made.scale.item()
+    assert losses["similarity"].item() == pytest.approx(-picking(scores, lam), rel=1e-6)
+
+    draw, sides = torch.Generator().manual_seed(5), []
+    prior = 1.0 if mode == "paper" else 1 / WIDTH
+    divergence = 0.0
+    for code in codes:
+        noise = draw_noise((3, SAMPLES, WIDTH), draw).double()
+        sigma = (code["log_var"] / 2).exp()
+        drawn = code["mean"][:, None] + sigma[:, None] * noise
+        if mode == "well_posed":
+            drawn = drawn / drawn.norm(dim=-1, keepdim=True)
+        sides.append(drawn.tolist())
+        for mean, log_var in zip(code["mean"].tolist(), code["log_var"].tolist(), strict=True):
+            for m, v in zip(mean, log_var, strict=True):
+                ratio = math.exp(v) / prior
+                divergence += (ratio + m * m / prior - 1 - math.log(ratio)) / 2 / 3
+    assert losses["divergence"].item() == pytest.approx(divergence, rel=1e-6)
+
+    if matching == "soft_contrastive":
+        a, b = made.match.tolist()
+        expected = _soft(*sides, a, b)
+    else:
+        scale = 1.0 if mode == "paper" else made.log_match_scale.exp().item()
+        expected = _bags(*sides, scale, inside=matching == "mil_nce")
+    assert losses["matching"].item() == pytest.approx(expected, rel=1e-6)
+
+
+def _interaction(words: Codes, films: Codes, i: int, j: int) -> float:
+    one = words["words"][i][words["mask"][i]].tolist()
+    two = films["frames"][j][films["mask"][j]].tolist()
+    by_word = [max(cosine(w, f) for f in two) for w in one]
+    by_frame = [max(cosine(w, f) for w in one) for f in two]
+    return (sum(by_word) / len(one) + sum(by_frame) / len(two)) / 2
+
+
+def _bags(one: list, two: list, scale: float, *, inside: bool) -> float:
+    total, n, k = 0.0, len(one), len(one[0])
+    for anchors, others in ((one, two), (two, one)):
+        for i in range(n):
+            for anchor in anchors[i]:
+                inner = [
+                    [scale * sum(a * c for a, c in zip(anchor, z, strict=True)) for z in other]
+                    for other in others
+                ]
+                every = sum(math.exp(s) for bag in inner for s in bag)
+                own = [math.exp(s) / every for s in inner[i]]
+                total -= math.log(sum(own)) if inside else sum(map(math.log, own)) / k
+    return total / (2 * n * k)
+
+
+def _soft(one: list, two: list, a: float, b: float) -> float:
+    n, matched, others = len(one), 0.0, 0.0
+    for i in range(n):
+        for j in range(n):
+            odds = [
+                1 / (1 + math.exp(a * math.sqrt(math.dist(x, y) ** 2 + 1e-6) - b))
+                for x in one[i]
+                for y in two[j]
+            ]
+            if i == j:
+                matched -= math.log(sum(odds) / len(odds))
+            else:
+                others -= math.log(sum(1 - p for p in odds) / len(odds))
+    return matched / n + others / (n * (n - 1))
+
+
+def test_parameters_are_as_many_as_the_paper_counts() -> None:
+    """Table 2 in millions: 162.3, 162.8 with tokens, the same with learned ones, 164.9 at last."""
+    made = Uatvr(UatvrConfig(layers=1), 512)
+
+    def millions(*parts: torch.nn.Module) -> float:
+        return sum(weight.numel() for part in parts for weight in part.parameters()) / 1e6
+
+    assert millions(made.word_worth, made.frame_worth) == pytest.approx(0.5, abs=0.05)
+    assert millions(made.text_head, made.video_head) == pytest.approx(2.1, abs=0.05)
+    assert millions(made.words.extra, made.frames.extra) == 5 * 512 / 1e6
+
+
+def test_one_transformer_reads_both_and_is_saved_once(tmp_path: Path) -> None:
+    made = uatvr(layers=2)
+    for one in (made, copy.deepcopy(made).double(), uatvr().half()):
+        assert one.words.transformer is one.frames.transformer
+    kept = made.state_dict()
+    assert len({weight.data_ptr() for weight in kept.values()}) == len(kept)
+    found = Checkpoint.from_pretrained(saved(tmp_path / "model", "uatvr", "linear"), "cpu")
+    system = found.model.system
+    assert isinstance(system, Uatvr) and system.config == UatvrConfig()
+    assert system.words.transformer is system.frames.transformer
+
+
+def test_learned_tokens_take_part_and_can_be_left_out() -> None:
+    words, films = texts(3), videos(3)
+    made, bare = uatvr(), uatvr(adaptation=False)
+    for one, more in ((made, (2, 3)), (bare, (0, 0))):
+        codes = one.texts(words), one.videos(films)
+        for code, tokens, extra in zip(codes, (words, films), more, strict=True):
+            count = tokens.mask.shape[1]
+            assert code["mask"].shape == (3, count + extra)
+            assert torch.equal(code["mask"][:, :count], tokens.mask)
+            assert code["mask"][:, count:].all()
+    before = made.similarity(made.texts(words), made.videos(films))
+    with torch.no_grad():
+        made.frames.extra.weight.normal_()
+    after = made.similarity(made.texts(words), made.videos(films))
+    assert not torch.allclose(before, after, atol=1e-3)
+    code = made.videos(films)
+    for vector, tokens, mask in zip(
+        made.video_vectors(code), code["frames"], films.mask, strict=True
+    ):
+        mean = tokens[: len(mask)][mask].mean(0)
+        torch.testing.assert_close(vector, mean / mean.norm())
+
+
+def test_the_first_word_may_stay_out_of_the_score_but_no_mask_is_changed() -> None:
+    words = texts(6)
+    kept = words.mask.clone()
+    one_word = words.mask.sum(1) == 1
+    assert one_word.any() and not one_word.all()
+    with_first, without = (uatvr(include_special=on).texts(words) for on in (True, False))
+    assert torch.equal(words.mask, kept)
+    assert with_first["mask"][:, 0].all()
+    assert torch.equal(without["mask"][:, 0], one_word)
+    assert torch.equal(without["mask"][:, 1:], with_first["mask"][:, 1:])
+    for name in ("words", "mean", "log_var"):
+        assert torch.equal(with_first[name], without[name])
+    # The mean that a Gaussian starts from never counts it.
+    long = TextTokens(words.sentence, words.words, torch.ones_like(words.mask))
+    made = uatvr()
+    seen: list[torch.Tensor] = []
+    made.text_head.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    code = made.texts(long)
+    mean = code["words"][:, 1:5].mean(1)
+    torch.testing.assert_close(seen[0], mean / mean.norm(dim=1, keepdim=True))
+    assert torch.equal(made.text_vectors(code), seen[0])
+
+
+def test_gaussians_have_no_say_in_a_score() -> None:
+    made = uatvr()
+    before = made.similarity(*coded(made))
+    shake(made.text_head, size=1.0)
+    shake(made.video_head, size=1.0)
+    assert torch.equal(made.similarity(*coded(made)), before)
+
+
+def test_noise_begins_no_longer_than_the_mean_and_the_prior_is_as_large() -> None:
+    for mode, length in (("well_posed", 1.0), ("paper", math.sqrt(WIDTH))):
+        made = uatvr(mode=mode)
+        assert math.sqrt(WIDTH) * math.exp(made.prior / 2) == pytest.approx(length)
+        bias = made.text_head.deviation.linear.bias
+        torch.testing.assert_close(2 * bias, torch.full((WIDTH,), made.prior))
+
+
+@pytest.mark.parametrize(("matching", "floor"), [("mil_nce", 0.0), ("mil_nce_averaged", 1.0986)])
+def test_a_perfect_branch_costs_nothing_unless_every_sample_is_wanted(
+    matching: str, floor: float
+) -> None:
+    perfect, narrow = torch.eye(WIDTH)[:4], torch.full((4, WIDTH), -30.0)
+    for mode, least in (("well_posed", floor), ("paper", None)):
+        made = uatvr(mode=mode, matching=matching)
+        if mode == "well_posed":
+            torch.nn.init.constant_(made.log_match_scale, math.log(100))
+        codes = coded(made)
+        for code in codes:
+            code.update(mean=perfect, log_var=narrow)
+        loss = made.losses(*codes)["matching"].item()
+        if least is None:  # no scale: unit vectors cannot be told apart well enough
+            assert loss > floor + 0.5
+        else:
+            assert loss == pytest.approx(least, abs=1e-3)
+
+
+def test_the_scale_of_samples_is_learned_and_held_unless_as_printed() -> None:
+    made = uatvr()
+    assert made.log_match_scale.exp().item() == pytest.approx(1 / 0.07)
+    torch.nn.init.constant_(made.log_match_scale, 9.0)
+    torch.nn.init.constant_(made.log_scale, 9.0)
+    made.after_step()
+    assert made.log_match_scale.exp().item() == pytest.approx(100.0)
+    assert made.scale.item() == pytest.approx(100.0)
+    assert made.log_match_scale.requires_grad
+    for settings in ({"mode": "paper"}, {"matching": "none"}, {"matching": "soft_contrastive"}):
+        assert not uatvr(**settings).log_match_scale.requires_grad
+
+
+def test_parts_that_are_off_cost_nothing_and_are_not_trained() -> None:
+    for settings, names in (
+        ({}, {"similarity", "matching", "divergence"}),
+        ({"divergence": False}, {"similarity", "matching"}),
+        ({"matching": "none"}, {"similarity"}),
+    ):
+        made = uatvr(**settings)
+        codes = coded(made)
+        assert made.losses(*codes).keys() == names
+        on = "matching" in names
+        assert ("mean" in codes[0], "mean" in codes[1], bool(made.measures(*codes))) == (on,) * 3
+    state = torch.get_rng_state()
+    made.losses(*codes)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_measures_are_the_geometric_means_of_the_deviations() -> None:
+    made = uatvr()
+    codes = coded(made)
+    seen = made.measures(*codes)
+    for side, code in zip(("text", "video"), codes, strict=True):
+        expected = [
+            math.prod(math.exp(v / 2) for v in row) ** (1 / WIDTH)
+            for row in code["log_var"].tolist()
+        ]
+        assert seen[f"{side} deviation"].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_it_cannot_read_is_refused() -> None:
+    made, words = uatvr(longest=4), texts(2)
+    with pytest.raises(SureshotError, match=r"set stem\.words to true"):
+        made.texts(words._replace(words=words.words[..., :0]))
+    with pytest.raises(SureshotError, match="longer than the 4 positions"):
+        made.texts(words)
+    with pytest.raises(SureshotError, match="heads do not divide"):
+        uatvr(heads=3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"video_tokens": -1},
+        {"text_tokens": -1},
+        {"layers": 0},
+        {"samples": 0},
+        {"alpha": -0.1},
+        {"beta": math.nan},
+        {"longest": 0},
+        {"scale": 101.0},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    (name,) = settings
+    with pytest.raises(SureshotError, match=rf"system\.{name} is .*; it must be between"):
+        UatvrConfig(**settings)
+
+
+def test_defaults_are_the_papers() -> None:
+    config = UatvrConfig()
+    assert (config.video_tokens, config.text_tokens, config.samples) == (3, 2, 7)
+    assert (config.layers, config.heads, config.interaction) == (4, 8, "mean")
+    assert uatvr().weights == {"similarity": 1.0, "matching": 1e-2, "divergence": 1e-4}

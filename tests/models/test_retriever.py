@@ -1,0 +1,363 @@
+"""A trained model in place of an encoder: the real commands, then scores by hand."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import numpy as np
+import pytest
+import torch
+
+from sureshot.cli.app import run
+from sureshot.errors import ModelError, StoreError
+from sureshot.library.search import open_index
+from sureshot.models import encoders
+from sureshot.models.bank import FILE as BANK
+from sureshot.models.bank import Bank
+from sureshot.models.checkpoint import CONFIG, Checkpoint
+from sureshot.models.encoders.protocol import Encoder, FrameFeatures
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.mean_frames import cosine, mean_pool
+from sureshot.models.retriever import MeanFrames, Retriever, Scoring, load, scoring
+from sureshot.models.tokens import VideoTokens, text_tokens
+from sureshot.research.training.correction import encoded
+from sureshot.store.store import Store
+from tests.clips import coloured
+from tests.trained import FRAMES, SYSTEMS, WIDTH, checkpoint, saved
+
+TINY = TinyEncoder()
+MODELS = [(system, kind) for system in SYSTEMS for kind in ("none", "linear")]
+QUERIES = ("a red wall", "green", "blue and yellow", "a dog on a white beach")
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("videos")
+    coloured(folder / "red.mp4", ["red"], rate=5)
+    coloured(folder / "scenes.mp4", ["green", "blue", "white"], rate=5)
+    coloured(folder / "yellow.mp4", ["yellow", "magenta"], rate=5)
+    return folder
+
+
+@pytest.fixture(scope="module", params=MODELS, ids="-".join)
+def indexed(
+    request: pytest.FixtureRequest, videos: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """An index by each kind of model, and the folder of that model."""
+    place = tmp_path_factory.mktemp("index")
+    model = saved(place / "model", *request.param)
+    index(place / "db", model, videos)
+    return str(place / "db"), model
+
+
+def index(db: Path, model: Path, *paths: Path, options: tuple[str, ...] = ()) -> None:
+    command = ["index", *map(str, paths), "--db", str(db), "--model", str(model), *options]
+    assert run([*command, "--workers", "1"]) == 0
+
+
+def tokens(frames: np.ndarray) -> VideoTokens:
+    """One video of these frames, as its stem gave them."""
+    whole = torch.from_numpy(frames)[None].float()
+    nothing = torch.zeros(1, len(frames), 0, frames.shape[1]), torch.zeros(1, len(frames), 0)
+    return VideoTokens(whole, *nothing, torch.ones(1, len(frames), dtype=torch.bool))
+
+
+def by_hand(model: Path, query: str, frames: np.ndarray) -> float:
+    """The score of a sentence and one video, from the checkpoint alone."""
+    read = Checkpoint.from_pretrained(model).model
+    with torch.no_grad():
+        texts = read.texts(text_tokens(TINY.encode_texts([query])))
+        return read.system.similarity(texts, read.system.videos(tokens(frames))).item()
+
+
+# --- through the commands -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, query):
+    db, model = indexed
+    store = Store.open(db)
+    scored = []
+    for record in store.videos():
+        windows = store.windows_of(record.path)
+        for row in range(len(windows.keys)):
+            frames = windows.frames[row][windows.mask[row]]
+            scored.append((by_hand(model, query, frames), record.path, windows.start[row]))
+    scored.sort(reverse=True)
+    assert len(scored) == 6
+    assert scored[0][0] - scored[-1][0] > 1e-3
+    found = open_index(db).search(query, per_video=9, fold=False)
+    best = {}
+    for score, path, start in scored:
+        (hit,) = [h for h in found if h.path == path and h.start <= start < h.end]
+        best.setdefault((hit.path, hit.start), score)
+    expected = sorted(best.values(), reverse=True)
+    assert [hit.score for hit in found] == pytest.approx(expected, abs=1e-5)
+    own = [best[hit.path, hit.start] for hit in found]
+    assert [hit.score for hit in found] == pytest.approx(own, abs=1e-5)
+
+
+def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
+    db, model = indexed
+    plain = open_index(db).search("red", k=9, per_video=9, fold=False)
+    encoder = load(str(model))
+    needs = encoder._model.system.reads_words
+    captions = encoded(encoder, ["a red wall", "green", "blue"], needs)
+    store = Store.open(db)
+    windows = [store.windows_of(record.path) for record in store.videos()]
+    frames, mask = windows[1].frames[:2], windows[1].mask[:2]
+    taken = np.array([0.1, 0.0], np.float32)
+    Bank(captions, 2, 0.5, frames, mask, taken, encoder.fingerprint, "a test").save(model)
+    try:
+        searcher = open_index(db)
+        seen = [by_hand(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]
+        apart = (seen[0] - 0.1 + seen[1]) / 2
+        assert searcher.video_scores("red").elsewhere == pytest.approx(apart, abs=1e-3)
+        found = searcher.search("red", k=9, per_video=9, fold=False)
+        assert found.warnings == plain.warnings
+        for hit in found:
+            windows = searcher.store.windows_of(hit.path)
+            expected = []
+            for row in range(len(windows.keys)):
+                if hit.start <= windows.start[row] < hit.end:
+                    frames = windows.frames[row][windows.mask[row]]
+                    bank = [
+                        by_hand(model, text, frames) for text in ("a red wall", "green", "blue")
+                    ]
+                    off = 0.5 * np.mean(sorted(bank)[-2:])
+                    expected.append(by_hand(model, "red", frames) - off)
+            assert hit.score == pytest.approx(max(expected), abs=3e-3)
+        every = searcher.all_video_scores(["red", "green"] * 40)
+        np.testing.assert_allclose(every.elsewhere[::2], apart, atol=1e-3)
+        best = {path: max(h.score for h in found if h.path == path) for path in every.paths}
+        assert every.scores[0] == pytest.approx([best[path] for path in every.paths], abs=1e-5)
+        assert [h.score for h in found] != pytest.approx([h.score for h in plain], abs=1e-3)
+    finally:
+        (model / BANK).unlink()
+
+
+def test_each_frame_is_scored_as_a_video_of_its_own(indexed):
+    db, model = indexed
+    hit = open_index(db).search("red", k=1)[0]
+    windows = Store.open(db).windows_of(hit.path)
+    for frame in hit.frames:
+        (place,) = np.argwhere(windows.mask & (np.abs(windows.times - frame.time) < 1e-6))
+        alone = windows.frames[tuple(place)][None]
+        assert frame.score == pytest.approx(by_hand(model, "red", alone), abs=1e-5)
+
+
+def test_patches_are_stored_only_where_they_lie_in_the_space_of_frames(indexed):
+    db, folder = indexed
+    model = Checkpoint.from_pretrained(folder).model
+    store = Store.open(db)
+    assert store.dim == model.stem.sizes.dim
+    rows = lance.dataset(f"{store.location}/windows.lance").to_table()
+    backbone, patches = rows["backbone"][0].as_py(), rows["patches"][0].as_py()
+    assert len(backbone[0]) == TINY.channels
+    assert len(patches) == (0 if model.stem.config.kind == "linear" else 4 * len(backbone))
+
+
+def test_the_commands_search_describe_and_find_alike(indexed, videos, capsys):
+    db, model = indexed
+    capsys.readouterr()
+    assert run(["search", "red", "--db", db, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"] == str(model)
+    assert (told["searched"], len(told["hits"]) > 0) == (6, True)
+    assert run(["search", "--like", str(videos / "red.mp4"), "--db", db, "--json"]) == 0
+    hits = json.loads(capsys.readouterr().out)["hits"]
+    assert {Path(hit["path"]).stem for hit in hits} == {"scenes", "yellow"}
+    assert all(-1.001 < hit["score"] < 1.001 for hit in hits)
+
+
+def test_sentences_are_ranked_by_the_trained_score(indexed, videos):
+    db, model = indexed
+    searcher = open_index(db)
+    windows = searcher.store.windows_of(videos / "red.mp4")
+    assert windows.mask.all()
+    found = searcher.describe(videos / "red.mp4", QUERIES)
+    for sentence in found:
+        expected = by_hand(model, sentence.text, windows.frames[0])
+        assert sentence.score == pytest.approx(expected, abs=1e-5)
+    assert [s.score for s in found] == sorted((s.score for s in found), reverse=True)
+
+
+# --- one model, one index -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def duq(tmp_path: Path, videos: Path) -> tuple[str, Path]:
+    model = saved(tmp_path / "model", "duq", "linear")
+    index(tmp_path / "db", model, videos / "red.mp4")
+    return str(tmp_path / "db"), model
+
+
+def test_a_query_by_another_model_is_refused(duq, tmp_path):
+    db, model = duq
+    other = saved(tmp_path / "other", "duq", "linear", seed=1)
+    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*--model"):
+        open_index(db, model=str(other))
+    with pytest.raises(StoreError, match=rf"by the model '{model}', not by 'tiny'"):
+        open_index(db, model="tiny")
+
+
+def test_a_model_that_was_trained_again_in_its_place_is_another_version(duq):
+    db, model = duq
+    saved(model, "duq", "linear", seed=1)
+    with pytest.raises(StoreError, match="another version of the model") as refused:
+        open_index(db)
+    assert "--model" not in str(refused.value)
+
+
+def test_a_model_that_moved_is_found_by_its_new_folder(duq, tmp_path, videos):
+    db, model = duq
+    before = open_index(db).search("red")
+    moved = model.rename(tmp_path / "moved")
+    with pytest.raises(ModelError, match=rf"no model in {model}.*name its folder with --model"):
+        open_index(db)
+    assert open_index(db, model=str(moved)).search("red").hits == before.hits
+    index(Path(db), moved, videos)
+    assert open_index(db, model=str(moved)).search("red").searched == 6
+
+
+def test_a_new_index_samples_as_many_frames_as_the_model_was_trained_with(duq, videos, tmp_path):
+    db, model = duq
+    assert Store.open(db).settings.frames == FRAMES
+    index(tmp_path / "other", model, videos / "red.mp4", options=("--frames", "3"))
+    assert Store.open(tmp_path / "other").settings.frames == 3
+    index(tmp_path / "other", model, videos / "yellow.mp4", options=("--frames", "3"))
+    with pytest.raises(AssertionError):  # an index is asked for what it has
+        index(tmp_path / "other", model, videos, options=("--frames", "6"))
+
+
+def test_the_card_is_no_part_of_the_fingerprint_but_settings_are(tmp_path):
+    model = saved(tmp_path / "model", "duq", "linear")
+    before = Retriever.load(model).fingerprint
+    rewrite(model, lambda config: config.update(note="Better than ever.", scores={"r1": 99.0}))
+    assert Retriever.load(model).fingerprint == before
+    rewrite(model, lambda config: config["system"].update(closeness=0.25))
+    assert Retriever.load(model).fingerprint != before
+
+
+# --- what is loaded -------------------------------------------------------------------------------
+
+
+def rewrite(folder: Path, change) -> None:
+    config = json.loads((folder / CONFIG).read_text("utf-8"))
+    change(config)
+    (folder / CONFIG).write_text(json.dumps(config), "utf-8")
+
+
+def test_a_checkpoint_is_an_encoder_that_scores(tmp_path):
+    model = load(str(saved(tmp_path / "model", "xpool", "linear")), "cpu")
+    assert isinstance(model, Encoder)
+    assert scoring(model) is model
+    assert (model.dim, model.channels, model.frame_side) == (WIDTH, TINY.channels, 16)
+    assert model.latin_only
+    texts = model.encode_texts(["red", "a red wall"])
+    assert texts.words.shape == (2, 3, WIDTH)
+    assert not texts.words[0, 1:].any()
+    np.testing.assert_allclose(np.linalg.norm(model.text_vectors(texts), axis=1), 1, rtol=1e-5)
+
+
+def test_the_score_does_not_depend_on_what_else_is_scored(tmp_path, monkeypatch):
+    model = Retriever.load(saved(tmp_path / "model", "duq", "linear"))
+    texts = model.encode_texts(["red", "green"])
+    draw = np.random.default_rng(3)
+    frames = draw.normal(size=(7, 4, WIDTH)).astype(np.float32)
+    mask = np.arange(4) < draw.integers(1, 5, (7, 1))
+    whole = model.score(texts, frames, mask)
+    monkeypatch.setattr("sureshot.models.retriever._WINDOWS", 3)
+    np.testing.assert_allclose(model.score(texts, frames, mask), whole, atol=1e-5)
+    assert model.score(texts, frames[:0], mask[:0]).shape == (2, 0)
+
+
+def test_an_encoder_alone_scores_by_the_mean_of_frames():
+    assert isinstance(scoring(TINY), MeanFrames)
+    assert isinstance(scoring(TINY), Scoring)
+    texts = TINY.encode_texts(["red", "green"])
+    frames = np.random.default_rng(0).normal(size=(3, 2, TINY.dim)).astype(np.float32)
+    mask = np.array([[True, True], [True, False], [True, True]])
+    expected = cosine(texts.sentence, mean_pool(frames, mask))
+    np.testing.assert_array_equal(scoring(TINY).score(texts, frames, mask), expected)
+    np.testing.assert_array_equal(scoring(TINY).text_vectors(texts), texts.sentence)
+
+
+def test_a_stem_without_words_gives_none(tmp_path):
+    checkpoint("xpool", "linear", words=False).save_pretrained(tmp_path / "model")
+    model = Retriever.load(tmp_path / "model")
+    features = model.encode_texts(["a red wall"])
+    assert features.words.shape == (1, 3, WIDTH)
+    assert not features.words.any()
+    frames = np.ones((2, 1, WIDTH), np.float32)
+    assert np.isfinite(model.score(features, frames, np.ones((2, 1), bool))).all()
+
+
+def test_names_of_encoders_mean_them_whatever_lies_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path / "tiny", "clip4clip", "none")
+    assert isinstance(load("tiny"), TinyEncoder)
+    assert isinstance(load("./tiny"), Retriever)
+
+
+def test_a_checkpoint_whose_encoder_has_changed_is_refused(tmp_path, monkeypatch):
+    model = saved(tmp_path / "model", "duq", "none")
+    monkeypatch.setattr(TinyEncoder, "fingerprint", "0" * 64)
+    with pytest.raises(ModelError, match=rf"{model} was .* another version of the encoder 'tiny'"):
+        load(str(model))
+
+
+def test_a_checkpoint_whose_encoder_is_gone_is_refused(tmp_path):
+    model = saved(tmp_path / "model", "duq", "none")
+    rewrite(model, lambda config: config["encoder"].update(name="/gone/clip"))
+    with pytest.raises(ModelError, match=rf"{model} needs the encoder '/gone/clip'.*neither"):
+        load(str(model))
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path):
+    model = saved(tmp_path / "model", "duq", "none")
+    with pytest.raises(ModelError, match="Cannot compute on device 'nonsense'"):
+        load(str(model), "nonsense")
+
+
+@pytest.mark.parametrize("kind", ["none", "linear"])
+def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path, kind):
+    folder = saved(tmp_path / "model", "ce", kind)
+    with pytest.raises(ModelError, match="is a model of the system ce, which compares more of"):
+        Retriever.load(folder)
+    with pytest.raises(ModelError, match="It can be evaluated; index with another system"):
+        load(str(folder))
+
+
+def test_a_damaged_checkpoint_makes_no_index(tmp_path, videos, capsys):
+    model = saved(tmp_path / "model", "duq", "none")
+    (model / "model.safetensors").write_bytes(b"cut off")
+    code = run(["index", str(videos), "--db", str(tmp_path / "db"), "--model", str(model)])
+    assert code == 1
+    assert f"The weights of {model} cannot be read" in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "db").exists()
+
+
+def test_this_module_loads_no_torch():
+    code = (
+        "import sys; from sureshot.models.retriever import load, scoring; scoring(load('tiny')); "
+        "print('torch' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == "False"
+
+
+def test_frames_go_through_the_stem_one_by_one(tmp_path):
+    model = Retriever.load(saved(tmp_path / "model", "duq", "linear"))
+    pictures = np.random.default_rng(0).integers(0, 256, (5, 20, 30, 3), np.uint8)
+    prepared = model.prepare(pictures)
+    whole = model.encode_frames(prepared)
+    assert isinstance(whole, FrameFeatures)
+    for number in range(5):
+        alone = model.encode_frames(prepared[[number]])
+        np.testing.assert_allclose(alone.frames[0], whole.frames[number], atol=1e-5)
+    np.testing.assert_array_equal(
+        whole.backbone, encoders.load("tiny").encode_frames(prepared).backbone
+    )

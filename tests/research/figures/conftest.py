@@ -1,0 +1,34 @@
+"""Small models that were never trained, on six videos with two captions each."""
+
+import pytest
+
+from sureshot.datasets import load_split
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.research.features import extract
+from sureshot.research.figures.subject import Subject
+from sureshot.research.scorer import Scorer
+from tests.trained import saved
+from tests.walls import walls
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    return walls(tmp_path_factory.mktemp("walls"))
+
+
+@pytest.fixture(scope="session")
+def subject(place, tmp_path_factory):
+    """The subject of a system's name, or of the encoder alone."""
+    split = load_split("pairs", "train", place / "pairs.csv")
+    features = extract(split, TinyEncoder(), frames=3, cache=place / "cache")
+    folders = tmp_path_factory.mktemp("models")
+
+    def make(system, seed=0):
+        if system == "tiny":
+            return Subject(Scorer.load("tiny"), features, seed)
+        folder = folders / system
+        if not folder.exists():
+            saved(folder, system, "linear")
+        return Subject(Scorer.load(str(folder), "cpu"), features, seed)
+
+    return make

@@ -1,0 +1,116 @@
+"""Pages, files and the words on them."""
+
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sureshot.errors import SureshotError
+from sureshot.research.figures.canvas import (
+    MISSING,
+    SERIES,
+    below,
+    ink_on,
+    named,
+    number,
+    page,
+    plain,
+    save,
+    words,
+)
+from tests.research.figures.pictures import shown
+
+
+def drawn():
+    figure = page(2.0, width=3.0)
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [1, 0])
+    plain(axes, "x, m", "y, s")
+    return figure
+
+
+def test_a_figure_is_written_at_its_size_and_the_same_again(tmp_path):
+    for name in ("a.png", "b.png", "deep/a.svg", "b.svg"):
+        save(drawn(), tmp_path / name)
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.size == (450, 300)
+        assert np.asarray(picture.convert("L")).std() > 5
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert (tmp_path / "deep/a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    names = {path.name for path in tmp_path.rglob("*")}
+    assert names == {"a.png", "b.png", "deep", "a.svg", "b.svg"}
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a", "a.txt"])
+def test_another_kind_of_file_is_refused(tmp_path, name):
+    with pytest.raises(SureshotError, match=r"let its name end in \.png or \.svg"):
+        save(drawn(), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SureshotError, match=r"The figure .*a\.png cannot be written"):
+        save(drawn(), tmp_path / "file" / "a.png")
+
+
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SureshotError) as refused:
+        page(1.0)
+    assert str(refused.value) == MISSING and "pip install 'sureshot[plots]'" in MISSING
+
+
+def test_axes_have_the_labels():
+    axes = drawn().axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x, m", "y, s")
+
+
+def test_no_word_is_lost_in_lines_that_suffice():
+    text = "a man in a red shirt is talking about the new car " * 2
+    lines = words(text, 2.0, lines=9)
+    assert " ".join(lines).split() == text.split()
+    assert len(lines) > 1 and max(map(len, lines)) <= 2.0 / (8 * 0.0078)
+    short = words(text, 2.0, lines=1)
+    assert len(short) == 1 and short[0].endswith("…")
+    assert words("a\x1b[31mb\nc", 5.0) == ["a[31mb c"] and words("", 1.0) == [""]
+
+
+def test_lines_fit_their_width():
+    figure = page(1.0, constrained=False)
+    text = figure.text(0, 0, words("the quick brown fox jumps over lazy dogs " * 9, 4.0)[0])
+    text.set_fontsize(8)
+    assert text.get_window_extent().width / figure.dpi <= 4.2
+
+
+def test_how_to_read_it_stands_below_in_full():
+    figure = page(2.0, width=3.0)
+    text = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    below(figure, text)
+    assert shown(figure).split() == text.split()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.0, "0.000"), (0.5, "0.500"), (-0.5, "−0.500"), (99.96, "100.0"), (0.000123, "0.00012"),
+     (1e-12, "1e−12"), (12345.6, "12346")],
+)  # fmt: skip
+def test_a_number_is_short(value, expected):
+    assert number(value) == expected
+
+
+def test_values_are_lines():
+    assert named([("score", 0.25), ("eta", -1.0)]) == ["score 0.250", "eta −1.000"]
+
+
+def test_letters_can_be_read_on_every_colour():
+    def light(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+    for colour in SERIES:
+        letters = 0.0 if ink_on(colour) == "black" else 1.0
+        low, high = sorted([light(colour), letters])
+        assert (high + 0.05) / (low + 0.05) >= 3.0, colour

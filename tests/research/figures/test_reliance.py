@@ -1,0 +1,126 @@
+"""Figures of trust: what they show, and that they show it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sureshot.metrics.detection import aurc
+from sureshot.research.figures.canvas import BLUE
+from sureshot.research.figures.reliance import reliability, risk, sets, write
+from sureshot.trust.measure import measure
+from sureshot.trust.report import OURS, TrustReport
+from tests.research.figures.pictures import pixels, share, shown
+from tests.trust.worlds import world
+
+
+@pytest.fixture(scope="module")
+def report():
+    some = world(videos=200, captions=2)
+    papers = {"vacuity": some.scores.mean(1)}
+    return measure(some.scores, some.video, title="a title", papers=papers, scale=30.0, resamples=5)
+
+
+def lines(axes):
+    return {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+
+
+def test_every_figure_is_written_twice_and_again_the_same(report, tmp_path):
+    files = write(report, tmp_path / "a")
+    names = {
+        f"trust-{name}.{kind}"
+        for name in ("reliability", "risk", "sets")
+        for kind in ("png", "svg")
+    }
+    assert {path.name for path in files} == names == {p.name for p in (tmp_path / "a").iterdir()}
+    again = write(report, tmp_path / "b")
+    assert [a.read_bytes() for a in files] == [b.read_bytes() for b in again]
+
+
+def test_what_was_not_measured_is_not_drawn(report, tmp_path):
+    empty = TrustReport("t", 3, 1, 1, np.ones(3, bool), 0.0, 5, 0, nothing="There is nothing.")
+    assert write(empty, tmp_path / "none") == [] and not (tmp_path / "none").exists()
+    orders = replace(report, reliability={}, sizes={})
+    assert [path.name for path in write(orders, tmp_path / "some")] == [
+        "trust-risk.png",
+        "trust-risk.svg",
+    ]
+
+
+def test_reliability_shows_shares_against_probabilities_and_counts(report):
+    figure = reliability(report)
+    top, low = figure.get_axes()
+    drawn = lines(top)
+    for name, bins in report.reliability.items():
+        many = bins.count >= 10
+        expected = np.stack([bins.probability, bins.right], 1)[many]
+        np.testing.assert_allclose(drawn[name], expected)
+    bins = report.reliability[OURS]
+    assert [bar.get_height() for bar in low.patches] == bins.count.tolist()
+    words = shown(figure).splitlines()
+    assert set(map(str, bins.count.tolist())) <= set(words) and "a title" in words
+    assert share(pixels(figure), BLUE) > 0.003
+
+
+def test_few_queries_are_shown_small_and_not_joined(report):
+    bins = report.reliability[OURS]
+    few = replace(bins, count=np.where(np.arange(len(bins.count)) == 2, 9, 10))
+    axes = reliability(replace(report, reliability={OURS: few})).get_axes()[0]
+    joined, alone = axes.get_lines()[1:3]
+    assert len(joined.get_xdata()) == len(bins.count) - 1
+    assert alone.get_xydata().tolist() == [[bins.probability[2], bins.right[2]]]
+    assert alone.get_linestyle() == "None" and alone.get_markersize() < joined.get_markersize()
+
+
+def test_risk_is_counted_among_the_surest(report):
+    axes = risk(report).get_axes()[0]
+    drawn = {label.split(", 0.")[0]: xy for label, xy in lines(axes).items()}
+    wrong = ~report.right
+    for name, confidence in report.confidences.items():
+        x, y = drawn[name].T
+        assert x[-1] == 1 and y[-1] == pytest.approx(wrong.mean())
+        at = len(x) // 2
+        cut = np.sort(confidence)[::-1][round(x[at] * 400) - 1]
+        if (confidence == cut).sum() == 1:
+            assert y[at] == pytest.approx(wrong[confidence >= cut].mean())
+        assert x[0] == 10 / 400
+
+
+def test_signals_stand_in_the_order_of_their_aurc_and_ours_is_the_thickest(report):
+    axes = risk(report).get_axes()[0]
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    wrong = ~report.right
+    expected = sorted(report.confidences, key=lambda name: aurc(report.confidences[name], wrong))
+    assert [text.rpartition(", ")[0] for text in texts] == expected
+    widths = {line.get_label().rpartition(", ")[0]: line.get_linewidth() for line in axes.lines}
+    assert widths.pop(OURS) > 2 * max(widths.values())
+
+
+def test_no_two_signals_look_alike(report):
+    """Not by colour alone: line and marker tell them apart in print."""
+    drawn = [line for line in risk(report).get_axes()[0].get_lines() if ", 0." in line.get_label()]
+    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in drawn}
+    assert len(looks) == len(drawn) == len(report.confidences)
+
+
+def test_half_of_the_sets_are_no_larger_than_their_marker(report):
+    figure = sets(report)
+    axes = figure.get_axes()[0]
+    for coverage, sizes in report.sizes.items():
+        label = next(x for x in lines(axes) if x.startswith(f"{100 * coverage:.0f} %"))
+        x, y = lines(axes)[label].T
+        assert y[-1] == sizes.max() and x[-1] == 1
+        assert np.mean(sizes <= y[200]) >= x[200]
+        assert f"median {np.median(sizes):.0f}" in label
+        assert any(
+            line.get_xydata().tolist() == [[0.5, np.median(sizes)]] for line in axes.get_lines()
+        )
+    assert "dotted: all 200 videos" in shown(figure)
+    assert axes.get_ylim()[1] > 200
+
+
+def test_many_queries_are_thinned():
+    some = world(videos=100, captions=20)
+    report = measure(some.scores, some.video, resamples=2)
+    for figure in (risk(report), sets(report)):
+        assert max(len(xy) for xy in lines(figure.get_axes()[0]).values()) == 400

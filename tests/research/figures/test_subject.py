@@ -1,0 +1,90 @@
+"""What figures look at is what the system says, whichever queries are asked for."""
+
+import numpy as np
+import pytest
+import torch
+
+from sureshot.errors import SureshotError
+from sureshot.models.systems.system import rows
+from sureshot.research.figures import subject as module
+from sureshot.research.figures.subject import nearest
+
+
+def test_scores_and_matrices_are_those_of_the_system(subject):
+    duq = subject("duq")
+    whole = duq.matrices(range(12))
+    assert list(whole) == ["score", "similarity", "belief", "distance", "printed score"]
+    system = duq.scorer.model.system
+    texts, videos = duq.text_codes(range(12)), duq.video_codes(range(6))
+    with torch.no_grad():
+        for row in range(12):
+            for column in range(6):
+                one = rows(texts, [row]), rows(videos, [column])
+                score = system.similarity(*one).item()
+                assert whole["score"][row, column] == pytest.approx(score, abs=1e-5)
+                distance = system.expected(*one).item()
+                assert whole["distance"][row, column] == pytest.approx(distance, abs=1e-5)
+    some = duq.matrices([7, 2])
+    for name, matrix in some.items():
+        np.testing.assert_allclose(matrix, whole[name][[7, 2]], atol=1e-5)
+
+
+def test_an_encoder_alone_has_scores_and_nothing_else(subject):
+    tiny = subject("tiny")
+    assert list(tiny.matrices([3])) == ["score"]
+    assert tiny.matrices([3])["score"].shape == (1, 6)
+    assert tiny.measures == {}
+    assert tiny.title == "tiny, pairs pairs.csv train, 6 videos, 12 captions"
+    with pytest.raises(SureshotError, match="tiny has no Gaussians to draw: encoder as it was"):
+        tiny.gaussians([0])
+
+
+def test_measures_are_of_queries_and_of_videos(subject):
+    found = subject("uatvr").measures
+    assert {name: values.shape for name, values in found.items()} == {
+        "text deviation": (12,),
+        "video deviation": (6,),
+    }
+    log_var = subject("uatvr").text_codes([4])["log_var"]
+    assert found["text deviation"][4] == pytest.approx((log_var / 2).mean().exp().item())
+
+
+def test_pairs_are_of_different_videos_and_follow_the_seed(subject):
+    first, again, other = (subject("duq", seed).pairs(4) for seed in (0, 0, 1))
+    assert first == again and first != other
+    for pairs in (first, other):
+        owners = subject("duq").owner[pairs]
+        assert len(set(owners)) == len(pairs) == 4 and pairs == sorted(pairs)
+    assert len(subject("duq").pairs(100)) == 6
+
+
+def test_every_caption_of_a_video_may_be_drawn(subject):
+    drawn = {query for seed in range(20) for query in subject("duq", seed).pairs(6)}
+    assert drawn == set(range(12))
+
+
+def test_of_a_large_split_some_queries_are_drawn(subject, monkeypatch):
+    whole = subject("xpool")
+    assert len(whole.captions) == len(whole.scores) == 12
+    monkeypatch.setattr(module, "MOST", 5)
+    part = subject("xpool", 3)
+    assert len(part.captions) == 5 and list(part.captions) == sorted(set(part.captions))
+    np.testing.assert_allclose(part.scores, whole.scores[part.captions], atol=1e-5)
+    assert [part.text(query) for query in range(5)] == [
+        whole.text(int(caption)) for caption in part.captions
+    ]
+    assert (part.owner == whole.owner[part.captions]).all()
+
+
+def test_gaussians_are_of_the_queries_and_their_videos(subject):
+    duq = subject("duq")
+    texts, videos = duq.gaussians([9, 0])
+    torch.testing.assert_close(texts.mean, duq.text_codes([9, 0])["mean"])
+    torch.testing.assert_close(videos.log_var, duq.video_codes([4, 0])["log_var"])
+
+
+def test_higher_is_nearer_but_for_distances():
+    matrix = np.array([[1.0, 2.0]])
+    for name in ("distance", "eta", "wasserstein"):
+        assert nearest(matrix, name).argmax() == 0
+    assert nearest(matrix, "belief").argmax() == 1

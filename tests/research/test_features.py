@@ -1,0 +1,431 @@
+"""Features of a split: those of its videos, encoded once, whatever happens meanwhile."""
+
+import os
+import resource
+import shutil
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jaxtyping import UInt8
+from PIL import Image
+
+from sureshot.datasets.split import Caption, Item, Split
+from sureshot.errors import SureshotError
+from sureshot.media.discover import Source
+from sureshot.media.video import open_video
+from sureshot.media.windows import windows
+from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
+from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
+from sureshot.models.mean_frames import pool_grid
+from sureshot.research import features
+from sureshot.research.features import SplitFeatures, caption_features, extract
+from tests.clips import coloured
+from tests.processes import error_of
+
+FRAMES = 4
+NAMES = ("red", "green", "blue", "white", "cyan")
+
+
+class Counting(TinyEncoder):
+    """Counts what it encodes, and may be stopped or fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames = self.texts = 0
+        self.stop_at = 10**9
+        self.spoil: float | None = None
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        self.texts += len(texts)
+        return super().encode_texts(texts)
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+        if self.frames + len(prepared) > self.stop_at:
+            raise KeyboardInterrupt
+        self.frames += len(prepared)
+        found = super().encode_frames(prepared)
+        if self.spoil is not None:
+            found.backbone[-1, 0] = self.spoil
+        return found
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clip of each colour, of different lengths and two sizes; the first is two-coloured."""
+    folder = tmp_path_factory.mktemp("clips")
+    for number, name in enumerate(NAMES):
+        size = (64, 48) if number % 2 else (96, 64)
+        shown = [name, "yellow"] if number == 0 else [name]
+        coloured(folder / f"{name}.mp4", shown, seconds=0.5 + number / 4, rate=4, size=size)
+    return folder
+
+
+def split_of(*items: Item, captions: int = 2) -> Split:
+    """Videos with so many captions each; one caption is said of all."""
+    said = [
+        Caption(text, row)
+        for row, item in enumerate(items)
+        for text in ("a wall", f"a {item.path.stem} wall", "again")[:captions]
+    ]
+    return Split("pairs", "test", "list", items, tuple(said))
+
+
+@pytest.fixture
+def split(clips: Path) -> Split:
+    return split_of(*(Item(name, clips / f"{name}.mp4") for name in NAMES))
+
+
+def same(one: SplitFeatures, two: SplitFeatures) -> bool:
+    pairs = zip(one.videos, two.videos, strict=True)
+    return (
+        one.split == two.split
+        and one.unreadable == two.unreadable
+        and all(
+            np.array_equal(getattr(a, name), getattr(b, name))
+            for a, b in pairs
+            for name in ("frames", "patches", "backbone")
+        )
+        and all(
+            np.array_equal(a, b)
+            for ours, theirs in zip(one.texts, two.texts, strict=True)
+            for a, b in zip(ours, theirs, strict=True)
+        )
+    )
+
+
+def by_hand(path: Path, kind="file") -> FrameFeatures:
+    """What the encoder says of a whole video's frames, without anything in between."""
+    tiny = TinyEncoder()
+    with open_video(Source(path, kind, 0, 0), decode="all") as video:
+        (window,) = windows(video, longest=1e6, samples=FRAMES, side=tiny.frame_side, scenes=False)
+    return tiny.encode_frames(tiny.prepare(window.images))
+
+
+def seen(found: FrameFeatures) -> list[str]:
+    """The colour of each frame."""
+    return [list(COLOURS)[i] for i in found.frames[:, :8].argmax(1)]
+
+
+def test_features_are_what_the_encoder_says(split: Split, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    found = extract(
+        split, TinyEncoder(), frames=FRAMES, cache=tmp_path, told=lambda *a: told.append(a)
+    )
+    assert found.split is split
+    assert (found.encoder, found.fingerprint, found.frames) == (
+        "tiny",
+        TinyEncoder.fingerprint,
+        FRAMES,
+    )
+    assert [len(video.frames) for video in found.videos] == [4, 3, 4, 4, 4]
+    for item, video in zip(split.items, found.videos, strict=True):
+        expected = by_hand(item.path)
+        for name in ("frames", "backbone"):
+            assert getattr(video, name).dtype == np.float16
+            np.testing.assert_allclose(getattr(video, name), getattr(expected, name), atol=1e-3)
+        np.testing.assert_allclose(video.patches, pool_grid(expected.patches, 3), atol=1e-3)
+    encoded = TinyEncoder().encode_texts(split.texts())
+    for row, (sentence, words) in enumerate(found.texts):
+        np.testing.assert_allclose(sentence, encoded.sentence[row], atol=1e-3)
+        np.testing.assert_allclose(words, encoded.words[row][encoded.mask[row]], atol=1e-3)
+    assert told == [("videos", 5, 5), ("captions", 6, 6)]
+
+
+def test_batches_are_padded_to_their_longest(split: Split, tmp_path: Path) -> None:
+    found = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
+    films = found.video_batch([1, 0])
+    assert films.mask.tolist() == [[True] * 3 + [False], [True] * 4]
+    np.testing.assert_array_equal(films.frames[0, :3], found.videos[1].frames.astype(np.float32))
+    assert not films.frames[0, 3].any()
+    assert found.video_batch([1]).mask.shape == (1, 3)
+    said = found.text_batch([3, 0])
+    assert said.mask.tolist() == [[True] * 3, [True, True, False]]
+    assert {a.dtype for a in (said.sentence, said.words)} == {np.dtype(np.float32)}
+    np.testing.assert_array_equal(said.words[0], found.texts[3][1].astype(np.float32))
+    assert not said.words[1, 2].any()
+
+
+def test_a_second_run_encodes_nothing(split: Split, tmp_path: Path) -> None:
+    encoder = Counting()
+    first = extract(split, encoder, frames=FRAMES, cache=tmp_path)
+    assert (encoder.frames, encoder.texts) == (19, 6)  # the caption that all share is one
+    assert same(extract(split, encoder, frames=FRAMES, cache=tmp_path), first)
+    assert (encoder.frames, encoder.texts) == (19, 6)
+    extract(split, encoder, frames=2, cache=tmp_path)
+    assert (encoder.frames, encoder.texts) == (19 + 10, 6)
+
+
+def test_the_cache_serves_another_order_and_a_moved_folder(
+    split: Split, clips: Path, tmp_path: Path
+) -> None:
+    first = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(clips, moved)
+    for path in moved.iterdir():
+        os.utime(path, ns=(7, 7))  # as a mount or an archive may have it
+    other = split_of(*(Item(f"id {n}", moved / f"{n}.mp4") for n in reversed(NAMES)), captions=1)
+    encoder = Counting()
+    found = extract(other, encoder, frames=FRAMES, cache=tmp_path)
+    assert encoder.frames == 0
+    for ours, theirs in zip(found.videos, reversed(first.videos), strict=True):
+        np.testing.assert_array_equal(ours.frames, theirs.frames)
+
+
+def test_a_file_that_changed_is_encoded_again(clips: Path, tmp_path: Path) -> None:
+    path = tmp_path / "it.mp4"
+    shutil.copy(clips / "green.mp4", path)
+    some = split_of(Item("it", path))
+    assert seen(extract(some, TinyEncoder(), frames=1, cache=tmp_path).videos[0]) == ["green"]
+    shutil.copy(clips / "blue.mp4", path)
+    assert seen(extract(some, TinyEncoder(), frames=1, cache=tmp_path).videos[0]) == ["blue"]
+
+
+def test_twins_by_name_and_size_are_not_mixed_up(tmp_path: Path) -> None:
+    """As files of a format of fixed size may be."""
+    items = []
+    for name in ("blue", "red", "green"):
+        folder = tmp_path / name
+        folder.mkdir()
+        Image.new("RGB", (32, 32), COLOURS[name]).save(folder / "photo.bmp")
+        os.utime(folder / "photo.bmp", ns=(0, 7))
+        items.append(Item(name, folder / "photo.bmp"))
+    for order in (items, items[::-1]):
+        found = extract(split_of(*order), TinyEncoder(), cache=tmp_path / "cache")
+        assert [seen(video)[0] for video in found.videos] == [item.id for item in order]
+
+
+def test_what_cannot_be_read_is_left_out_with_its_captions(split: Split, tmp_path: Path) -> None:
+    (tmp_path / "empty.mp4").touch()
+    (tmp_path / "text.mp4").write_text("no video")
+    (tmp_path / "album").mkdir()
+    broken = [Item(n, tmp_path / n) for n in ("empty.mp4", "gone.mp4", "text.mp4", "album")]
+    past = Item("past", split.items[1].path, 50.0, 60.0)
+    mixed = (broken[0], split.items[1], *broken[1:], past, split.items[0])
+    for _ in range(2):  # the second time with captions from the cache
+        found = extract(split_of(*mixed), TinyEncoder(), frames=FRAMES, cache=tmp_path)
+        assert [item.id for item in found.split.items] == ["green", "red"]
+        assert [c.text for c in found.split.captions] == [
+            "a wall",
+            "a green wall",
+            "a wall",
+            "a red wall",
+        ]
+        assert [seen(video)[0] for video in found.videos] == ["green", "red"]
+        assert len(found.texts) == 4
+        assert found.unreadable == (
+            ("empty.mp4", "is empty (0 bytes)"),
+            ("gone.mp4", "has vanished"),
+            ("text.mp4", "is not a video, or is damaged or cut short"),
+            ("album", "is not a folder of numbered frames any more"),
+            ("past", "holds no frame that can be decoded from 50 to 60 s"),
+        )
+        assert "2 of 7 videos" in found.split.title()
+
+
+def test_what_was_missing_before_stays_missing(split: Split, tmp_path: Path) -> None:
+    (tmp_path / "empty.mp4").touch()
+    some = split_of(Item("empty", tmp_path / "empty.mp4"), split.items[0])
+    some = replace(some, missing=("lost",), expected=1000)
+    found = extract(some, TinyEncoder(), frames=1, cache=tmp_path)
+    assert found.split.missing == ("lost",)
+    assert "1 of 1000 videos" in found.split.title()
+
+
+def test_a_file_that_comes_back_is_read_then(split: Split, clips: Path, tmp_path: Path) -> None:
+    """A reason that may go away by itself is not kept."""
+    path = tmp_path / "later.mp4"
+    some = split_of(split.items[0], Item("later", path))
+    before = extract(some, TinyEncoder(), frames=1, cache=tmp_path)
+    assert [name for name, _ in before.unreadable] == ["later"]
+    shutil.copy(clips / "blue.mp4", path)
+    assert not extract(some, TinyEncoder(), frames=1, cache=tmp_path).unreadable
+
+
+def test_a_split_without_a_video_to_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.mp4").touch()
+    with pytest.raises(SureshotError, match=r"No video of pairs list test.* can be read: is empty"):
+        extract(split_of(Item("a", tmp_path / "empty.mp4")), TinyEncoder(), cache=tmp_path)
+
+
+def test_a_run_that_was_stopped_goes_on(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "_VIDEOS", 2)
+    whole = Counting()
+    expected = extract(split, whole, frames=FRAMES, cache=tmp_path / "whole")
+    stopped = Counting()
+    stopped.stop_at = 10
+    with pytest.raises(KeyboardInterrupt):
+        extract(split, stopped, frames=FRAMES, cache=tmp_path / "cache")
+    assert 0 < stopped.frames <= 10
+    resumed = Counting()
+    found = extract(split, resumed, frames=FRAMES, cache=tmp_path / "cache")
+    assert resumed.frames == whole.frames - stopped.frames
+    assert same(found, expected)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+def test_a_damaged_file_of_the_cache_is_made_again(
+    split: Split, tmp_path: Path, damage: str
+) -> None:
+    first = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
+    files = list(tmp_path.rglob("*.safetensors"))
+    assert len(files) == 2
+    for path in files:
+        whole = path.read_bytes()
+        left = {"cut": whole[: len(whole) // 2], "empty": b"", "noise": os.urandom(len(whole))}
+        path.write_bytes(left[damage])
+    encoder = Counting()
+    assert same(extract(split, encoder, frames=FRAMES, cache=tmp_path), first)
+    assert (encoder.frames, encoder.texts) == (19, 6)
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("suffix", [".png", ".webp", ".jpg", ".bmp"])
+def test_a_photo_is_a_video_of_one_frame(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"photo{suffix}"
+    Image.new("RGB", (60, 40), COLOURS["magenta"]).save(path)
+    (video,) = extract(split_of(Item("photo", path)), TinyEncoder(), cache=tmp_path).videos
+    assert video.frames.shape == (1, TinyEncoder.dim)
+    assert seen(video) == ["magenta"]
+
+
+def test_a_folder_of_numbered_frames_is_a_video(tmp_path: Path) -> None:
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for number, name in enumerate(("red", "green", "blue")):
+        Image.new("RGB", (32, 24), COLOURS[name]).save(folder / f"{number:04}.png")
+    some = split_of(Item("frames", folder))
+    (video,) = extract(some, TinyEncoder(), frames=FRAMES, cache=tmp_path / "cache").videos
+    assert seen(video) == ["red", "green", "blue"]
+    np.testing.assert_allclose(video.frames, by_hand(folder, "frames").frames, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "colours"),
+    [
+        (None, None, {"red", "yellow"}),
+        (None, 0.3, {"red"}),
+        (0.5, None, {"yellow"}),
+        (0.25, 0.75, {"red", "yellow"}),
+        (0.0, 0.0, {"red"}),
+    ],
+)
+def test_only_the_part_of_a_video_counts(
+    clips: Path, tmp_path: Path, start: float | None, end: float | None, colours: set[str]
+) -> None:
+    """The first half second of the clip is red, the second one yellow."""
+    some = split_of(Item("red", clips / "red.mp4", start, end))
+    (video,) = extract(some, TinyEncoder(), frames=FRAMES, cache=tmp_path).videos
+    assert set(seen(video)) == colours
+    if end == 0.0:
+        assert len(video.frames) == 1
+
+
+def test_two_parts_of_one_file_are_two_videos(clips: Path, tmp_path: Path) -> None:
+    path = clips / "red.mp4"
+    some = split_of(Item("b", path, 0.5, 1.0), Item("a", path, 0.0, 0.4))
+    found = extract(some, TinyEncoder(), frames=1, cache=tmp_path)
+    assert [seen(video) for video in found.videos] == [["yellow"], ["red"]]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e6])
+def test_a_number_that_is_none_is_refused_by_the_videos_name(
+    split: Split, tmp_path: Path, bad: float
+) -> None:
+    encoder = Counting()
+    encoder.spoil = bad
+    with pytest.raises(
+        SureshotError, match=r"not finite.* video (\w+) \(.*\1\.mp4\); leave it out"
+    ):
+        extract(split, encoder, frames=FRAMES, cache=tmp_path)
+    assert not list(tmp_path.rglob("videos-*"))  # and not kept
+
+
+def test_captions_alone(split: Split, tmp_path: Path) -> None:
+    encoder = Counting()
+    alone = caption_features(split, encoder, cache=tmp_path)
+    whole = extract(split, encoder, frames=FRAMES, cache=tmp_path)
+    assert encoder.texts == 6  # the cache is shared
+    assert not alone.videos
+    for ours, theirs in zip(alone.texts, whole.texts, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def encode_on_a_full_disk(split: Split, cache: Path) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    extract(split, TinyEncoder(), frames=FRAMES, cache=cache)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_half_done(split: Split, tmp_path: Path) -> None:
+    message = error_of(encode_on_a_full_disk, split, tmp_path)
+    assert message.startswith(f"SureshotError: The features cannot be kept in {tmp_path}")
+    assert "Free some space" in message
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_cache_that_is_a_file_is_told(split: Split, tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    with pytest.raises(SureshotError, match="cannot be kept"):
+        extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path / "cache")
+
+
+def test_parts_of_a_file_are_kept_apart_from_one_run_to_the_next(
+    clips: Path, tmp_path: Path
+) -> None:
+    for start, end, colour in ((0.0, 0.4, "red"), (0.5, 1.0, "yellow"), (0.5, None, "yellow")):
+        some = split_of(Item("part", clips / "red.mp4", start, end))
+        (video,) = extract(some, TinyEncoder(), frames=1, cache=tmp_path).videos
+        assert seen(video) == [colour]
+
+
+def test_what_may_go_away_by_itself_is_not_kept(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = split.items[2].path
+
+    def failing(source: Source, **options):
+        if source.path == refused:
+            raise PermissionError(13, "Permission denied")
+        return open_video(source, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(features, "open_video", failing)
+        found = extract(split, TinyEncoder(), frames=1, cache=tmp_path)
+        assert found.unreadable == (("blue", "permission denied"),)
+    assert not extract(split, TinyEncoder(), frames=1, cache=tmp_path).unreadable
+
+
+class Fine(TinyEncoder):
+    """Sees sixteen cells of a frame."""
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+        found = super().encode_frames(prepared)
+        cells = found.patches.repeat(4, axis=1) * np.arange(16, dtype=np.float32)[:, None]
+        return FrameFeatures(found.frames, cells, found.backbone)
+
+
+def test_cells_are_pooled_to_a_grid_of_three_by_three(clips: Path, tmp_path: Path) -> None:
+    path = clips / "blue.mp4"
+    (video,) = extract(split_of(Item("a", path)), Fine(), frames=FRAMES, cache=tmp_path).videos
+    coarse = by_hand(path).patches
+    cells = coarse.repeat(4, axis=1) * np.arange(16, dtype=np.float32)[:, None]
+    np.testing.assert_allclose(video.patches, pool_grid(cells, 3), atol=1e-2)
+    assert video.patches.shape == (4, 9, TinyEncoder.dim)
+
+
+def test_a_disk_that_fails_at_the_last_step_leaves_nothing(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(SureshotError, match=r"No space left on device.*Free some space"):
+        extract(split, TinyEncoder(), frames=1, cache=tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -1,0 +1,265 @@
+"""Scores of a split: those of one pair after the other, however they are batched."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sureshot.datasets.split import Caption, Item, Split
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.system import Codes
+from sureshot.models.tokens import TextTokens, VideoTokens, video_tokens
+from sureshot.research import scores as evaluation
+from sureshot.research.features import SplitFeatures
+from sureshot.research.scores import (
+    code_texts,
+    code_videos,
+    encoder_similarity,
+    recalls,
+    similarity,
+    text_measures,
+)
+from tests.models.systems.every import EXPERTS, SIZES, WIDTH, shaken
+
+FORMS = [
+    "clip4clip transformer",
+    "xpool",
+    "duq well_posed distance=mean",
+    "duq paper without text",
+    "hit",
+    "ce",
+]
+every = pytest.mark.parametrize("form", FORMS)
+
+
+def features(owner: list[int], count: int, seed: int = 0) -> SplitFeatures:
+    """Captions of these videos, of one to five words; videos of one to four frames."""
+    draw = np.random.default_rng(seed)
+
+    def half(*shape: int) -> np.ndarray:
+        return draw.normal(size=shape).astype(np.float16)
+
+    items = tuple(Item(f"v{i}", Path(f"v{i}.mp4")) for i in range(count))
+    captions = tuple(Caption(f"caption {row}", video) for row, video in enumerate(owner))
+    videos = []
+    for _ in items:
+        frames = int(draw.integers(1, 5))
+        videos.append(FrameFeatures(half(frames, WIDTH), half(frames, 2, WIDTH), half(frames, 3)))
+    texts = [(half(WIDTH), half(int(draw.integers(1, 6)), WIDTH)) for _ in captions]
+    split = Split("pairs", "test", "list", items, captions)
+    experts = {
+        item.id: {
+            name: half(int(draw.integers(1, 4)), size)
+            for name, size in EXPERTS
+            if draw.integers(2) and item.id != "v0"
+        }
+        for item in items
+    }
+    return SplitFeatures(split, "tiny", "f" * 64, 4, videos, texts, experts=experts)
+
+
+def model(form: str) -> Model:
+    torch.manual_seed(0)
+    stem = Stem(StemConfig("linear", WIDTH), SIZES)
+    return Model(stem, shaken(form, sizes=stem.sizes)).train()
+
+
+OWNER = [0, 0, 1, 3, 3, 3, 4]
+
+
+def expert_rows(own: Mapping[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows of the experts of one video, and whose they are."""
+    rows, which = torch.zeros(1, 0, 7), torch.zeros(1, 0, 2, dtype=torch.bool)
+    for number, (name, size) in enumerate(EXPERTS):
+        for row in own.get(name, ()):
+            longer = torch.nn.functional.pad(torch.tensor(row).float(), (0, 7 - size))
+            rows = torch.cat([rows, longer[None, None]], 1)
+            mine = torch.arange(2)[None, None] == number
+            which = torch.cat([which, mine], 1)
+    return rows, which
+
+
+def one_by_one(made: Model, texts: SplitFeatures, videos: SplitFeatures) -> np.ndarray:
+    """Scores without a batch, without padding, without anything from the module under test."""
+    made.eval()
+    scores = np.empty((len(texts.texts), len(videos.videos)))
+    with torch.no_grad():
+        for i, (sentence, words) in enumerate(texts.texts):
+            text = made.texts(
+                TextTokens(
+                    torch.tensor(sentence)[None].float(),
+                    torch.tensor(words)[None].float(),
+                    torch.ones(1, len(words), dtype=torch.bool),
+                )
+            )
+            for j, video in enumerate(videos.videos):
+                parts = (video.frames, video.patches, video.backbone)
+                tokens = (torch.tensor(part)[None].float() for part in parts)
+                real = torch.ones(1, len(video.frames), dtype=torch.bool)
+                own = videos.experts[videos.split.items[j].id]
+                codes = made.videos(VideoTokens(*tokens, real, *expert_rows(own)))
+                scores[i, j] = made.system.similarity(text, codes).item()
+    made.train()
+    return scores
+
+
+@every
+@pytest.mark.parametrize(("items", "pairs"), [(256, 4_000_000), (2, 9), (1, 1)])
+def test_scores_are_those_of_a_plain_loop(
+    form: str, items: int, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "_ITEMS", items)
+    monkeypatch.setattr(evaluation, "_PAIRS", pairs)
+    made, some = model(form), features(OWNER, 5)
+    found = similarity(made, some)
+    assert found.shape == (7, 5)
+    np.testing.assert_allclose(found, one_by_one(made, some, some), atol=2e-5)
+
+
+@every
+def test_captions_may_be_chosen_or_taken_from_a_bank(form: str) -> None:
+    made, some, bank = model(form), features(OWNER, 5), features([0, 1, 0], 2, seed=1)
+    whole = similarity(made, some)
+    chosen = similarity(made, some, captions=[5, 0, 0])
+    np.testing.assert_allclose(chosen, whole[[5, 0, 0]], atol=2e-5)
+    of_bank = similarity(made, some, bank=bank)
+    assert of_bank.shape == (3, 5)
+    np.testing.assert_allclose(of_bank, one_by_one(made, bank, some), atol=2e-5)
+    np.testing.assert_allclose(
+        similarity(made, some, bank=bank, captions=[2]), of_bank[2:], atol=2e-5
+    )
+
+
+@every
+def test_equal_captions_and_equal_videos_score_equally(form: str) -> None:
+    some = features(OWNER, 5)
+    some.texts[6] = some.texts[0]
+    some.videos[4] = some.videos[1]
+    some.experts["v4"] = some.experts["v1"]
+    found = similarity(model(form), some)
+    np.testing.assert_allclose(found[6], found[0], atol=2e-5)
+    np.testing.assert_allclose(found[:, 4], found[:, 1], atol=2e-5)
+
+
+def test_the_model_is_left_as_it_was_found() -> None:
+    """In training mode its dropout would take part, and two calls would differ."""
+    made, some = model("xpool"), features(OWNER, 5)
+    state = torch.get_rng_state()
+    first = similarity(made, some)
+    assert made.training and made.system.training and made.stem.training
+    assert np.array_equal(similarity(made, some), first)
+    assert torch.equal(torch.get_rng_state(), state)
+    made.eval()
+    assert np.array_equal(similarity(made, some), first)
+    assert not made.training
+    codes: Codes = code_videos(made, some, [1, 0])
+    assert not any(code.requires_grad for code in codes.values())
+
+
+def test_a_model_is_left_as_it_was_found_after_an_error() -> None:
+    made = model("clip4clip transformer")
+    with pytest.raises(IndexError):
+        code_texts(made, features(OWNER, 5), [99])
+    assert made.training
+
+
+def test_codes_of_chosen_rows() -> None:
+    made, some = model("duq well_posed distance=mean"), features(OWNER, 5)
+    for code, count in ((code_texts, 7), (code_videos, 5)):
+        whole, part = code(made, some, range(count)), code(made, some, [3, 1])
+        for name in ("mean", "log_var"):
+            torch.testing.assert_close(part[name], whole[name][[3, 1]], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("items", [256, 2])
+def test_the_encoder_alone_scores_by_cosines_of_means(
+    items: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "_ITEMS", items)
+    some, bank = features(OWNER, 5), features([0, 1, 0], 2, seed=1)
+    for texts, found in (
+        (some.texts, encoder_similarity(some)),
+        (bank.texts, encoder_similarity(some, bank=bank)),
+    ):
+        expected = np.empty((len(texts), 5))
+        for i, (sentence, _) in enumerate(texts):
+            for j, video in enumerate(some.videos):
+                mean = video.frames.astype(float).mean(0)
+                own = sentence.astype(float)
+                expected[i, j] = own @ mean / (np.linalg.norm(own) * np.linalg.norm(mean))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+MEASURED = {
+    "duq well_posed distance=mean": {"vacuity", "distance vacuity", "spread"},
+    "duq paper without text": {"vacuity", "distance vacuity", "spread"},
+    "duq control": {"vacuity", "distance vacuity"},
+    "uatvr": {"deviation"},
+    "uatvr paper": {"deviation"},
+    "dvtr on duq": {
+        *("vacuity", "distance vacuity", "spread"),
+        *("least eta", "eta deviation"),
+    },
+    "dvtr on uatvr": {"deviation", "least eta", "eta deviation"},
+}
+measured = pytest.mark.parametrize("form", MEASURED)
+
+
+@measured
+@pytest.mark.parametrize("items", [256, 2])
+def test_measures_are_those_of_a_text_alone_with_all_videos(
+    form: str, items: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "_ITEMS", items)
+    made, some = model(form), features(OWNER, 5)
+    found = text_measures(made, some)
+    assert set(found) == MEASURED[form]
+    made.eval()
+    experts = made.stem.sizes.experts
+    with torch.no_grad():
+        videos = made.videos(video_tokens(some.video_batch(range(5), experts), "cpu"))
+        for row, (sentence, words) in enumerate(some.texts):
+            text = made.texts(
+                TextTokens(
+                    torch.tensor(sentence)[None].float(),
+                    torch.tensor(words)[None].float(),
+                    torch.ones(1, len(words), dtype=torch.bool),
+                )
+            )
+            alone = made.system.measures(text, videos)
+            for name, values in found.items():
+                assert values.shape == (7,)
+                assert alone[f"text {name}"].item() == pytest.approx(values[row], abs=2e-5)
+
+
+@measured
+def test_measures_of_some_captions(form: str) -> None:
+    made, some = model(form), features(OWNER, 5)
+    whole, part = text_measures(made, some), text_measures(made, some, captions=[5, 0])
+    for name, values in whole.items():
+        np.testing.assert_allclose(part[name], values[[5, 0]], atol=2e-5)
+    assert made.training
+
+
+@pytest.mark.parametrize("form", ["xpool", "clip4clip transformer", "ce", "dvtr none"])
+def test_a_system_whose_paper_measures_nothing_has_no_measures(form: str) -> None:
+    assert text_measures(model(form), features(OWNER, 5)) == {}
+
+
+def test_a_text_that_nothing_fits_has_the_larger_vacuity() -> None:
+    """Higher is less sure: evidence of a match lowers it."""
+    made, some = model("duq control"), features(OWNER, 5)
+    scores = similarity(made, some)
+    vacuity = text_measures(made, some)["vacuity"]
+    assert np.corrcoef(np.maximum(scores, 0).sum(1), vacuity)[0, 1] < 0
+
+
+def test_recalls_of_both_directions() -> None:
+    """Three videos, the first with two captions."""
+    scores = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.1], [0.3, 0.9, 0.5], [0.7, 0.3, 0.6]])
+    of_texts, of_videos = recalls(scores, np.array([0, 0, 1, 2]))
+    assert (of_texts.n, of_texts.r1, of_texts.mean) == (4, 50.0, 1.5)
+    assert (of_videos.n, of_videos.r1) == (3, 100.0)

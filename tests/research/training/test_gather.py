@@ -1,0 +1,136 @@
+"""Two processes against one on the whole batch."""
+
+import pytest
+import torch
+from torch import nn
+
+from sureshot.research.training.gather import (
+    average_gradients,
+    gathered,
+    rank,
+    same_start,
+    told_by_first,
+    world,
+)
+from sureshot.research.training.schedule import groups
+from sureshot.research.training.step import Method, gradients, update
+from tests.research.training.together import together
+from tests.research.training.toy import Pairs, model
+
+BATCHES = [[0, 3, 4, 7, 9, 10, 13], [2, 5, 8, 11], [1, 22, 14, 17, 6]]
+
+
+def codes(rows, longest):
+    made = torch.arange(rows * longest * 2, dtype=torch.float32).view(rows, longest, 2)
+    return {"words": made, "mask": torch.ones(rows, longest, dtype=torch.bool)}
+
+
+def join_uneven():
+    """Process 0 holds three rows of two tokens, process 1 two rows of four, then none."""
+    first = rank() == 0
+    some = gathered(codes(3, 2) if first else codes(2, 4))
+    none = gathered(codes(1, 2) if first else codes(0, 3))
+    return {"some": some, "none": none, "world": world(), "told": told_by_first(f"by {rank()}")}
+
+
+def three_steps(micro=None, dropout=0.0, batches=BATCHES):
+    """Weights after some steps; each process starts with weights of its own."""
+    torch.set_num_threads(1)
+    pairs, net = Pairs(), model(dropout, seed=rank()).train()
+    same_start(net)
+    optimiser = torch.optim.AdamW(groups([(net, 0.01)], 0.1))
+    told, drawn = [], []
+
+    def embed(rows):
+        drawn.append(torch.rand(1).item())
+        return net.texts(pairs.texts(rows)), net.videos(pairs.videos(rows))
+
+    for step, rows in enumerate(batches):
+        method = Method(micro_batch=micro)
+        losses = gradients(net.system, embed, rows, method, step=step)
+        length = update(optimiser, net, net.system, share=1.0, clip=1.0)
+        told.append([losses["loss"], losses["noise"], length])
+    return {"told": told, "drawn": drawn, "weights": net.state_dict()}
+
+
+def close(found, expected):
+    torch.testing.assert_close(
+        torch.tensor(found["told"]), torch.tensor(expected["told"]), atol=1e-5, rtol=1e-5
+    )
+    for name, weight in expected["weights"].items():
+        torch.testing.assert_close(found["weights"][name], weight, atol=1e-6, rtol=0, msg=name)
+
+
+FEW = [[0, 5], [3], [8, 11]]  # of the second batch one of two processes has no pair
+
+
+def everything():
+    """All that two processes are asked to do; to start them costs seconds."""
+    return {
+        "uneven": join_uneven(),
+        "plain": three_steps(),
+        "cached": three_steps(micro=2),
+        "few": three_steps(batches=FEW),
+        "few cached": three_steps(micro=1, batches=FEW),
+        "dropout": three_steps(dropout=0.5),
+    }
+
+
+@pytest.fixture(scope="module")
+def both():
+    return together(everything)
+
+
+def test_rows_come_in_the_order_of_the_batch_padded_to_the_longest(both):
+    one, other = codes(3, 2), codes(2, 4)
+    words = nn.functional.pad(one["words"], (0, 0, 0, 2))
+    mask = nn.functional.pad(one["mask"], (0, 2))
+    expected = {
+        "words": torch.stack([words[0], other["words"][0], words[1], other["words"][1], words[2]]),
+        "mask": torch.stack([mask[0], other["mask"][0], mask[1], other["mask"][1], mask[2]]),
+    }
+    for found in (process["uneven"] for process in both):
+        assert (found["world"], found["told"]) == (2, "by 0")
+        for name, tensor in expected.items():
+            assert found["some"][name].dtype == tensor.dtype
+            assert torch.equal(found["some"][name], tensor)
+        assert found["none"]["words"].shape == (1, 3, 2)
+        assert found["none"]["mask"].tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("way", ["plain", "cached"])
+def test_two_processes_take_the_steps_of_one(both, way):
+    alone, start = three_steps(), model().state_dict()
+    for process in both:
+        close(process[way], alone)
+    moved = [(alone["weights"][name] - start[name]).abs().max() for name in start]
+    assert max(moved) > 0.01
+    assert torch.equal(alone["weights"]["system.unused.weight"], start["system.unused.weight"])
+
+
+@pytest.mark.parametrize("way", ["few", "few cached"])
+def test_so_they_do_where_one_of_them_has_no_pair(both, way):
+    alone = three_steps(batches=FEW)
+    for process in both:
+        close(process[way], alone)
+
+
+def test_with_dropout_both_processes_end_with_the_same_weights(both):
+    one, other = (process["dropout"]["weights"] for process in both)
+    assert all(torch.equal(weight, other[name]) for name, weight in one.items())
+    noise = [drawn for process in both for drawn in process["dropout"]["drawn"]]
+    assert len(set(noise)) == len(noise) == 2 * len(BATCHES)  # each process has its own
+
+
+def test_alone_nothing_happens():
+    net = model()
+    for weight in net.parameters():
+        weight.grad = torch.ones_like(weight)
+    grads = [weight.grad for weight in net.parameters()]
+    average_gradients(net.parameters())
+    same_start(net)
+    assert all(weight.grad is grad for weight, grad in zip(net.parameters(), grads, strict=True))
+    given = codes(2, 3)
+    assert gathered(given) is given
+    assert told_by_first("x") == "x"
+    assert (rank(), world()) == (0, 1)

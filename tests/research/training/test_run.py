@@ -1,0 +1,394 @@
+"""From a recipe to a checkpoint, on real videos: frozen features, and end to end."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sureshot.cli.app import run as command
+from sureshot.errors import ModelError, SureshotError
+from sureshot.library.search import open_index
+from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoint
+from sureshot.models.encoders.clip import ClipEncoder
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.retriever import Retriever
+from sureshot.models.tokens import Sizes
+from sureshot.research.features import extract
+from sureshot.research.scorer import Scorer
+from sureshot.research.training import run as module
+from sureshot.research.training.log import read
+from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE
+from sureshot.research.training.recipe import Recipe
+from sureshot.research.training.run import RECIPE, new_model, train, train_on, validation
+from tests.models.encoders.test_clip import clip
+from tests.walls import walls
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The data, a cache of features and a small CLIP of random weights."""
+    folder = walls(tmp_path_factory.mktemp("walls"))
+    (folder / "clip").mkdir()
+    clip(folder / "clip")
+    with pytest.MonkeyPatch.context() as patch:
+        # Digests are not remembered outside of the test; the fonts of plots are made elsewhere.
+        patch.setattr("sureshot.files.cache_dir", lambda: folder / "digests")
+        yield folder
+
+
+def recipe(place, *settings):
+    return Recipe.load(place / "recipe.toml", settings)
+
+
+def trained(place, folder, *settings, **more):
+    return train(recipe(place, *settings), folder, cache=place / "cache", **more)
+
+
+def weights(folder):
+    return load_file(folder / MODEL / WEIGHTS)
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def ranked(scores, owner):
+    """Ranks of captions and of videos, by a loop; no ties, captions of a video as one group."""
+    texts = [1 + sum(x > row[own] for x in row) for row, own in zip(scores, owner, strict=True)]
+    videos = []
+    for video in range(scores.shape[1]):
+        best = [max(scores[owner == own, video]) for own in range(scores.shape[1])]
+        videos.append(1 + sum(x > best[video] for x in best))
+    return np.array(texts), np.array(videos)
+
+
+def rsum_of(scores, owner):
+    ranks = ranked(scores, owner)
+    return sum(100 * (part <= k).mean() for part in ranks for k in (1, 5, 10))
+
+
+@pytest.fixture(scope="module")
+def finished(place):
+    told = []
+    return trained(place, place / "finished", told=told.append), told
+
+
+def test_a_run_leaves_a_checkpoint_its_recipe_and_what_it_went_on_from(place, finished):
+    fitted, told = finished
+    folder = place / "finished"
+    assert fitted.folder == folder / MODEL
+    assert {p.name for p in folder.iterdir()} == {MODEL, STATE, LOG, PLOT, RECIPE}
+    assert {p.name for p in fitted.folder.iterdir()} == {CONFIG, WEIGHTS, CARD}
+    assert [p.step for p in told] == [1, 2, 3, 4]
+    found = Checkpoint.from_pretrained(fitted.folder)
+    tiny = TinyEncoder()
+    assert (found.encoder.name, found.encoder.fingerprint) == ("tiny", tiny.fingerprint)
+    assert (found.encoder.frames, found.encoder.dim) == (3, tiny.dim)
+    assert found.tuned is None and found.encoder_name == "tiny"
+    assert Recipe.from_dict(found.recipe, place) == recipe(place)
+    assert found.scores == {"epoch": fitted.epoch, "rsum": fitted.score}
+    assert "pairs pairs.csv train, 6 videos, 12 captions" in found.note
+
+
+def test_the_score_is_that_of_the_kept_weights_on_the_validation_set(place, finished):
+    scorer = Scorer.load(str(finished[0].folder), "cpu")
+    _, held = recipe(place).splits()
+    features = extract(held, scorer.encoder, frames=3, cache=place / "cache")
+    scores = scorer.similarity(features)
+    assert scores.shape == (6, 3)
+    assert finished[0].score == pytest.approx(rsum_of(scores, held.owner()))
+
+
+def test_the_kept_recipe_trains_the_same_model(place, finished, tmp_path):
+    kept = Recipe.load(place / "finished" / RECIPE)
+    assert kept == recipe(place)
+    train(kept, tmp_path / "again", cache=tmp_path / "cache")
+    assert same(weights(tmp_path / "again"), weights(place / "finished"))
+    other = recipe(place, "training.seed=1")
+    train(other, tmp_path / "other", cache=place / "cache")
+    assert not same(weights(tmp_path / "other"), weights(place / "finished"))
+
+
+def test_an_interrupted_run_goes_on_to_the_same_weights(place, finished, tmp_path):
+    def told(progress):
+        if progress.step == 3:  # in the second epoch
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(place, tmp_path, told=told)
+    assert not (tmp_path / RECIPE).exists()
+    left = []
+    fitted = trained(place, tmp_path, resume=True, told=left.append)
+    assert [p.step for p in left] == [3, 4]
+    assert (fitted.epoch, fitted.score) == (finished[0].epoch, finished[0].score)
+    assert same(load_file(tmp_path / STATE), load_file(place / "finished" / STATE))
+    assert same(weights(tmp_path), weights(place / "finished"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("system.scale=10.0", r"system\.scale was 20\.0 and is 10\.0 now"),
+        ("stem.width=8", r"stem\.width was 16 and is 8 now"),
+        ("training.rate=0.1", r"training\.rate was 0\.01 and is 0\.1 now"),
+        ("encoder.name=clip", r"encoder was [0-9a-f]+ and is [0-9a-f]+ now"),
+        ("encoder.frames=2", r"encoder\.frames was 3 and is 2 now"),
+        ("train.0.root=moved.csv", r"train was \['pairs pairs\.csv .* and is \['pairs moved\.csv"),
+    ],
+)
+def test_a_run_is_not_taken_up_with_other_settings(place, finished, setting, message):
+    before = (place / "finished" / STATE).read_bytes()
+    shutil.copy(place / "pairs.csv", place / "moved.csv")
+    with pytest.raises(SureshotError, match=message):
+        trained(place, place / "finished", setting, resume=True)
+    assert (place / "finished" / STATE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.epochs=2", r"already; resume it \(--resume\)"),
+        ("system.name=nope", "known: ce, clip2video"),
+        ("system.scael=9.0", r"Unknown setting system\.scael"),
+    ],
+)
+def test_what_will_be_refused_is_refused_before_videos_are_encoded(
+    place, finished, monkeypatch, tmp_path, setting, message
+):
+    monkeypatch.setattr(module, "extract", lambda *_, **__: pytest.fail("encoded"))
+    folder = place / "finished" if "epochs" in setting else tmp_path / "new"
+    with pytest.raises(SureshotError, match=message):
+        trained(place, folder, setting)
+
+
+def test_videos_that_cannot_be_read_are_told_of(place, tmp_path):
+    (place / "videos/cut.mp4").write_bytes(b"no video")
+    text = (place / "pairs.csv").read_text()
+    (place / "some.csv").write_text(text + "videos/cut.mp4,nothing,train\n")
+    notes = trained(place, tmp_path, "train.0.root=some.csv", "training.epochs=1").notes
+    assert len(notes) == 2 and "hub correction" in notes[1]
+    assert notes[0].startswith("pairs some.csv train, 6 of 7 videos, 12 captions; left out: ")
+    assert "videos/cut.mp4 is not a video" in notes[0] and "more" not in notes[0]
+
+
+def test_the_seed_decides_the_first_weights(place):
+    sizes = Sizes(5, 3)
+    one, again = (new_model(recipe(place), sizes).state_dict() for _ in range(2))
+    assert same(one, again)
+    other = new_model(recipe(place, "training.seed=1"), sizes).state_dict()
+    assert not same(one, other)
+
+
+def test_a_stem_that_leaves_out_what_the_system_reads_is_refused(place):
+    settings = ("stem.kind=linear", "stem.words=false", "system.name=duq")
+    with pytest.raises(SureshotError, match=r"stem\.words is false, and duq reads words"):
+        new_model(recipe(place, *settings), Sizes(5, 3))
+
+
+@pytest.mark.parametrize(("metric", "captions"), [("rsum", 2000), ("r1", 2000), ("r1", 3)])
+def test_validation_takes_captions_evenly_over_the_videos(place, monkeypatch, metric, captions):
+    monkeypatch.setattr(module, "_CAPTIONS", captions)
+    _, held = recipe(place).splits()
+    features = extract(held, TinyEncoder(), frames=3, cache=place / "cache")
+    model = new_model(
+        recipe(place, "training.seed=3"), Sizes(TinyEncoder().dim, TinyEncoder().channels)
+    ).eval()
+    asked = []
+    monkeypatch.setattr(module, "similarity", spy(module.similarity, asked))
+    score = validation(model, features, metric)()
+    (scores,) = asked
+    owner = held.owner() if captions > 3 else np.array([0, 1, 2])
+    assert len(scores) == len(owner)
+    if metric == "rsum":
+        assert score == pytest.approx(rsum_of(scores, owner))
+    else:
+        assert score == pytest.approx(100 * (ranked(scores, owner)[0] == 1).mean())
+
+
+def spy(function, seen):
+    def called(*arguments, **named):
+        seen.append(function(*arguments, **named))
+        return seen[-1]
+
+    return called
+
+
+def test_what_is_trained_and_chosen_on_may_not_overlap(place, tmp_path):
+    text = (place / "pairs.csv").read_text()
+    (place / "overlap.csv").write_text(text.replace("videos/0.mp4,red then green,train", ""))
+    rows = "\n".join(line for line in text.splitlines() if "train" not in line)
+    (place / "overlap.csv").write_text(f"{rows}\nvideos/0.mp4,red,val\n")
+    with pytest.raises(SureshotError, match=r"share 1 videos: videos/0\.mp4"):
+        trained(place, tmp_path, "val.root=overlap.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_videos_that_cannot_be_read_are_left_out(place, tmp_path):
+    (place / "videos" / "broken.mp4").write_bytes(b"none")
+    text = (place / "pairs.csv").read_text()
+    (place / "broken.csv").write_text(text + "videos/broken.mp4,a film,train\n")
+    fitted = trained(place, tmp_path, "train.0.root=broken.csv", "training.epochs=1")
+    card = (fitted.folder / CARD).read_text()
+    assert "train, 6 of 7 videos, 12 captions" in card
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        '{name="xpool", dropout=0.0}',
+        '{name="clip4clip", temporal="transformer"}',
+        '{name="duq"}',
+        '{name="duq", mode="paper"}',
+    ],
+)
+def test_a_batch_of_one_pair_and_no_validation(place, tmp_path, system):
+    """Three videos in batches of two leave one alone."""
+    lines = (place / "pairs.csv").read_text().splitlines()
+    (place / "three.csv").write_text("\n".join(lines[:7]))
+    text = (place / "recipe.toml").read_text().replace('[val]\ndataset = "pairs"\n', "")
+    text = text.replace('root = "pairs.csv"\n\nroot = "pairs.csv"', 'root = "three.csv"')
+    (place / "alone.toml").write_text(text)
+    alone = Recipe.load(place / "alone.toml", ["training.batch=2", f"system={system}"])
+    assert alone.val is None and len(alone.splits()[0][0].items) == 3
+    told = []
+    fitted = train(alone, tmp_path, cache=place / "cache", told=told.append)
+    assert len(told) == 2 * 2
+    assert (fitted.epoch, fitted.score) == (2, None)
+    assert told[0].losses["loss"] > 1e-3
+    assert all(np.isfinite(value) for p in told for value in p.losses.values())
+    assert all(part.isfinite().all() for part in weights(tmp_path).values())
+    if "duq" not in system:  # there is nothing to tell it from
+        assert told[1].losses["loss"] == pytest.approx(0, abs=1e-6)
+
+
+def test_features_are_not_enough_for_a_tuned_encoder(place, tmp_path):
+    with pytest.raises(SureshotError, match=r"encoder\.tuned needs pixels"):
+        train_on(recipe(place, "encoder.tuned=true"), TinyEncoder(), [], None, tmp_path)
+
+
+# --- end to end -----------------------------------------------------------------------------------
+
+TUNED = (
+    "encoder.name=clip",
+    "encoder.tuned=true",
+    "encoder.frames=2",
+    "stem.kind=none",
+    "training.encoder_rate=3e-3",
+    "training.workers=2",
+)
+
+
+@pytest.fixture(scope="module")
+def tuned(place):
+    return trained(place, place / "tuned", *TUNED)
+
+
+def test_an_encoder_that_cannot_be_trained_is_refused(place, tmp_path):
+    with pytest.raises(SureshotError, match=r"encoder\.tuned is true, and the encoder 'tiny'"):
+        trained(place, tmp_path, "encoder.tuned=true")
+
+
+def test_a_tuned_encoder_lies_in_the_checkpoint_and_is_another_one(place, tuned):
+    found = Checkpoint.from_pretrained(tuned.folder)
+    before, after = (
+        ClipEncoder.load(str(folder), "cpu") for folder in (place / "clip", tuned.folder / ENCODER)
+    )
+    assert found.encoder.name == ENCODER
+    assert found.encoder.fingerprint == after.fingerprint != before.fingerprint
+    assert found.encoder_name == str(place / "clip")
+    moved = [
+        np.abs(
+            np.subtract(*(getattr(e.encode_texts(["red", "blue"]), name) for e in (before, after)))
+        )
+        for name in ("sentence", "words")
+    ]
+    assert all(gap.max() > 1e-3 for gap in moved)
+    assert "was trained with it" in (tuned.folder / CARD).read_text().replace("\n", " ")
+
+
+def test_the_score_of_a_tuned_encoder_is_that_of_the_saved_one(place, tuned):
+    """Nothing that an earlier state of the encoder saw may be left over from the cache."""
+    scorer = Scorer.load(str(tuned.folder), "cpu")
+    assert scorer.encoder_name == str(place / "clip")
+    _, held = recipe(place).splits()
+    features = extract(held, scorer.encoder, frames=2, cache=place / "cache")
+    scores = scorer.similarity(features)
+    assert tuned.score == pytest.approx(rsum_of(scores, held.owner()))
+
+
+def test_each_epoch_is_judged_by_what_its_encoder_sees(place, tmp_path, monkeypatch):
+    seen = []
+    whole = module.validation
+
+    def watched(model, val, *rest):
+        seen.append(val)
+        return whole(model, val, *rest)
+
+    monkeypatch.setattr(module, "validation", watched)
+    fitted = trained(place, tmp_path / "run", *TUNED, "training.keep=last")
+    first, last = seen
+    saved = ClipEncoder.load(str(fitted.folder / ENCODER), "cpu")
+    expected = extract(last.split, saved, frames=2, cache=tmp_path / "cache")
+    for before, after, kept in zip(first.videos, last.videos, expected.videos, strict=True):
+        assert len(after.frames) == 2
+        assert np.abs(after.frames - before.frames).max() > 1e-2
+        np.testing.assert_allclose(after.frames, kept.frames, atol=2e-3)
+    for before, after, kept in zip(first.texts, last.texts, expected.texts, strict=True):
+        assert np.abs(after[0] - before[0]).max() > 1e-2
+        np.testing.assert_allclose(after[0], kept[0], atol=2e-3)
+
+
+def test_both_networks_learn(place, tuned):
+    losses = [entry["losses"]["loss"] for entry in read(place / "tuned" / LOG) if "losses" in entry]
+    assert len(losses) == 4
+    start = new_model(recipe(place, *TUNED), Sizes(20, 24)).state_dict()
+    found = Checkpoint.from_pretrained(tuned.folder).model.state_dict()
+    assert any(not torch.equal(start[name], found[name]) for name in start)
+
+
+def test_a_tuned_run_goes_on_to_the_same_weights(place, tuned, tmp_path):
+    def told(progress):
+        if progress.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(place, tmp_path, *TUNED, told=told)
+    trained(place, tmp_path, *TUNED, resume=True)
+    for name in (STATE, f"{MODEL}/{WEIGHTS}", f"{MODEL}/{ENCODER}/{WEIGHTS}"):
+        assert same(load_file(tmp_path / name), load_file(place / "tuned" / name)), name
+
+
+def test_a_checkpoint_with_its_encoder_is_searched_with_wherever_it_lies(place, tuned, tmp_path):
+    moved = tmp_path / "moved"
+    Checkpoint.from_pretrained(tuned.folder).save_pretrained(moved)  # takes the encoder along
+    assert Retriever.load(moved).fingerprint == Retriever.load(tuned.folder).fingerprint
+    db = str(tmp_path / "db")
+    asked = ["index", str(place / "videos" / "9.mp4"), "--db", db, "--model", str(moved)]
+    assert command([*asked, "--workers", "1", "--device", "cpu"]) == 0
+    hit = open_index(db).search("red")[0]
+    scorer = Scorer.load(str(moved), "cpu")
+    assert hit.path.name == "9.mp4" and np.isfinite(hit.score)
+    assert Retriever.load(moved).summary == f"xpool on the encoder {place / 'clip'}"
+    assert scorer.encoder.name == str(moved / ENCODER)
+
+
+def test_an_encoder_that_is_gone_or_changed_is_told(place, tuned, tmp_path):
+    Checkpoint.from_pretrained(tuned.folder).save_pretrained(tmp_path / "model")
+    config = tmp_path / "model" / ENCODER / "preprocessor_config.json"
+    config.write_text(config.read_text() + "\n")
+    with pytest.raises(ModelError, match="another version of the encoder 'encoder'"):
+        Scorer.load(str(tmp_path / "model"), "cpu")
+    (tmp_path / "model" / ENCODER).rename(tmp_path / "elsewhere")
+    for load in (Retriever.load, Scorer.load):
+        with pytest.raises(ModelError, match=r"needs the encoder 'encoder' it was trained on.*nei"):
+            load(str(tmp_path / "model"), "cpu")
+
+
+def test_a_video_that_cannot_be_read_stops_a_tuned_run_by_its_name(place, tmp_path):
+    (place / "videos" / "broken.mp4").write_bytes(b"none")
+    text = (place / "pairs.csv").read_text()
+    (place / "broken.csv").write_text(text + "videos/broken.mp4,a film,train\n")
+    with pytest.raises(SureshotError, match=r"video videos/broken\.mp4 .* cannot be read.*Leave"):
+        trained(place, tmp_path, *TUNED, "train.0.root=broken.csv")

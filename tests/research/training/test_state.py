@@ -1,0 +1,121 @@
+"""What is kept of a run: all of it, or an error; and folders that are never half written."""
+
+import pytest
+import torch
+from torch import nn
+
+from sureshot.errors import SureshotError
+from sureshot.research.training.state import (
+    load_state,
+    mend_folder,
+    read_values,
+    replace_folder,
+    save_state,
+)
+
+
+def trained(steps=2, seed=0, width=3):
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(width, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    net.register_parameter("tied", net[0].weight)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        step(net, optimiser)
+    return net, optimiser
+
+
+def step(net, optimiser):
+    net(torch.arange(12.0).view(4, 3) / 12).square().sum().backward()
+    optimiser.step()
+    optimiser.zero_grad()
+
+
+def test_a_loaded_run_goes_on_as_the_saved_one(tmp_path):
+    net, optimiser = trained()
+    values = {"epoch": 2, "score": 0.1 + 0.2, "run": {"a": None}}
+    save_state(tmp_path / "deep" / "state.safetensors", net, optimiser, values)
+    other, memory = trained(seed=1)
+    path = tmp_path / "deep" / "state.safetensors"
+    assert read_values(path) == values
+    load_state(path, other, memory)
+    for _ in range(3):
+        step(net, optimiser)
+        step(other, memory)
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, other.state_dict()[name]), name
+    assert [file.name for file in path.parent.iterdir()] == ["state.safetensors"]
+
+
+def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
+    net, optimiser = trained()
+    path = tmp_path / "state.safetensors"
+    save_state(path, net, optimiser, {"epoch": 1})
+
+    def full(tensors, name, header):
+        name.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sureshot.research.training.state.save_file", full)
+    with pytest.raises(SureshotError, match=r"cannot be kept in .*No space left"):
+        save_state(path, net, optimiser, {"epoch": 2})
+    assert read_values(path) == {"epoch": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_a_file_that_does_not_fit_or_is_damaged_is_refused(tmp_path):
+    net, optimiser = trained()
+    path = tmp_path / "state.safetensors"
+    save_state(path, net, optimiser, {})
+    other = nn.Linear(2, 2)
+    with pytest.raises(SureshotError, match=r"cannot go on: .*Unexpected key"):
+        load_state(path, other, torch.optim.AdamW(other.parameters()))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(SureshotError, match="cannot go on"):
+        read_values(path)
+    with pytest.raises(SureshotError, match="cannot go on"):
+        load_state(path, net, optimiser)
+    with pytest.raises(SureshotError, match="cannot go on"):
+        read_values(tmp_path / "none.safetensors")
+
+
+def test_a_later_version_is_refused(tmp_path, monkeypatch):
+    net, optimiser = trained()
+    with monkeypatch.context() as patch:
+        patch.setattr("sureshot.research.training.state._VERSION", 2)
+        save_state(tmp_path / "s.safetensors", net, optimiser, {})
+    with pytest.raises(SureshotError, match="it is of version 2, not 1"):
+        read_values(tmp_path / "s.safetensors")
+
+
+def written(text):
+    return lambda place: (place / "file").write_text(text)
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    folder = tmp_path / "run" / "model"
+    replace_folder(folder, written("one"))
+    replace_folder(folder, written("two"))
+    assert (folder / "file").read_text() == "two"
+
+    def broken(place):
+        (place / "file").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(folder, broken)
+    assert (folder / "file").read_text() == "two"
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_folder_lost_between_the_two_moves_is_put_back(tmp_path):
+    folder = tmp_path / "model"
+    replace_folder(folder, written("one"))
+    folder.rename(tmp_path / "model.old")
+    mend_folder(folder)
+    assert (folder / "file").read_text() == "one"
+    mend_folder(folder)
+    (tmp_path / "model.old").mkdir()
+    mend_folder(folder)
+    assert (folder / "file").read_text() == "one"
+    replace_folder(folder, written("two"))
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -1,0 +1,164 @@
+"""A small CLIP of random weights, trained: the same tokens as frozen, gradients, its own folder."""
+
+import numpy as np
+import pytest
+import torch
+
+from sureshot.errors import ModelError
+from sureshot.models.encoders.clip import ClipEncoder
+from sureshot.models.encoders.protocol import stack
+from sureshot.models.mean_frames import pool_grid
+from sureshot.models.model import Stem, StemConfig
+from sureshot.models.tokens import Sizes, text_tokens, video_tokens
+from sureshot.research.training.schedule import groups
+from sureshot.research.training.step import Method, gradients, update
+from sureshot.research.training.tuning import TunedClip, _pooled
+from tests.models.encoders.test_clip import clip, siglip
+from tests.research.training.toy import Toy
+
+TEXTS = ["a dog catches a frisbee", "two cars", "a red bus, a blue bus", "x " * 40]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """Digests are not remembered outside of the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module", params=["clip", "siglip"])
+def folder(request, tmp_path_factory):
+    place = tmp_path_factory.mktemp(request.param)
+    {"clip": clip, "siglip": siglip}[request.param](place)
+    return place
+
+
+@pytest.fixture
+def tuned(folder):
+    return TunedClip(ClipEncoder.load(str(folder), "cpu"))
+
+
+def shots(encoder, lengths=(3, 1, 2, 4)):
+    random = np.random.default_rng(0)
+    return [
+        encoder.prepare(random.integers(0, 256, (count, 40, 56, 3), np.uint8)) for count in lengths
+    ]
+
+
+def frozen(encoder, prepared):
+    """What `sureshot.research.features` makes of the same frames."""
+    parts = []
+    for frames in prepared:
+        read = encoder.encode_frames(frames)
+        parts.append(type(read)(read.frames, pool_grid(read.patches, 3), read.backbone))
+    return stack(parts)
+
+
+def test_tokens_are_those_of_the_frozen_encoder(tuned):
+    for found, expected in zip(
+        tuned.texts(TEXTS), text_tokens(tuned.encoder.encode_texts(TEXTS)), strict=True
+    ):
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    prepared = shots(tuned.encoder)
+    expected = video_tokens(frozen(tuned.encoder, prepared))
+    for found, other in zip(tuned.videos(prepared), expected, strict=True):
+        torch.testing.assert_close(found, other, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("count", [4, 9, 16, 49, 50])
+def test_patches_are_pooled_as_those_of_features(count):
+    patches = np.random.default_rng(count).normal(size=(2, count, 3)).astype(np.float32)
+    found = _pooled(torch.from_numpy(patches)).numpy()
+    np.testing.assert_allclose(found, pool_grid(patches, 3), rtol=1e-5, atol=1e-6)
+
+
+def system(tuned):
+    torch.manual_seed(0)
+    return Toy(tuned.encoder.dim)
+
+
+def trained(tuned, micro, precision="float32", steps=1, rate=1e-3):
+    head, prepared = system(tuned), shots(tuned.encoder)
+
+    def embed(rows):
+        texts = head.texts(tuned.texts([TEXTS[row] for row in rows]))
+        return texts, head.videos(tuned.videos([prepared[row] for row in rows]))
+
+    both = torch.nn.ModuleDict({"head": head, "encoder": tuned})
+    optimiser = torch.optim.AdamW(groups([(head, rate), (tuned, rate)], 0.0))
+    told = []
+    for step in range(steps):
+        method = Method(micro, precision)
+        told.append(gradients(head, embed, range(4), method, step=step)["contrast"])
+        grads = {n: None if w.grad is None else w.grad.clone() for n, w in both.named_parameters()}
+        update(optimiser, both, head, share=1.0, clip=1.0)
+    return told, grads
+
+
+def test_both_networks_get_gradients_and_micro_batches_give_the_same(folder, tuned):
+    told, whole = trained(tuned, None)
+    other, cut = trained(TunedClip(ClipEncoder.load(str(folder), "cpu")), 1)
+    assert told == pytest.approx(other, abs=1e-4)
+    for name, grad in whole.items():
+        assert (grad is None) == (cut[name] is None), name
+        if grad is not None:
+            scale = max(grad.abs().max().item(), 1e-3)
+            torch.testing.assert_close(cut[name], grad, atol=1e-4 * scale, rtol=1e-3, msg=name)
+    for part in ("text_model", "vision_model"):
+        reached = [g for n, g in whole.items() if part in n and g is not None]
+        assert len(reached) > 20 and sum(g.abs().sum().item() for g in reached) > 0
+
+
+def test_what_is_learned_is_what_is_encoded(tuned):
+    before = tuned.encoder.encode_texts(TEXTS).sentence
+    told, _ = trained(tuned, 2, steps=25, rate=1e-2)
+    assert told[-1] < told[0] - 0.2
+    after = tuned.encoder.encode_texts(TEXTS).sentence
+    assert np.abs(after - before).max() > 1e-3
+    np.testing.assert_allclose(after, tuned.texts(TEXTS).sentence.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_half_precision_passes_leave_weights_in_single_and_small_updates_count(tuned):
+    before = {name: weight.detach().clone() for name, weight in tuned.named_parameters()}
+    trained(tuned, 2, "bfloat16", rate=1e-7)
+    moved = total = 0
+    for name, weight in tuned.named_parameters():
+        assert weight.dtype == torch.float32
+        if weight.ndim >= 2 and "layers" in name:
+            moved += int((weight != before[name]).sum())
+            total += weight.numel()
+    assert moved > 0.5 * total  # in 16 bits hardly one in a hundred would
+
+
+def test_a_saved_encoder_is_loaded_like_any_other_and_is_another_one(tuned, tmp_path):
+    fingerprint = tuned.encoder.fingerprint
+    trained(tuned, 2, steps=2)
+    tuned.save(tmp_path / "new")
+    loaded = ClipEncoder.load(str(tmp_path / "new"), "cpu")
+    assert loaded.fingerprint != fingerprint
+    found, expected = (encoder.encode_texts(TEXTS) for encoder in (loaded, tuned.encoder))
+    np.testing.assert_array_equal(found.sentence, expected.sentence)
+    prepared = shots(loaded)
+    np.testing.assert_array_equal(prepared[0], shots(tuned.encoder)[0])
+    np.testing.assert_array_equal(
+        loaded.encode_frames(prepared[0]).patches, tuned.encoder.encode_frames(prepared[0]).patches
+    )
+
+
+def test_nothing_is_printed_while_it_is_saved(tuned, tmp_path, capfd):
+    capfd.readouterr()
+    tuned.save(tmp_path / "new")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_place_that_cannot_be_written_is_named(tuned, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match=r"cannot be written to .*file"):
+        tuned.save(tmp_path / "file" / "deep")
+
+
+def test_a_stem_reads_the_tokens(tuned):
+    sizes = Sizes(tuned.encoder.dim, tuned.encoder.channels)
+    stem = Stem(StemConfig("linear", 5, 0.0), sizes)
+    assert stem.videos(tuned.videos(shots(tuned.encoder))).frames.shape == (4, 4, 5)

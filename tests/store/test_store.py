@@ -1,0 +1,340 @@
+"""The index gives back what it was given, finds the nearest, and loses nothing when it fails."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jaxtyping import Float
+
+from sureshot.errors import StoreError
+from sureshot.models.mean_frames import mean_pool
+from sureshot.store.store import Store
+from tests import processes
+from tests.encoded import SETTINGS, contents, make_store, pointing, random_windows, record
+
+AXES = np.eye(24, dtype=np.float32)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "index")
+
+
+def paths(store: Store, **wanted) -> set[str]:
+    """Paths of all windows that a search may find."""
+    return {os.fspath(p) for p in store.nearest(AXES[0], 1000, **wanted).paths}
+
+
+def test_there_is_no_index_until_one_is_made(tmp_path: Path) -> None:
+    assert not Store.exists(tmp_path / "index")
+    with pytest.raises(StoreError, match=rf"no index at {tmp_path}/index.*sureshot index FOLDER"):
+        Store.open(tmp_path / "index")
+    make_store(tmp_path / "index")
+    assert Store.exists(tmp_path / "index")
+
+
+def test_an_empty_index_can_be_searched(store: Store) -> None:
+    assert store.nearest(AXES[0], 5).keys == []
+    assert store.windows_of(Path("/v.mp4")).keys == []
+    assert (store.videos(), store.count(), store.sweep()) == ([], 0, 0)
+    store.compact()
+
+
+def test_an_opened_index_knows_how_it_was_made(tmp_path: Path) -> None:
+    made = make_store(tmp_path / "index", replace(SETTINGS, frames=5, scenes=False))
+    opened = Store.open(tmp_path / "index")
+    assert opened.settings == made.settings == replace(SETTINGS, frames=5, scenes=False)
+    assert (opened.fingerprint, opened.dim) == (made.fingerprint, made.dim)
+
+
+def test_making_an_index_that_is_there_opens_it(store: Store) -> None:
+    store.write(record("/v.mp4"), random_windows(2))
+    assert make_store(store.location).count() == 2
+
+
+def test_other_settings_are_refused_with_those_of_the_index(store: Store) -> None:
+    with pytest.raises(StoreError, match=r"other settings \(frames = 12\).*--db.*sureshot reset"):
+        make_store(store.location, replace(SETTINGS, frames=5))
+
+
+def test_another_model_is_refused_with_the_one_to_use(store: Store) -> None:
+    with pytest.raises(StoreError, match=r"model 'tiny', not by 'clip'.*--model tiny"):
+        store.check_model("clip", "another")
+
+
+def test_another_version_of_the_model_is_refused_without_naming_the_model_as_a_way_out(
+    store: Store,
+) -> None:
+    with pytest.raises(StoreError, match=r"another version of the model 'tiny'") as refused:
+        store.check_model("tiny", "another")
+    assert "--model" not in str(refused.value)
+    assert "Index again, into another place (--db) or after `sureshot reset`." in str(refused.value)
+    with pytest.raises(StoreError, match=r"another version of the model 'tiny'"):
+        Store.create(store.location, SETTINGS, "another", 24, 3)
+
+
+def test_the_same_model_under_another_name_is_welcome(store: Store) -> None:
+    store.check_model("/models/tiny", store.fingerprint)
+    again = make_store(store.location, replace(SETTINGS, model="/models/tiny"))
+    assert again.settings == SETTINGS
+    with pytest.raises(StoreError, match=r"other settings \(frames = 12\)"):
+        make_store(store.location, replace(SETTINGS, model="/models/tiny", frames=5))
+
+
+def test_windows_can_be_counted_below_a_path(store: Store) -> None:
+    for name, windows in (("/a/v.mp4", 2), ("/a/b/w.mp4", 3), ("/a-2/v.mp4", 1)):
+        store.write(record(name), random_windows(windows))
+    assert store.count() == 6
+    assert store.count(Path("/a")) == 5
+    assert store.count(Path("/a/v.mp4")) == 2
+    assert store.count(Path("/a/b/")) == 3
+    assert store.count(Path("/b")) == 0
+
+
+def test_videos_come_back_in_the_order_of_their_paths(store: Store) -> None:
+    for name in ("/b.mp4", "/a/z.mp4", "/a.mp4"):
+        store.write(record(name, digest=name, note="n", duration=2.5), random_windows(2))
+    store.fail(record("/a/b.mp4", reason="is empty", transient=True))
+    known = store.videos()
+    assert [str(r.path) for r in known] == ["/a/b.mp4", "/a/z.mp4", "/a.mp4", "/b.mp4"]
+    assert [r.windows for r in known] == [0, 2, 2, 2]
+    assert known[0].reason == "is empty"
+    assert known[0].transient
+    assert (known[3].digest, known[3].note, known[3].duration) == ("/b.mp4", "n", 2.5)
+
+
+def test_windows_come_back_in_the_order_of_time(store: Store) -> None:
+    windows = random_windows(12)
+    store.write(record("/v.mp4"), [windows[i] for i in np.random.default_rng(0).permutation(12)])
+    back = store.windows_of(Path("/v.mp4"))
+    assert back.start.tolist() == [w.start for w in windows]
+    for number, window in enumerate(windows):
+        np.testing.assert_allclose(
+            back.frames[number], window.features.frames, rtol=5e-4, atol=1e-7
+        )
+
+
+def test_a_longer_version_is_replaced_without_rest(store: Store) -> None:
+    store.write(record("/other.mp4"), random_windows(4))
+    store.write(record("/v.mp4"), random_windows(5))
+    store.write(record("/v.mp4", size=7), random_windows(2, seed=1))
+    assert store.windows_of(Path("/v.mp4")).start.tolist() == [0, 10]
+    assert store.count() == 6
+    assert {r.windows for r in store.videos() if r.size == 7} == {2}
+
+
+def test_a_failure_drops_what_an_earlier_version_gave(store: Store) -> None:
+    store.write(record("/v.mp4"), random_windows(5))
+    store.fail(record("/v.mp4", reason="is damaged"))
+    assert store.count() == 0
+    assert [(r.reason, r.windows) for r in store.videos()] == [("is damaged", 0)]
+    store.write(record("/v.mp4"), random_windows(1))
+    assert [(r.reason, r.windows) for r in store.videos()] == [("", 1)]
+
+
+def test_a_copy_has_the_windows_of_its_twin(store: Store) -> None:
+    store.write(record("/old.mp4", duration=30.0, note="n"), random_windows(3))
+    old = store.videos()[0]
+    assert store.copy(old, record("/new.mp4", mtime_ns=9))
+    new = next(r for r in store.videos() if r.path == Path("/new.mp4"))
+    assert (new.windows, new.duration, new.note, new.mtime_ns) == (3, 30.0, "n", 9)
+    one, two = store.windows_of(Path("/old.mp4")), store.windows_of(Path("/new.mp4"))
+    np.testing.assert_array_equal(one.frames, two.frames)
+    assert set(two.paths) == {Path("/new.mp4")}
+    assert not set(one.keys) & set(two.keys)
+
+
+def test_a_twin_that_another_process_took_away_is_not_copied(store: Store) -> None:
+    store.write(record("/old.mp4"), random_windows(3))
+    store.write(record("/new.mp4"), random_windows(2))
+    old = store.videos()[1]
+    store.remove([old])
+    assert not store.copy(old, record("/new.mp4"))
+    assert len(store.windows_of(Path("/new.mp4")).keys) == 2
+
+
+def test_touching_a_video_leaves_its_windows_alone(store: Store) -> None:
+    store.write(record("/v.mp4"), random_windows(3))
+    before = contents(store.location)[1]
+    store.touch(replace(store.videos()[0], mtime_ns=99))
+    assert store.videos()[0].mtime_ns == 99
+    assert store.videos()[0].windows == 3
+    assert contents(store.location)[1] == before
+
+
+def test_removed_videos_are_gone_with_their_windows(store: Store) -> None:
+    for number in range(4):
+        store.write(record(f"/{number}.mp4"), random_windows(2))
+    store.remove(store.videos()[1:3])
+    store.remove([])
+    store.remove([record("/never-there.mp4")])
+    assert [str(r.path) for r in store.videos()] == ["/0.mp4", "/3.mp4"]
+    assert paths(store) == {"/0.mp4", "/3.mp4"}
+
+
+def test_the_nearest_are_those_of_a_comparison_one_by_one(store: Store) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        store.write(record(f"/{number}.mp4"), random_windows(10, seed=number))
+    everything = store.nearest(AXES[0], 1000)
+    pooled = mean_pool(everything.frames, everything.mask)
+    for _ in range(10):
+        query: Float[np.ndarray, " dim"] = rng.standard_normal(24).astype(np.float32)
+        query /= np.linalg.norm(query)
+        found = store.nearest(query, 7)
+        scores = mean_pool(found.frames, found.mask) @ query
+        assert (np.diff(scores) <= 2e-3).all()  # in order, but for the rounding of 16 bits
+        np.testing.assert_allclose(scores, np.sort(pooled @ query)[::-1][:7], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("under", "found"),
+    [
+        ("/a/b", {"/a/b/1.mp4", "/a/b/c/2.mp4"}),
+        ("/a/b/", {"/a/b/1.mp4", "/a/b/c/2.mp4"}),
+        ("/a/b/1.mp4", {"/a/b/1.mp4"}),
+        ("/a/b/1", set()),
+        ("/A/B", set()),
+        ("/", {"/a/b/1.mp4", "/a/b/c/2.mp4", "/a/bc/3.mp4"}),
+    ],
+)
+def test_under_means_at_or_below_and_no_sibling(store: Store, under: str, found: set) -> None:
+    for name in ("/a/b/1.mp4", "/a/b/c/2.mp4", "/a/bc/3.mp4"):
+        store.write(record(name), random_windows(1))
+    assert paths(store, under=Path(under)) == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"it's",
+        b'"quoted"',
+        b"100%",
+        b"a_b",
+        b"back\\slash",
+        b"\xe9",
+        "é視\U0001f3ac".encode(),
+        b"-- ;",
+    ],
+)
+def test_any_name_can_be_searched_under(store: Store, name: bytes) -> None:
+    folder = os.fsdecode(b"/v/" + name)
+    store.write(record(f"{folder}/1.mp4"), random_windows(2))
+    store.write(record("/v/axb/1.mp4"), random_windows(2))
+    assert paths(store, under=Path(folder)) == {f"{folder}/1.mp4"}
+    assert len(store.windows_of(Path(folder) / "1.mp4").keys) == 2
+    assert paths(store, exclude=Path(folder) / "1.mp4") == {"/v/axb/1.mp4"}
+    store.remove([r for r in store.videos() if os.fspath(r.path).startswith(folder)])
+    assert paths(store) == {"/v/axb/1.mp4"}
+
+
+def test_under_and_exclude_leave_as_many_as_are_asked_for(store: Store) -> None:
+    store.write(record("/near.mp4"), pointing([AXES[0]] * 20))
+    store.write(record("/far.mp4"), pointing([AXES[1]] * 5))
+    assert len(store.nearest(AXES[0], 5, under=Path("/far.mp4")).keys) == 5
+    assert len(store.nearest(AXES[0], 5, exclude=Path("/near.mp4")).keys) == 5
+
+
+def test_files_limited_in_size_are_a_full_disk_and_nothing_is_lost(store: Store) -> None:
+    store.write(record("/v.mp4"), random_windows(3))
+    before = contents(store.location)
+    message = processes.error_of(processes.fill_with_limit, store.location, 50_000)
+    assert message.startswith("StoreError: Cannot write to the index")
+    assert "free some space" in message
+    assert contents(store.location) == before
+    store.write(record("/large.mp4"), random_windows(400))
+    assert Store.open(store.location).count() == 403
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of three megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if os.geteuid() or not shutil.which("mount") or subprocess.run(command, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_nothing_and_goes_on_once_there_is_space(small_disk: Path) -> None:
+    store = make_store(small_disk / "index")
+    store.write(record("/v.mp4"), random_windows(3))
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * 2_400_000)
+    with pytest.raises(StoreError, match=rf"{small_disk}/index.*free some space") as caught:
+        for number in range(100):
+            store.write(record(f"/{number}.mp4"), random_windows(100))
+    assert "\n" not in str(caught.value)
+    store.compact()  # upkeep is quiet about it
+    reader = Store.open(small_disk / "index")
+    done = reader.videos()
+    assert reader.count() == sum(r.windows for r in done)
+    assert len(reader.windows_of(Path("/v.mp4")).keys) == 3
+    filler.unlink()
+    store.write(record("/after.mp4"), random_windows(100))
+    assert len(reader.videos()) == len(done) + 1
+    assert reader.count() == sum(r.windows for r in reader.videos())
+
+
+def test_many_writes_are_compacted_on_the_way(store: Store) -> None:
+    for number in range(70):
+        store.touch(record(f"/{number}.mp4"))
+    assert len(list(Path(store.location, "videos.lance", "data").iterdir())) < 20
+    assert len(store.videos()) == 70
+
+
+def test_a_window_takes_the_space_of_its_numbers_and_little_more(tmp_path: Path) -> None:
+    # Sizes of the bundled encoder.
+    store = Store.create(tmp_path / "large", SETTINGS, "f", 384, 1280)
+    windows = random_windows(30, frames=12, dim=384, patches=9, channels=1280)
+    store.write(record("/v.mp4"), windows)
+    store.compact()
+    numbers = 2 * (384 + 12 * (384 + 9 * 384 + 1280)) + 12 * 256
+    assert numbers < store.bytes_on_disk() / 30 < 1.1 * numbers
+
+
+def test_windows_of_several_videos_come_video_by_video_in_the_order_of_time(store: Store) -> None:
+    records = [record(f"/v/{name}.mp4") for name in "abc"]
+    for seed, known in enumerate(records):
+        store.write(known, random_windows(3 + seed, seed=seed))
+    found = store.windows_in([records[2], records[0]])
+    assert len(found.keys) == 3 + 5
+    for known in (records[0], records[2]):
+        alone = store.windows_of(known.path)
+        rows = [row for row, path in enumerate(found.paths) if path == known.path]
+        assert [found.keys[row] for row in rows] == alone.keys
+        assert rows == list(range(rows[0], rows[0] + len(rows)))
+        np.testing.assert_array_equal(found.start[rows], alone.start)
+        np.testing.assert_array_equal(found.frames[rows], alone.frames)
+    assert store.windows_in([]).keys == []
+
+
+def test_only_videos_that_can_be_found_are_counted(store: Store) -> None:
+    assert store.count_videos() == 0
+    for path in ("/v/a.mp4", "/v/b.mp4", "/w/c.mp4"):
+        store.write(record(path), random_windows(2))
+    store.fail(record("/v/d.mp4", reason="broken"))
+    assert (store.count_videos(), store.count_videos(Path("/v"))) == (3, 2)
+    assert (store.count_videos(Path("/v/a.mp4")), store.count_videos(Path("/x"))) == (1, 0)
+
+
+def test_keys_of_the_nearest_are_those_of_the_windows(store: Store) -> None:
+    for seed, path in enumerate(("/v/a.mp4", "/v/b.mp4", "/w/c.mp4")):
+        store.write(record(path), random_windows(5, seed=seed))
+    whole = store.nearest(AXES[3], 7)
+    assert store.nearest_keys(AXES[3], 7) == list(zip(whole.keys, whole.paths, strict=True))
+    inside = store.nearest(AXES[3], 20, Path("/v"))
+    assert [key for key, _ in store.nearest_keys(AXES[3], 20, Path("/v"))] == inside.keys
+    wanted = whole.keys[:3]
+    found = store.windows_with([*wanted, "gone"])
+    assert found.keys == sorted(wanted)
+    places = [whole.keys.index(key) for key in found.keys]
+    np.testing.assert_array_equal(found.frames, whole.frames[places])
+    assert store.windows_with([]).keys == []

@@ -1,0 +1,490 @@
+"""Tables are made once, read while others rewrite them, and deleted without anything else.
+
+Damage of every kind is one sentence with the place and the fix in it, never a trace.
+"""
+
+import json
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sureshot.errors import StoreError
+from sureshot.store.store import Store
+from sureshot.store.tables import Tables, guard
+from tests import processes
+from tests.encoded import make_store, pointing, random_windows, record
+
+NAMES = ["videos", "windows"]
+RESET = "sureshot reset"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of three videos with three windows each."""
+    where = tmp_path_factory.mktemp("sound") / "index"
+    store = make_store(where)
+    for number in range(3):
+        store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
+    return where
+
+
+@pytest.fixture
+def place(sound: Path, tmp_path: Path) -> Path:
+    """A copy of it to spoil."""
+    return shutil.copytree(sound, tmp_path / "index")
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns)
+
+
+def every_use(place: Path) -> list[Callable[[], object]]:
+    """Whatever one can do with an index, but delete it."""
+
+    def opened() -> Store:
+        return Store.open(place)
+
+    return [
+        lambda: opened().videos(),
+        lambda: opened().count(),
+        lambda: opened().nearest(np.eye(24, dtype=np.float32)[0], 5),
+        lambda: opened().windows_of(Path("/1.mp4")),
+        lambda: opened().write(record("/1.mp4"), random_windows(2)),
+        lambda: opened().fail(record("/1.mp4", reason="r")),
+        lambda: opened().copy(record("/1.mp4", windows=3), record("/new.mp4")),
+        lambda: opened().remove([record("/1.mp4")]),
+        lambda: opened().sweep(),
+        lambda: opened().compact(),
+        lambda: make_store(place),
+    ]
+
+
+def errors_of(place: Path) -> list[str]:
+    """The messages of every use that fails; anything but a `StoreError` is raised."""
+    messages = []
+    for use in every_use(place):
+        try:
+            use()
+        except StoreError as error:
+            messages.append(str(error))
+    return messages
+
+
+def truncate_manifest(table: Path) -> None:
+    for manifest in (table / "_versions").glob("*.manifest"):
+        os.truncate(manifest, manifest.stat().st_size // 2)
+
+
+def empty_manifest(table: Path) -> None:
+    for manifest in (table / "_versions").glob("*.manifest"):
+        os.truncate(manifest, 0)
+
+
+def overwrite_manifest(table: Path) -> None:
+    for manifest in (table / "_versions").glob("*.manifest"):
+        manifest.write_bytes(random.Random(0).randbytes(manifest.stat().st_size))
+
+
+def delete_manifests(table: Path) -> None:
+    shutil.rmtree(table / "_versions")
+
+
+def delete_data(table: Path) -> None:
+    shutil.rmtree(table / "data")
+
+
+def truncate_data(table: Path) -> None:
+    for file in (table / "data").iterdir():
+        os.truncate(file, file.stat().st_size // 2)
+
+
+def overwrite_data(table: Path) -> None:
+    for file in (table / "data").iterdir():
+        file.write_bytes(random.Random(0).randbytes(file.stat().st_size))
+
+
+def empty_table(table: Path) -> None:
+    shutil.rmtree(table)
+    table.mkdir()
+
+
+DAMAGE = [
+    truncate_manifest,
+    empty_manifest,
+    overwrite_manifest,
+    delete_manifests,
+    delete_data,
+    truncate_data,
+    overwrite_data,
+    empty_table,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("name", NAMES)
+def test_damage_is_told_with_the_place_and_the_fix(
+    place: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    damage(place / f"{name}.lance")
+    messages = errors_of(place)
+    assert messages
+    for message in messages:
+        assert str(place) in message
+        assert RESET in message
+        assert "\n" not in message
+    Store.delete(place)
+    assert not place.exists()
+
+
+def test_flipped_bytes_are_an_error_or_nothing(place: Path) -> None:
+    draw = random.Random(1)
+    for number in range(8):
+        copy = place.with_name(f"copy{number}")
+        shutil.copytree(place, copy)
+        folder = copy / f"{NAMES[number % 2]}.lance"
+        file = newest(folder, "_versions/*.manifest" if number % 4 < 2 else "data/*")
+        content = bytearray(file.read_bytes())
+        for _ in range(8):
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        file.write_bytes(content)
+        errors_of(copy)
+
+
+def test_a_missing_windows_table_is_damage(place: Path) -> None:
+    shutil.rmtree(place / "windows.lance")
+    assert len(errors_of(place)) == len(every_use(place))
+    Store.delete(place)
+    assert not place.exists()
+
+
+def test_an_index_half_made_is_completed(place: Path) -> None:
+    shutil.rmtree(place / "videos.lance")  # made last, so this is what a kill leaves
+    assert Store.exists(place)
+    store = Store.open(place)
+    assert store.videos() == []
+    store.write(record("/1.mp4"), random_windows(3, seed=1))
+    assert [r.path for r in store.videos()] == [Path("/1.mp4")]
+    assert store.count() == 9
+
+
+def test_an_index_half_made_by_another_model_is_refused_and_can_be_reset(place: Path) -> None:
+    shutil.rmtree(place / "videos.lance")
+    with pytest.raises(StoreError, match=r"written by .*tiny.*sureshot reset"):
+        Store.create(place, make_store(place).settings, "another", 24, 3)
+    assert Store.exists(place)
+    Store.delete(place)
+    assert not Store.exists(place)
+
+
+def rewrite_header(table: Path, text: str | None) -> None:
+    dataset = lance.dataset(table)
+    dataset.update_schema_metadata({} if text is None else {"sureshot": text}, replace=True)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 1}'])
+def test_a_broken_header_is_told_with_the_place_and_the_fix(place: Path, text: str) -> None:
+    rewrite_header(place / "windows.lance", text)
+    with pytest.raises(StoreError, match=rf"{place} is damaged.*{RESET}"):
+        Store.open(place)
+    Store.delete(place)
+    assert not place.exists()
+
+
+def test_a_table_without_a_header_is_somebody_elses_and_is_not_deleted(place: Path) -> None:
+    rewrite_header(place / "windows.lance", None)
+    with pytest.raises(StoreError, match=rf"{place} is not an index of Sureshot.*--db"):
+        Store.open(place)
+    with pytest.raises(
+        StoreError, match="not part of an index of Sureshot, so nothing was deleted"
+    ):
+        Store.delete(place)
+    assert (place / "windows.lance" / "data").is_dir()
+    assert (place / "videos.lance" / "data").is_dir()
+
+
+def test_a_newer_format_is_refused(place: Path) -> None:
+    header = json.loads(lance.dataset(place / "windows.lance").schema.metadata[b"sureshot"])
+    rewrite_header(place / "windows.lance", json.dumps(header | {"schema": 2, "new": [1]}))
+    with pytest.raises(StoreError, match=rf"{place} was written by a newer Sureshot.*pip install"):
+        Store.open(place)
+    with pytest.raises(StoreError, match="newer Sureshot"):
+        make_store(place)
+
+
+def test_a_file_at_the_place_is_no_index_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(StoreError, match="There is no index"):
+        Store.open(tmp_path / "file")
+    with pytest.raises(StoreError, match=rf"Cannot create the index at {tmp_path}/file.*--db"):
+        make_store(tmp_path / "file")
+    Store.delete(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_in_place_of_a_table_is_told_and_stays(place: Path, name: str) -> None:
+    shutil.rmtree(place / f"{name}.lance")
+    (place / f"{name}.lance").write_text("precious")
+    messages = errors_of(place)
+    assert messages
+    assert all(str(place) in m and "--db" in m for m in messages)
+    with pytest.raises(StoreError, match=rf"{name}.lance is not part of an index"):
+        Store.delete(place)
+    assert (place / f"{name}.lance").read_text() == "precious"
+    assert len([p for p in place.iterdir() if p.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_of_other_things_in_place_of_a_table_is_not_deleted(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / f"{name}.lance" / "data").mkdir(parents=True)
+    (tmp_path / f"{name}.lance" / "letters.txt").write_text("precious")
+    with pytest.raises(StoreError, match="nothing was deleted"):
+        Store.delete(tmp_path)
+    assert (tmp_path / f"{name}.lance" / "letters.txt").read_text() == "precious"
+
+
+def test_a_lance_table_of_another_program_is_not_deleted(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "windows.lance")
+    with pytest.raises(StoreError, match=f"{tmp_path} is not an index of Sureshot"):
+        make_store(tmp_path)
+    with pytest.raises(StoreError, match="nothing was deleted"):
+        Store.delete(tmp_path)
+    assert lance.dataset(tmp_path / "windows.lance").count_rows() == 1
+
+
+def test_what_else_lies_in_the_folder_stays(place: Path) -> None:
+    (place / "notes.txt").write_text("precious")
+    (place / "windows.lance.bak").mkdir()
+    Store.delete(place)
+    assert sorted(p.name for p in place.iterdir()) == ["notes.txt", "windows.lance.bak"]
+
+
+def test_deleting_takes_tables_that_were_never_finished_along(place: Path) -> None:
+    shutil.copytree(place / "windows.lance", place / "windows.lance.new-0123")
+    Store.delete(place)
+    assert not place.exists()
+
+
+def test_deleting_takes_the_calibration_card_along(place: Path) -> None:
+    (place / "trust.json").write_text("{}")
+    Store.delete(place)
+    assert not place.exists()
+    place.mkdir()
+    (place / "trust.json").write_text("somebody's")
+    Store.delete(place)  # where there is no index there is no card of one
+    assert (place / "trust.json").exists()
+
+
+def test_deleting_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    Store.delete(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_table_behind_a_link_is_not_deleted(place: Path, tmp_path: Path) -> None:
+    shutil.move(place / "windows.lance", tmp_path / "elsewhere")
+    (place / "windows.lance").symlink_to(tmp_path / "elsewhere")
+    assert Store.open(place).count() == 9
+    with pytest.raises(StoreError, match="nothing was deleted"):
+        Store.delete(place)
+    assert Store.open(place).count() == 9
+
+
+def test_an_index_behind_a_link_is_deleted_and_the_link_stays(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(place)
+    Store.delete(tmp_path / "link")
+    assert not list(place.iterdir())
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["a b", "100%25", "c#d?e", "é — 視頻", "[x]*", "it's"])
+def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
+    make_store(tmp_path / name / "index").write(record("/v.mp4"), random_windows(1))
+    assert Store.open(tmp_path / name / "index").count() == 1
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_relative_places_do_not_move_with_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = make_store("index")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    store.write(record("/v.mp4"), random_windows(1))
+    assert store.location == f"{tmp_path}/index"
+    assert Store.open("../index").count() == 1
+
+
+def test_a_uri_is_opened_like_a_folder(tmp_path: Path) -> None:
+    make_store(f"file://{tmp_path}/index").write(record("/v.mp4"), random_windows(1))
+    assert Store.open(tmp_path / "index").count() == 1
+
+
+def test_object_storage_holds_an_index_too(tmp_path: Path) -> None:
+    # An object store within this process: the path that s3:// takes through Lance, minus network.
+    uri = f"shared-memory://tests/{tmp_path.name}"
+    assert not Store.exists(uri)
+    with pytest.raises(StoreError, match=f"There is no index at {uri}"):
+        Store.open(uri)
+    store = make_store(uri)
+    assert make_store(uri).count() == 0
+    store.write(record("/v.mp4"), pointing(np.eye(24)))
+    assert Store.open(uri).nearest(np.eye(24, dtype=np.float32)[3], 1).start.tolist() == [30.0]
+    store.compact()
+    assert store.bytes_on_disk() == 0
+    with pytest.raises(StoreError, match="tools of that storage"):
+        Store.delete(uri)
+
+
+def test_object_storage_that_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for use in (Store.exists, Store.open, make_store):
+        with pytest.raises(StoreError, match=r"index at nowhere://b/i: .*Check the address"):
+            use("nowhere://b/i")
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that others may enter, as pytest's own may not be."""
+    folder = Path(tempfile.mkdtemp(prefix="sureshot-test-"))
+    folder.chmod(0o755)
+    yield folder
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("rights", [0o555, 0o000])
+def test_where_one_may_not_write_the_fix_is_another_place(shared: Path, rights: int) -> None:
+    shared.chmod(rights)
+    message = processes.error_of(processes.without_rights, processes.index, shared / "index", [])
+    assert message.startswith("StoreError: Cannot ")
+    assert str(shared) in message
+    assert "may write to with --db" in message
+
+
+def test_an_index_that_may_only_be_read_can_be_searched(shared: Path) -> None:
+    make_store(shared).write(record("/steady.mp4"), random_windows(5))
+    for path in [shared, *shared.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    assert processes.error_of(processes.without_rights, processes.read, shared, 0.1) == ""
+    message = processes.error_of(processes.without_rights, processes.churn, shared, 0.1)
+    assert message.startswith("StoreError: Cannot write to the index")
+    assert "may write to with --db" in message
+
+
+def test_of_processes_that_create_at_once_one_wins_and_none_loses(tmp_path: Path) -> None:
+    places = [tmp_path / str(number) for number in range(10)]
+    gate = processes.barrier(3)
+    makers = [processes.start(processes.create, places, gate) for _ in range(3)]
+    assert processes.finish(*makers) == [0, 0, 0]
+    for place in places:
+        assert len(Store.open(place).videos()) == 3
+        assert Store.open(place).count() == 3
+        assert sorted(p.name for p in place.iterdir()) == ["videos.lance", "windows.lance"]
+
+
+def test_readers_and_writers_never_notice_that_others_compact(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "index")
+    store.write(record("/steady.mp4"), random_windows(5))
+    workers = [
+        processes.start(work, tmp_path / "index", 2.0)
+        for work in (processes.churn, processes.churn, processes.read)
+    ]
+    assert processes.finish(*workers) == [0, 0, 0]
+    videos = store.videos()
+    assert len(videos) == 11
+    assert store.count() == sum(r.windows for r in videos) == 25
+
+
+def test_a_read_is_repeated_on_the_next_version_when_its_files_vanish(place: Path) -> None:
+    tables, versions = Tables(str(place)), []
+
+    def act(table) -> int:
+        versions.append(table.version)
+        if len(versions) == 1:
+            Store.open(place).remove([record("/0.mp4")])
+            Store.open(place).compact()
+        return len(table.to_table())
+
+    assert tables.use("windows", act) == 6
+    assert len(versions) == 2
+    assert versions[0] < versions[1]
+
+
+def test_a_file_that_is_missing_for_good_is_looked_for_twice_only(place: Path) -> None:
+    delete_data(place / "windows.lance")
+    tables, seen = Tables(str(place)), []
+
+    def act(table) -> int:
+        seen.append(table.version)
+        return len(table.to_table())
+
+    with pytest.raises((OSError, ValueError), match="ot found"):
+        tables.use("windows", act)
+    assert len(seen) == 2
+
+
+def test_an_index_made_anew_at_the_same_place_is_not_mixed_up_with_the_old_one(
+    place: Path,
+) -> None:
+    old = Store.open(place)
+    assert old.count() == 9
+    shutil.rmtree(place)
+    new = make_store(place)
+    for number in range(3):  # up to the same version
+        new.write(record(f"/new{number}.mp4"), random_windows(1))
+    assert old.count() == 3
+    assert {str(r.path) for r in old.videos()} == {f"/new{n}.mp4" for n in range(3)}
+
+
+@pytest.mark.parametrize(
+    ("error", "fix"),
+    [
+        (OSError(28, "No space left on device"), "free some space"),
+        (OSError(27, "File too large"), "free some space"),
+        (OSError(122, "Disk quota exceeded"), "free some space"),
+        (PermissionError(13, "Permission denied"), "--db"),
+        (OSError(30, "Read-only file system"), "--db"),
+        (OSError("Too many concurrent writers"), "run the same command again"),
+        (OSError("Retryable commit conflict for version 3"), "run the same command again"),
+        (ValueError("anything, /rustc/deep/in/lance.rs:3:4"), RESET),
+        (RuntimeError(""), RESET),
+    ],
+)
+def test_errors_are_one_sentence_and_a_fix(error: Exception, fix: str) -> None:
+    with (
+        pytest.raises(StoreError, match=r"^Cannot write to the index at /p: ") as caught,
+        guard("/p", "write to"),
+    ):
+        raise error
+    assert fix in str(caught.value)
+    assert "rustc" not in str(caught.value)
+
+
+def test_ctrl_c_while_lance_is_at_work_stays_ctrl_c(place: Path) -> None:
+    def act(table: object) -> None:
+        # Lance 14 hands it on like this, which must not read as a damaged index.
+        raise OSError("LanceError(IO): External error: KeyboardInterrupt:, rust/lance-datafusion")
+
+    with pytest.raises(KeyboardInterrupt), guard(str(place), "read"):
+        Tables(str(place)).use("windows", act)
+
+
+def test_ctrl_c_at_any_moment_is_neither_an_error_nor_lost(place: Path) -> None:
+    draw = random.Random(0)
+    for _ in range(4):
+        after = draw.uniform(0.05, 0.3)
+        assert processes.error_after_ctrl_c(after, processes.churn, place, 20.0).startswith(
+            "KeyboardInterrupt"
+        )
+    assert Store.open(place).count() >= 9

@@ -1,0 +1,88 @@
+"""Queries, paths and times."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sureshot.errors import QueryError
+from sureshot.text import clean, other_script, parse_time, time_range, timecode
+
+
+def test_a_query_is_one_line_without_control_characters():
+    assert clean(" a\x1b[31mred\r\n\tdog\x07 ") == "a [31mred dog"
+    assert clean("caf\udce9") == "caf?"
+    assert clean("日本 \u3000 語") == "日本 語"
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_whatever_is_typed_is_cleaned_or_refused(text):
+    try:
+        cleaned = clean(text)
+    except QueryError:
+        return
+    assert cleaned == clean(cleaned) == cleaned.strip()
+    assert cleaned.encode().decode() == cleaned
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in cleaned)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\x1b", "\u200b"])
+def test_a_query_that_says_nothing_is_refused(text):
+    with pytest.raises(QueryError, match="The query is empty"):
+        clean(text)
+
+
+def test_a_script_is_another_one_where_most_letters_are_not_latin():
+    assert other_script("красная car")
+    assert other_script("赤い車")
+    assert not other_script("a long café 赤")
+    assert not other_script("123")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0:00"),
+        (0.999, "0:00"),
+        (59.99, "0:59"),
+        (60, "1:00"),
+        (3599.9, "59:59"),
+        (3600, "1:00:00"),
+        (3725.5, "1:02:05"),
+        (360_000, "100:00:00"),
+        (-3.0, "0:00"),
+    ],
+)
+def test_a_time_is_shown_in_whole_seconds_rounded_down(seconds, shown):
+    assert timecode(float(seconds)) == shown
+
+
+def test_a_range_holds_what_it_names():
+    assert time_range(61.2, 90.1) == "1:01-1:31"
+    assert time_range(0.0, 30.0) == "0:00-0:30"
+    assert time_range(3590.0, 3601.0) == "59:50-1:00:01"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90.5", 90.5), ("1:30", 90), ("1:02:05", 3725), ("0:00", 0), (" 5 ", 5)],
+)
+def test_seconds_and_clock_times_are_read(text, seconds):
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":", "1:", "a", "1:2:3:4", "-5", "1:-30", "nan", "inf", "1e999", "1h30m"]
+)
+def test_what_is_no_time_is_refused_with_an_example(text):
+    with pytest.raises(QueryError, match="is not a time; write seconds"):
+        parse_time(text)
+
+
+@given(st.integers(0, 10**7))
+def test_a_time_shown_is_read_as_itself(seconds):
+    assert parse_time(timecode(float(seconds))) == seconds
+
+
+def test_a_time_beyond_all_numbers_is_refused() -> None:
+    with pytest.raises(QueryError):
+        parse_time("1e308:0:0")

@@ -1,0 +1,296 @@
+"""Numbers of the report against counts by hand, and what is said where there are none."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.detection import auroc
+from sureshot.trust.cross_fit import cross_fitted, judge
+from sureshot.trust.fitting import fit
+from sureshot.trust.measure import measure
+from sureshot.trust.report import BEST, OURS
+from tests.trust.worlds import world
+
+FEW = {"resamples": 20}
+
+
+@pytest.fixture(scope="module")
+def some():
+    """Uneven: the first videos have six captions, most have one."""
+    whole = world(videos=200, captions=6)
+    kept = (np.arange(1200) % 6 == 0) | (whole.video < 60)
+    return whole.texts(np.flatnonzero(kept))
+
+
+@pytest.fixture(scope="module")
+def found(some):
+    return measure(some.scores, some.video, **FEW)
+
+
+@pytest.fixture(scope="module")
+def said(some):
+    return judge(cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video)
+
+
+def card_of(world_, **more):
+    relevant = world_.video[:, None] == np.arange(world_.scores.shape[1])
+    return fit(world_.scores, relevant, world_.video, sought=world_.video, **more)
+
+
+def test_a_first_result_is_right_if_it_is_the_annotated_video(some, found):
+    right = [row.argmax() == video for row, video in zip(some.scores, some.video, strict=True)]
+    assert found.right.tolist() == right
+    assert (found.queries, found.videos, found.asked) == (500, 200, 200)
+
+
+def test_the_order_is_that_of_the_queries_own_fits(some, found, said):
+    rows = {row.name: row for row in found.orders}
+    assert next(iter(rows)) == OURS
+    assert rows[OURS].auroc.value == pytest.approx(auroc(said.p_top1, found.right))
+    assert rows[BEST].auroc.value == pytest.approx(auroc(some.scores.max(1), found.right))
+    gap = rows[OURS].auroc.value - rows[BEST].auroc.value
+    assert found.gain.value == pytest.approx(gap) and gap > 0.03
+    assert found.gain.low > 0
+    assert {"margin", "standard deviation", "softmax probability", "entropy"} < rows.keys()
+
+
+def by_video(hits, video, among=None):
+    """Share of hits, by hand: each video weighs one."""
+    weight = np.array([1 / (video == own).sum() for own in video])
+    weight = weight if among is None else weight * among
+    return (hits * weight).sum() / weight.sum()
+
+
+def test_coverage_counts_every_video_once(some, found, said):
+    assert [row.coverage for row in found.sets] == [0.8, 0.9, 0.95]
+    for row, sets in zip(found.sets, said.sets, strict=True):
+        assert row.covered.value == pytest.approx(by_video(sets.holds, some.video))
+        assert abs(row.covered.value - sets.holds.mean()) > 1e-4  # not the same by query
+        assert row.covered.low < row.covered.value < row.covered.high
+        assert (row.mean, row.median) == (sets.size.mean(), np.median(sets.size))
+        assert row.empty == np.mean([size == 0 for size in sets.size])
+        surest = np.argsort(-said.p_top1, kind="stable")[:350]
+        among = np.isin(np.arange(500), surest)
+        assert row.answered == pytest.approx(by_video(sets.holds, some.video, among))
+        assert row.worst_third < row.covered.value < row.answered
+        assert (found.sizes[row.coverage] == sets.size).all()
+
+
+def test_the_worst_third_is_that_of_the_highest_entropy(some):
+    """There the right video scores low; terciles are of the same number of queries."""
+    report = measure(some.scores, some.video, **FEW)
+    entropy = -report.confidences["entropy"]
+    holds = judge(cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video).sets[1]
+    thirds = np.array_split(np.argsort(entropy, kind="stable"), [167, 334])
+    shares = [by_video(holds.holds, some.video, np.isin(np.arange(500), third)) for third in thirds]
+    assert min(shares) == shares[2]
+    assert report.sets[1].worst_third == pytest.approx(min(shares))
+
+
+def test_absent_queries_are_the_same_without_their_video(some, found, said):
+    best = np.sort(some.scores, axis=1)
+    gone = [np.delete(row, video).max() for row, video in zip(some.scores, some.video, strict=True)]
+    present = best[:, -1]
+    row = {row.name: row for row in found.absent}[BEST]
+    pairs = [(a > b) + (a == b) / 2 for a in present for b in gone]
+    assert row.auroc.value == pytest.approx(np.mean(pairs))
+    passed = np.sort(present)[::-1][int(0.95 * 500) - 1]
+    assert row.fpr_95 == pytest.approx(np.mean(np.array(gone) >= passed))
+    cut = np.sort(present)[50]
+    assert row.caught == np.mean([value < cut for value in gone])
+    assert found.false_abstention.value == pytest.approx(by_video(said.p_inside < 0.1, some.video))
+    assert 0.04 < found.false_abstention.value < 0.16
+
+
+def test_certified_risks_count_what_is_answered(found, said):
+    for row, bounded in zip(found.risks, said.bounded, strict=True):
+        assert row.answered == bounded.answered.mean()
+        wrong = ~found.right[bounded.answered]
+        assert row.wrong is None if not len(wrong) else row.wrong.value == wrong.mean()
+        assert (row.certified, row.asked) == (bounded.certified, 2)
+    assert found.risks[2].wrong is not None and found.risks[2].answered > 0.1
+
+
+def test_probabilities_are_of_the_first_result_and_of_the_first_ten(some, found, said):
+    ours, softmax = found.probabilities
+    assert ours.brier.value == pytest.approx(np.mean((said.p_top1 - found.right) ** 2))
+    assert softmax.brier.value == pytest.approx(np.mean((said.softmax - found.right) ** 2))
+    assert ours.brier.value < 0.65 * ours.base and ours.ece < ours.floor + 0.03
+    each, mass = found.results
+    assert each.brier.value == pytest.approx(np.mean((said.p_relevant - said.relevant) ** 2))
+    assert mass.brier.value == pytest.approx(np.mean((said.mass - said.relevant) ** 2))
+    bins = found.reliability[OURS]
+    assert bins.count.sum() == 500
+    assert (bins.count * bins.right).sum() == pytest.approx(found.right.sum())
+
+
+def test_the_models_own_scale_has_a_row(some):
+    report = measure(some.scores, some.video, scale=25.0, **FEW)
+    row = report.probabilities[2]
+    p = np.exp(25 * some.scores)
+    first = p.max(1) / p.sum(1)
+    assert row.name == "softmax, model's scale 25"
+    assert row.brier.value == pytest.approx(np.mean((first - report.right) ** 2))
+
+
+def test_uncertainties_of_a_paper_are_turned_round(some):
+    right = some.scores.argmax(1) == some.video
+    report = measure(some.scores, some.video, papers={"u": 1.0 - right, "bad": 1.0 * right}, **FEW)
+    rows = {row.name: row.auroc.value for row in report.orders}
+    assert (rows["minus u"], rows["minus bad"]) == (1, 0)
+
+
+def test_the_same_seed_gives_the_same_report(some, found):
+    assert measure(some.scores, some.video, **FEW).to_dict() == found.to_dict()
+    other = measure(some.scores, some.video, seed=1, **FEW)
+    assert other.orders[0].auroc != found.orders[0].auroc
+    assert other.orders[1].auroc.value == found.orders[1].auroc.value  # needs no labels
+
+
+def test_scores_of_torch_are_as_good(some, found):
+    report = measure(some.scores.astype(np.float32), some.video.astype(np.int64), **FEW)
+    assert report.orders[0].auroc.value == pytest.approx(found.orders[0].auroc.value, abs=1e-3)
+
+
+def test_more_parts_are_fitted_to_more(some):
+    report = measure(some.scores, some.video, folds=4, **FEW)
+    assert report.risks[0].asked == 4 and "in 4 parts by video" in report.how
+    assert report.orders[0].auroc.value > 0.8
+
+
+def test_where_a_half_is_too_little_there_are_five_parts():
+    """Thirty videos of sixty, with a caption each, are too few; forty-eight with two are not."""
+    few = world(videos=60, captions=1)
+    assert "There are 48" in measure(few.scores, few.video, **FEW).refused
+    some = world(videos=70)
+    report = measure(some.scores, some.video, **FEW)
+    assert report.refused == "" and report.risks[0].asked == 5
+    assert "in 5 parts by video" in report.how
+
+
+# --- a card ---------------------------------------------------------------------------------------
+
+
+def test_a_card_is_asked_as_it_is(some):
+    card = card_of(world(seed=9, videos=200, captions=2), dataset="other data", date="2026-01-02")
+    report = measure(some.scores, some.video, title="these data", card=card, **FEW)
+    assert report.how == (
+        "calibrated by a card on 400 queries about 200 videos of other data, 2026-01-02"
+    )
+    assert report.warnings == ()
+    expected = auroc(card.p_top1(some.scores), report.right)
+    assert report.orders[0].auroc.value == pytest.approx(expected)
+    holds = card.members(some.scores, 0.9, "annotated")[np.arange(500), some.video]
+    assert report.sets[1].covered.value == pytest.approx(by_video(holds, some.video))
+    assert report.risks[0].asked == 1 and report.target == "annotated"
+
+
+def test_a_card_of_the_same_data_is_told_of(some):
+    card = card_of(some, dataset="these data")
+    told = measure(some.scores, some.video, title="these data", card=card, **FEW).warnings
+    assert len(told) == 1 and "on the very data that it is measured on" in told[0]
+    assert measure(some.scores, some.video, title="others", card=card, **FEW).warnings == ()
+    unnamed = card_of(some)
+    assert measure(some.scores, some.video, card=unnamed, **FEW).warnings == ()
+
+
+def test_a_card_that_refuses_or_is_outgrown_is_told_of(some):
+    card = replace(card_of(world(seed=9, videos=100, captions=2)), refused="It does not separate.")
+    told = measure(some.scores, some.video, card=card, **FEW).warnings
+    assert told == (
+        "The card refuses percentages. It does not separate.",
+        f"The gallery has 200 videos, and the card was made with {card.valid_for.smallest} to 100; "
+        "its probabilities are extrapolated.",
+    )
+
+
+def test_a_card_that_reckons_with_absent_videos_is_told_of(some):
+    card = card_of(world(seed=9, videos=200, captions=2), absent=0.25)
+    report = measure(some.scores, some.video, card=card, **FEW)
+    assert len(report.warnings) == 1
+    assert "reckons with 25 % of queries whose video is not there" in report.warnings[0]
+
+
+# --- nothing to measure ---------------------------------------------------------------------------
+
+N = 80
+RANDOM = np.random.default_rng(0).normal(size=(N, N))
+
+
+@pytest.mark.parametrize(
+    ("scores", "owner", "why"),
+    [
+        (np.ones((N, 1)), np.zeros(N, int), "The gallery has one video"),
+        (np.ones((N, N)), np.arange(N), "All videos score the same"),
+        (np.repeat(RANDOM[:, :1], N, 1), np.arange(N), "All videos score the same"),
+        (np.eye(N), np.arange(N), "All 80 first results are right"),
+        (-np.eye(N), np.arange(N), "All 80 first results are wrong"),
+        (RANDOM, np.zeros(N, int), "All queries are about one video"),
+        (np.array([[0.1, 0.2]]), np.array([0]), "All queries are about one video"),
+    ],
+)
+def test_where_there_is_nothing_to_measure_it_says_why(scores, owner, why):
+    report = measure(scores, owner, **FEW)
+    assert report.nothing.startswith(why)
+    assert why in report.text() and len(report.text().splitlines()) == 2
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["orders"] == []
+
+
+def easy():
+    """Texts that describe one video, and describe it well."""
+    made = world(videos=300, noise=0.4)
+    return made.texts(np.flatnonzero(made.relevant.sum(1) == 1))
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (world(videos=30), "There are 24 labelled queries"),
+        (world(videos=300, blind=True), "queries whose first result is relevant"),
+        (easy(), "queries whose first result is not relevant"),
+    ],
+)
+def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made, why):
+    report = measure(made.scores, made.video, papers={"u": made.scores[:, 0]}, **FEW)
+    assert why in report.refused
+    names = [row.name for row in report.orders]
+    assert OURS not in names and names[0] == BEST and names[-1] == "minus u"
+    assert not report.probabilities and not report.sets and report.gain is None
+    assert "! Nothing is calibrated here. Part of these queries" in report.text()
+    assert max(map(len, report.text().splitlines())) <= 100
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+def test_a_fit_that_would_be_refused_is_told_of():
+    """Right or wrong by lot: nothing separates them, so no percentage would be shown."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(240, 120)) * 0.01
+    owner = np.repeat(np.arange(120), 2)
+    for row in range(240):
+        shown = owner[row] if rng.random() < 0.5 else (owner[row] + 1) % 120
+        scores[row, shown] = 1 + 0.01 * rng.random()
+    report = measure(scores, owner, **FEW)
+    assert report.warnings and report.warnings[0].startswith("Such a calibration would be refused.")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"owner": np.arange(5)}, "5 owners were given"),
+        ({"scores": np.empty((0, 3)), "owner": np.empty(0, int)}, "one query and one video"),
+        ({"scores": np.full((80, 80), np.nan)}, "NaN or infinite"),
+        ({"owner": np.arange(80) + 1}, "is about video 80 or 1, and the columns are 0 to 79"),
+        ({"owner": np.arange(80) - 1}, "is about video 78 or -1"),
+        ({"papers": {"u": np.zeros(5)}}, "'u' is not one finite number"),
+        ({"papers": {"u": np.full(80, np.inf)}}, "'u' is not one finite number"),
+        ({"scale": 0.0}, "scale is 0"),
+        ({"folds": 1}, "folds is 1"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, why):
+    given = {"scores": RANDOM, "owner": np.arange(80), **change}
+    with pytest.raises(SureshotError, match=why):
+        measure(given.pop("scores"), given.pop("owner"), **given)

@@ -1,0 +1,93 @@
+"""The report as tables and as plain values."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sureshot.metrics.bootstrap import Interval
+from sureshot.trust.measure import measure
+from sureshot.trust.report import RiskRow, TrustReport
+from tests.trust.worlds import world
+
+
+@pytest.fixture(scope="module")
+def report():
+    some = world(videos=200, captions=2)
+    papers = {"distance vacuity": some.scores[:, 0]}
+    return measure(
+        some.scores, some.video, title="a title", papers=papers, scale=99.123, resamples=20
+    )
+
+
+def test_the_text_fits_a_terminal_and_ends_with_a_line(report):
+    text = report.text()
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.endswith("\n") and not text.endswith("\n\n")
+    assert not re.search(r"[ \t]$", text, re.MULTILINE)
+
+
+def test_every_block_has_its_line_and_its_numbers(report):
+    blocks = report.text().split("\n\n")
+    starts = [
+        *("trust: ", "which answers", "is a probability", "the same of", "sets made to hold the"),
+        *("queries beside", "answers given", "hubness: "),
+    ]
+    for block, start in zip(blocks, starts, strict=True):
+        assert block.startswith(start)
+    ours = report.orders[0]
+    row = blocks[1].splitlines()[2]
+    auroc = ours.auroc
+    assert row.split("  ")[0] == "P(first is right)"
+    assert f"{auroc.value:.3f} [{auroc.low:.3f}, {auroc.high:.3f}]" in row
+    assert row.split()[-6:] == [
+        f"{x:.3f}"
+        for x in (ours.aurc, ours.excess_aurc, ours.augrc, ours.risk_50, ours.risk_80, ours.nauc)
+    ]
+    assert "minus distance vacuity" in blocks[1] and "model's scale 99.12" in blocks[2]
+    held = report.sets[1]
+    shown = f"{100 * held.covered.value:.1f} % [{100 * held.covered.low:.1f}, "
+    assert blocks[4].splitlines()[3].startswith("90.0 %") and shown in blocks[4]
+    assert f"{report.right.mean() * 100:.1f} % of 400 queries about 200 videos" in blocks[0]
+
+
+def test_columns_line_up(report):
+    """Every number of a table ends where its heading ends."""
+    lines = report.text().split("\n\n")[3].splitlines()[1:]
+    ends = [match.end() for match in re.finditer(r"(?:\S+ )*\S+(?=  |$)", lines[0])]
+    assert len(ends) == 5
+    for line in lines[1:]:
+        assert all(line[end - 1] != " " and line[end : end + 2].strip() == "" for end in ends)
+
+
+def test_what_is_not_answered_has_no_share_of_wrong_ones(report):
+    some = Interval(0.125, 0.0, 0.25)
+    rows = (RiskRow(0.1, 0.0, None, 0, 2), RiskRow(0.2, 0.5, some, 2, 2))
+    text = replace(report, risks=rows).text()
+    assert re.search(r"^10\.0 % +0\.0 % +none given +0 of 2$", text, re.MULTILINE)
+    assert re.search(r"^20\.0 % +50\.0 % +12\.5 % \[0\.0, 25\.0\] +2 of 2$", text, re.MULTILINE)
+    assert "too few queries to promise any coverage" in replace(report, sets=()).text()
+    assert "to hold any relevant video" in replace(report, target="any").text()
+
+
+def test_plain_values_hold_all_numbers(report):
+    told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert told["title"] == "a title" and told["right"] == report.right.mean()
+    assert [row["signal"] for row in told["orders"]] == [row.name for row in report.orders]
+    assert told["sets"][0]["covered"]["value"] == report.sets[0].covered.value
+    assert told["absent"][0]["signal"] == "highest similarity"
+    assert told["auroc_gain"]["low"] == report.gain.low
+    first = told["reliability"][0]
+    assert first["signal"] == "P(first is right)" and sum(first["count"]) == 400
+    assert set(first) == {"signal", "low", "high", "probability", "right", "count"}
+    assert told["risks"][0].keys() == {"risk", "answered", "wrong", "certified", "asked"}
+
+
+def test_a_report_of_nothing_is_two_lines():
+    report = TrustReport("t", 3, 1, 1, np.ones(3, bool), 0.0, 10, 0, nothing="There is one video.")
+    assert report.text() == (
+        "trust: the first result is the annotated video for 100.0 % of 3 queries about 1 videos\n"
+        "! There is one video.\n"
+    )

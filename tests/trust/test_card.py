@@ -33,7 +33,7 @@ def card() -> Calibration:
 def test_a_card_survives_its_file(card):
     text = card.to_json()
     again = Calibration.from_json(text)
-    assert again == filed
+    assert again == card
     assert again.to_json() == text
     w = world(2, 50)
     np.testing.assert_array_equal(again.p_top1(w.scores), card.p_top1(w.scores))
@@ -84,7 +84,7 @@ def test_an_edited_card_is_noticed(card, path):
 def test_the_order_and_space_of_the_file_do_not_matter(card):
     values = json.loads(card.to_json())
     mixed = dict(reversed(values.items()))
-    assert Calibration.from_json(json.dumps(mixed, indent=4)) == filed
+    assert Calibration.from_json(json.dumps(mixed, indent=4)) == card
 
 
 @pytest.mark.parametrize(

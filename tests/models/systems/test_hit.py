@@ -9,7 +9,7 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.losses.momentum import key_nce
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.hit import Hit, HitConfig
+from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.models.systems.system import Codes, objective
 from sureshot.models.tokens import Sizes
 from sureshot.research.training.gather import rank, same_start
@@ -25,16 +25,16 @@ from tests.research.training.together import together
 LEVELS = ("feature", "semantic")
 
 
-def hit(**settings) -> Hit:
+def hit(**settings) -> HiT:
     torch.manual_seed(0)
-    return Hit(HitConfig(**{"layers": 3, "heads": 2, "bank": 6, **settings}), WIDTH)
+    return HiT(HitConfig(**{"layers": 3, "heads": 2, "bank": 6, **settings}), WIDTH)
 
 
-def coded(made: Hit, count: int, seed: int = 0) -> tuple[Codes, Codes]:
+def coded(made: HiT, count: int, seed: int = 0) -> tuple[Codes, Codes]:
     return made.texts(texts(count, seed)), made.videos(videos(count, seed + 1))
 
 
-def one_step(made: Hit, count: int, seed: int) -> tuple[Codes, Codes]:
+def one_step(made: HiT, count: int, seed: int) -> tuple[Codes, Codes]:
     codes = coded(made, count, seed)
     made.losses(*codes)
     made.after_step()
@@ -239,7 +239,7 @@ def test_no_bank_is_no_bank() -> None:
 def net(seed: int = 0, bank: int = 16) -> Model:
     torch.manual_seed(seed)
     stem = Stem(StemConfig("linear", 4, 0.2), Sizes(toy.DIM, toy.CHANNELS))
-    return Model(stem, Hit(HitConfig(2, 2, 8, momentum=0.5, bank=bank, scale=5.0), 4))
+    return Model(stem, HiT(HitConfig(2, 2, 8, momentum=0.5, bank=bank, scale=5.0), 4))
 
 
 def some_steps(micro: int | None = None) -> dict[str, torch.Tensor]:

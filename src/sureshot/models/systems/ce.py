@@ -62,12 +62,12 @@ class CeConfig:
     Attributes:
         experts: names of those that take part; None are all there are: the parts of the encoder
             that the stem passes on and what was extracted beforehand.
-        width: of the space in which texts and experts meet; None is that of the sentence.
-        aggregation: of an expert's tokens, by their ``mean`` or by ``netvlad``.
+        width: size of the space in which texts and experts meet; None is that of the sentence.
+        aggregation: how an expert's tokens become one vector: their ``mean``, or ``netvlad``.
         clusters: centres of NetVLAD.
         gating: whether experts gate each other.
         weighting: whether the text says how much each expert counts; all count the same otherwise.
-        margin: by which the score of a matched pair is wanted above that of another.
+        margin: how far the loss wants the score of a matched pair above that of any other.
     """
 
     experts: tuple[str, ...] | None = None
@@ -97,10 +97,10 @@ class Ce(System):
 
     Args:
         config: its settings.
-        sizes: of what it reads.
+        sizes: sizes of the features it reads.
 
     Attributes:
-        names: of the experts, in the order of their codes.
+        names: names of the experts, in the order of their codes.
 
     Raises:
         SureshotError: an expert is named that is not there.
@@ -218,7 +218,7 @@ class Gate(nn.Module):
     .. math:: y_e = x_e \circ \sigma\big(h(\textstyle\sum_{f \ne e} g([x_e, x_f]))\big)
 
     Args:
-        width: of an expert's vector.
+        width: size of an expert's vector.
 
     References:
         CE, Liu et al. 2019, section 3.2, "collaborative gating"; g and h have one hidden layer.

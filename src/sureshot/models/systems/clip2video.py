@@ -51,9 +51,9 @@ class Clip2VideoConfig:
             are the global ones.
         share: w, what the alignment counts in loss and score.
         centres: K; 5 on MSR-VTT and 7 on VATEX.
-        layers: of the transformer over frames and changes. Those over the changes alone and within
-            the alignment have one.
-        heads: of all transformers.
+        layers: blocks of the transformer over frames and changes. The transformers over the changes
+            alone and within the alignment have one block.
+        heads: attention heads of all transformers.
         longest: most frames the transformers can place.
         scale: first value of the logit scale.
     """
@@ -87,7 +87,7 @@ class Difference(nn.Module):
 
     Args:
         dim: length of a frame's vector.
-        heads: of the block; they divide ``dim``.
+        heads: attention heads of the block; they divide ``dim``.
 
     References:
         CLIP2Video, Fang et al. 2021, section 3.2 (difference-level attention).

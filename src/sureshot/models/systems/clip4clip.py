@@ -25,8 +25,8 @@ class Clip4ClipConfig:
 
     Attributes:
         temporal: ``mean`` (meanP of the paper) or ``transformer`` (seqTransf).
-        layers: of the transformer.
-        heads: of the transformer.
+        layers: blocks of the transformer.
+        heads: attention heads of the transformer.
         longest: most frames the transformer can place.
         scale: first value of the logit scale.
     """

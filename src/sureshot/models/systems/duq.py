@@ -90,7 +90,7 @@ class DuqConfig:
     Attributes:
         mode: ``well_posed`` or ``paper``.
         pooling: how the feature branch pools frames (supplement, table 3).
-        dropout: of the cross-attention pooling.
+        dropout: share of the cross-attention pooling's last layer that training drops.
         similarity_evidence: whether the evidential loss of similarities is on.
         distance: how Gaussians are compared in training (supplement, table 6); None is the
             mode's own, ``mean`` over all pairs of samples in well-posed mode and ``boundary`` as

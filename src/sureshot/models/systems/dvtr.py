@@ -76,14 +76,14 @@ class DvtrConfig:
         uncertainty: what eta is: that of the ``wasserstein`` distance; ``pcme``, the probability
             that samples do not match, as PCME learns it; and two controls: ``none``, eta = 1 and a
             single pass, and ``shuffled``, the etas of a batch dealt to other negatives.
-        divergence: of matched Gaussians while they learn: ``wasserstein`` or ``kl``.
+        divergence: distance of matched Gaussians while they learn: ``wasserstein`` or ``kl``.
         samples: K, drawn of each item in ``paper`` mode and by ``pcme``.
         margin: lambda of the triplet loss.
         temperature: tau of the contrastive loss; None is 0.07 as printed and the system's own,
             learned scale in ``well_posed``.
-        negatives: of the triplet loss, their ``mean`` or the ``hardest``.
+        negatives: whether the triplet loss takes the ``mean`` of its negatives or the ``hardest``.
         floor: least eta in ``well_posed``.
-        smoothing: of the labels that eta learns from in ``well_posed``.
+        smoothing: share of doubt in the labels that eta learns from in ``well_posed``.
         alternate: whether the two parts learn in two passes; else in every step.
     """
 

@@ -57,7 +57,7 @@ class HitConfig:
 
     Attributes:
         layers: blocks of each transformer. With one, both levels are the same.
-        heads: of the transformers.
+        heads: attention heads of the transformers.
         longest: most words and frames the transformers can place.
         momentum: share of its old weights that a slow copy keeps at each step.
         bank: keys that each memory bank holds; 0 has none, and keys of the batch alone count.
@@ -100,7 +100,7 @@ class Levels(nn.Module):
     Args:
         width: size of a token.
         layers: blocks.
-        heads: of each block.
+        heads: attention heads of each block.
         positions: longest sequence.
 
     Raises:
@@ -144,7 +144,7 @@ class Levels(nn.Module):
         return codes | {"semantic": unit(masked_mean(seen, mask))}
 
 
-class Hit(System):
+class HiT(System):
     """HiT.
 
     Args:

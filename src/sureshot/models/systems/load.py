@@ -33,7 +33,7 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -
 
     Args:
         settings: its ``name`` and its own settings, as in the table ``[system]`` of a recipe.
-        sizes: of the vectors it reads.
+        sizes: sizes of the features it reads.
         at: dotted path of the settings, for errors.
 
     Raises:

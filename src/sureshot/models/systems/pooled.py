@@ -25,8 +25,8 @@ class PooledSimilarity(nn.Module):
         pooling: ``mean``, ``mlp`` and ``self_attention`` give a video one vector for all texts;
             ``cross_attention`` pools it anew for each.
         width: size of the vectors.
-        dropout: within ``cross_attention``, while training.
-        heads: of ``self_attention``.
+        dropout: share of ``cross_attention``'s last layer that training drops.
+        heads: attention heads of ``self_attention``.
 
     References:
         DUQ, supplement, figure 1: Mean, MLP, SA, CA.
@@ -65,7 +65,7 @@ class PooledSimilarity(nn.Module):
 
         Args:
             texts: sentence vectors, not normalised.
-            videos: as `videos` gives them.
+            videos: codes of videos, see `videos`.
         """
         if not isinstance(self.pool, CrossAttentionPooling):
             return unit(texts) @ videos["video"].T

@@ -55,7 +55,7 @@ class System(nn.Module):
 
         Args:
             values: fields of ``Config``; what is left out takes its default.
-            sizes: of the vectors it reads.
+            sizes: sizes of the features it reads.
             at: dotted path of the values, for errors.
 
         Raises:

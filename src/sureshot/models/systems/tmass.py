@@ -74,8 +74,8 @@ class TMassConfig:
         frames: F, places at which the radius looks at a video.
         trials: vectors of a mass that a score compares; 0 compares the text itself. 20 in the
             paper.
-        choice: of the trials: their ``mean``, or the ``best``.
-        dropout: of the layer behind the attention.
+        choice: which cosine of the trials is the score: their ``mean``, or the ``best``.
+        dropout: share of the layer behind the attention that training drops.
         scale: first value of the logit scale.
     """
 
@@ -118,7 +118,7 @@ class Radius(nn.Module):
         """Of each pair of a text and a video, from the cosines of the one with the other's places.
 
         Args:
-            cosines: with what `show` gives.
+            cosines: cosines of a text with the places that `show` gives.
         """
         return self.linear(cosines)
 
@@ -128,7 +128,7 @@ class Radius(nn.Module):
         """Videos stretched to F places, every frame at unit length.
 
         Args:
-            frames: of any length; what stands at padding has no influence.
+            frames: frame vectors of any length; what stands at padding has no influence.
             mask: True where a frame is real; every video has at least one, and real ones first.
         """
         count = self.linear.in_features

@@ -69,8 +69,8 @@ class UatvrConfig:
             tokens stays, as in the paper's baseline.
         video_tokens: C_v, learned tokens of a video. The released script has 2.
         text_tokens: C_t, learned tokens of a text.
-        layers: of the transformer that texts and videos share.
-        heads: of the transformer.
+        layers: blocks of the transformer that texts and videos share.
+        heads: attention heads of the transformer.
         interaction: ``mean`` of the tokens' best similarities as printed, or ``weighted`` by a
             small network as in the released code.
         include_special: whether the first word token, an encoder's start of a sentence, takes part

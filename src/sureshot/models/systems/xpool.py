@@ -19,7 +19,8 @@ class XPoolConfig:
     """Settings of X-Pool.
 
     Attributes:
-        dropout: of the layer behind the attention; 0.3 in the paper, 0.4 on small data sets.
+        dropout: share of the layer behind the attention that training drops; 0.3 in the paper, 0.4
+            on small data sets.
         scale: first value of the logit scale.
     """
 

@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.paths import SOURCE
@@ -23,71 +23,78 @@ MOST_POSITIONAL = 3  # fields of a value that may be given by position
 
 
 def files(room: str = "") -> list[Path]:
-    """Source files of a room, or all."""
+    """Source files of a room, such as ``models/losses``, or of all rooms."""
     return sorted((PACKAGE / room).rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    """Folder of a source file below the package, such as ``models/losses``; ``.`` is the top."""
+    return path.parent.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else "."
 
 
 def place(path: Path, line: int) -> str:
     """Where a finding is, as editors take it."""
-    return f"{path.relative_to(SOURCE.parent)}:{line}"
+    return f"{path.relative_to(SOURCE.parent) if path.is_relative_to(SOURCE) else path}:{line}"
 
 
 def headless(path: Path) -> Iterator[str]:
-    """Lines of docstrings that name a thing and then say no noun."""
+    """Lines of docstrings that describe a thing without a noun, as in "bank: of the model"."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
             continue
-        text = ast.get_docstring(node)
-        section = ""
-        for line in (text or "").splitlines():
+        section, opens = "", False
+        for line in (ast.get_docstring(node) or "").splitlines():
             if line and not line.startswith(" "):
-                section = line.strip()
+                section, opens = line.strip(), True
+                continue
             item = _ITEM.match(line)
             named = item is not None and ": " in line[: item.start(1)]
-            if section in _SECTIONS and item and (named or section in ("Returns:", "Yields:")):
-                first = item.group(1).lower()
-                starts = named or line == next(iter(_section(text or "", section)), "")
-                if starts and first in HEADLESS:
-                    yield f"{place(path, getattr(node, 'lineno', 1))} {line.strip()}"
+            # What is returned has no name: its first line is the description.
+            described = named or (opens and section in ("Returns:", "Yields:"))
+            if section in _SECTIONS and item and described and item[1].lower() in HEADLESS:
+                yield f"{place(path, getattr(node, 'lineno', 1))} {line.strip()}"
+            opens = opens and not line.strip()
 
 
-def defined_twice(paths: list[Path]) -> dict[str, list[str]]:
-    """Public functions and classes of modules that several modules define, with their places.
+def defined_twice(paths: Iterable[Path]) -> dict[str, list[Path]]:
+    """Public functions and classes that several modules define, and these modules.
 
-    The terminal's verbs bear the name of the function that they call.
+    The terminal's verbs bear the name of the function that they call, so they do not count.
     """
-    homes: dict[str, list[str]] = {}
+    homes: dict[str, list[Path]] = {}
     for path in paths:
-        room = path.relative_to(PACKAGE).parts[0]
-        if room == "cli":
-            continue
+        room = room_of(path)
         for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                if node.name in INTERFACES.get(room, ()):
-                    continue
-                homes.setdefault(node.name, []).append(place(path, node.lineno))
-    return {name: places for name, places in homes.items() if len(places) > 1}
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if room != "cli" and node.name not in INTERFACES.get(room, ()):
+                homes.setdefault(node.name, []).append(path)
+    return {name: modules for name, modules in homes.items() if len(modules) > 1}
 
 
-def positional(paths: list[Path]) -> Iterator[str]:
-    """Values of more than three fields whose fields are given by position."""
-    large = {name for path in files() for name in _large_values(path)}
+def positional(paths: Iterable[Path], defining: Iterable[Path] = ()) -> Iterator[str]:
+    """Values of more than three fields whose fields are given by position.
+
+    Args:
+        paths: modules to look at.
+        defining: modules that define the values; those of the package if left out.
+    """
+    large = {name for path in defining or files() for name in _large_values(path)}
     for path in paths:
-        for outer in ast.walk(ast.parse(path.read_text("utf-8"))):
-            inside = outer.name if isinstance(outer, ast.ClassDef) else ""
-            for node in ast.walk(outer) if inside else [outer]:
-                if not isinstance(node, ast.Call) or not node.args:
-                    continue
-                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                made = inside if inside and called == "cls" else called
-                if made in large and (called != "cls") == (not inside):
-                    yield f"{place(path, node.lineno)} {made}"
+        yield from _positional(path, ast.parse(path.read_text("utf-8")), "", large)
 
 
-def _section(text: str, name: str) -> list[str]:
-    lines = text.splitlines()
-    begin = lines.index(name) + 1
-    return lines[begin:]
+def _positional(path: Path, node: ast.AST, owner: str, large: set[str]) -> Iterator[str]:
+    """What is below a node of the class ``owner``, which ``cls`` stands for."""
+    if isinstance(node, ast.ClassDef):
+        owner = node.name
+    if isinstance(node, ast.Call) and node.args:
+        called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        made = owner if called == "cls" else called
+        if made in large:
+            yield f"{place(path, node.lineno)} {made}"
+    for child in ast.iter_child_nodes(node):
+        yield from _positional(path, child, owner, large)
 
 
 def _large_values(path: Path) -> Iterator[str]:
@@ -103,11 +110,12 @@ def _large_values(path: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    paths = files(*sys.argv[1:])
-    for path in paths:
-        print(*headless(path), sep="\n", end="\n" if any(headless(path)) else "")
-    for name, places in defined_twice(files()).items():
-        if any(str(p.relative_to(SOURCE.parent)) in " ".join(places) for p in paths):
-            print("twice", name, *places)
-    for found in positional(paths):
-        print("by position", found)
+    looked_at = files(*sys.argv[1:])
+    findings = [line for path in looked_at for line in headless(path)]
+    findings += [
+        f"twice {name} in {', '.join(str(path.relative_to(PACKAGE)) for path in modules)}"
+        for name, modules in defined_twice(files()).items()
+        if set(modules) & set(looked_at)
+    ]
+    findings += [f"by position {line}" for line in positional(looked_at)]
+    print(*findings, sep="\n")

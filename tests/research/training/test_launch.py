@@ -5,12 +5,16 @@ import socket
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import distributed
 
 from sureshot.cli.app import run
+from sureshot.datasets import load_split
+from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.research.features import extract
+from sureshot.research.scorer import Scorer
 from sureshot.research.training.gather import rank, world
 from sureshot.research.training.launch import from_torchrun
 from tests.cli.terminal import COMMAND
@@ -101,7 +105,12 @@ def test_two_processes_train_what_one_trains(tmp_path):
     assert [process.returncode for process in both] == [0, 0], (told, other)
     assert '"epoch"' in first and second == ""  # only the first one speaks
     assert "pairs.csv train, 6 videos" in told and "pairs.csv" not in other
-    one, two = (load_file(tmp_path / name / "model/model.safetensors") for name in ("one", "two"))
-    assert one.keys() == two.keys()
-    for name, weight in one.items():
-        torch.testing.assert_close(two[name], weight, atol=1e-5, rtol=1e-4, msg=name)
+    # What they compute is compared, not their weights: some weights change no score (the bias of an
+    # attention's keys, to which the softmax is blind). Their gradients are nothing but rounding,
+    # which Adam turns into whole steps, differently on every make of processor.
+    held = extract(load_split("pairs", "test", place / "pairs.csv"), TinyEncoder(), frames=3)
+    one, two = (
+        Scorer.load(str(tmp_path / name / "model"), "cpu").similarity(held)
+        for name in ("one", "two")
+    )
+    np.testing.assert_allclose(two, one, atol=1e-4)

@@ -18,7 +18,6 @@ from sureshot.metrics.detection import (
     fpr_at_tpr,
     risk_at_coverage,
     risk_curve,
-    similarity_confidences,
 )
 
 ORDERINGS = [
@@ -144,16 +143,6 @@ def test_nauc_is_that_of_mteb():
     assert abstention_nauc(-quality, quality) < 0
     assert abstention_nauc(confidence, np.full(57, 0.3)) == 0
     assert abstention_nauc(np.array([0.5]), np.array([1])) == 0
-
-
-def test_confidences_of_similarities():
-    found = similarity_confidences(np.array([[0.1, 0.5, 0.3], [0.2, 0.2, 0.2]]))
-    np.testing.assert_allclose(found["max"], [0.5, 0.2])
-    np.testing.assert_allclose(found["diff1"], [0.2, 0])
-    np.testing.assert_allclose(found["std"], [np.std([0.1, 0.5, 0.3]), 0], atol=1e-12)
-    assert similarity_confidences(np.array([[0.4]]))["diff1"] == [0]
-    with pytest.raises(SureshotError, match="finite"):
-        similarity_confidences(np.array([[np.nan]]))
 
 
 @pytest.mark.parametrize("metric", ORDERINGS)

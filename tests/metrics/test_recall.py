@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.metrics.recall import Recall, geometric_mean, r_sum, recall, recall_at, rsum
+from sureshot.metrics.ranks import text_ranks
+from sureshot.metrics.recall import Recall, r_sum, recall, recall_at, rsum
 from tests.golden import golden
 
 RANKS = st.lists(st.integers(2, 240).map(lambda twice: twice / 2), min_size=1, max_size=30)
@@ -56,18 +56,6 @@ def test_the_median_of_an_even_number_of_ranks_is_the_mean_of_the_middle_two():
     assert found.mean == case["outputs"]["multi_even_median"]["MeanR"]
 
 
-@pytest.mark.parametrize("name", ["square", "multi"])
-def test_collaborative_experts_geometric_mean(name):
-    case = golden("ce_metrics")
-    similarity = np.array(case["inputs"][name])
-    owner = np.repeat(np.arange(14), len(similarity) // 14)
-    label = "geometric_mean_R1-R5-R10"
-    texts = recall(text_ranks(similarity, owner))
-    assert geometric_mean(texts) == pytest.approx(case["outputs"][name]["t2v"][label])
-    videos = recall(video_ranks(similarity, owner, "caption"))
-    assert geometric_mean(videos) == pytest.approx(case["outputs"][name]["v2t"][label])
-
-
 def test_sums_of_a_printed_row():
     # DVTR + C2V on MSR-VTT 1k-A prints 426.2, on ActivityNet (1, 5, 50) 449.1.
     texts = Recall(52.0, 77.3, 85.2, 0.0, 1.0, 1.0, 1000)
@@ -77,10 +65,6 @@ def test_sums_of_a_printed_row():
     texts = Recall(47.6, 77.8, 0.0, 98.8, 2.0, 1.0, 4917)
     videos = Recall(47.6, 78.3, 0.0, 99.0, 2.0, 1.0, 4917)
     assert rsum(texts, videos, (1, 5, 50)) == pytest.approx(449.1)
-
-
-def test_the_geometric_mean_is_zero_where_one_recall_is():
-    assert geometric_mean(Recall(0.0, 50.0, 60.0, 70.0, 3.0, 3.0, 10)) == 0.0
 
 
 def test_an_unknown_k_is_refused_but_can_be_counted():

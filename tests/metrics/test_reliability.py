@@ -49,53 +49,29 @@ def test_ece_agrees_with_a_loop(bins):
     assert ece(probability, right, bins=bins) == pytest.approx(slow_ece(probability, right, bins))
 
 
-def test_adaptive_bins_hold_equal_counts():
-    probability, right = some(2)
-    shown = reliability(probability, right, bins=10, adaptive=True)
-    assert shown.count.tolist() == [30] * 10
-    order = np.argsort(probability)
-    gaps = [
-        abs(probability[part].mean() - right[part].mean()) for part in np.array_split(order, 10)
-    ]
-    found = ece(probability, right, bins=10, adaptive=True)
-    assert found == pytest.approx(np.mean(gaps))
-
-
-def test_equal_probabilities_share_a_bin():
+def test_the_order_of_the_queries_does_not_matter():
     probability = np.array([0.2] * 7 + [0.6] * 3)
     right = np.array([1] * 2 + [0] * 5 + [1] * 2 + [0])
-    shown = reliability(probability, right, bins=10, adaptive=True)
-    assert shown.count.tolist() == [7, 3]
-    np.testing.assert_allclose(shown.right, [2 / 7, 2 / 3])
-    np.testing.assert_allclose(shown.probability, [0.2, 0.6])
     mixed = np.random.default_rng(0).permutation(10)
-    for adaptive in (True, False):
-        assert ece(probability, right, adaptive=adaptive) == pytest.approx(
-            ece(probability[mixed], right[mixed], adaptive=adaptive)
-        )
+    assert ece(probability, right) == pytest.approx(ece(probability[mixed], right[mixed]))
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.5, 1.0])
 def test_a_constant_is_one_bin(constant):
     probability, right = np.full(8, constant), np.array([1, 0] * 4)
-    for adaptive in (True, False):
-        shown = reliability(probability, right, adaptive=adaptive)
-        assert shown.count.tolist() == [8]
-        assert (shown.low <= constant).all()
-        assert (constant <= shown.high).all()
-        assert ece(probability, right, adaptive=adaptive) == pytest.approx(abs(constant - 0.5))
+    shown = reliability(probability, right)
+    assert shown.count.tolist() == [8]
+    assert (shown.low <= constant).all()
+    assert (constant <= shown.high).all()
+    assert ece(probability, right) == pytest.approx(abs(constant - 0.5))
 
 
 def test_the_floor_is_the_mean_error_of_the_calibrated():
     probability, _ = some(3, 200)
     rng = np.random.default_rng(1)
-    for adaptive in (True, False):
-        drawn = [
-            ece(probability, (rng.random(200) < probability).astype(int), adaptive=adaptive)
-            for _ in range(300)
-        ]
-        floor = ece_floor(probability, np.random.default_rng(2), adaptive=adaptive, draws=300)
-        assert floor == pytest.approx(np.mean(drawn), abs=0.004)
+    drawn = [ece(probability, (rng.random(200) < probability).astype(int)) for _ in range(300)]
+    floor = ece_floor(probability, np.random.default_rng(2), draws=300)
+    assert floor == pytest.approx(np.mean(drawn), abs=0.004)
     assert 0.06 < floor < 0.12  # 15 bins and 200 queries
 
 

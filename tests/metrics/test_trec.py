@@ -1,4 +1,4 @@
-"""TREC files: read back as written, and judged by another tool as we judge."""
+"""TREC files: read and judged by another tool as we judge."""
 
 import ir_measures
 import numpy as np
@@ -8,7 +8,7 @@ from ir_measures import R, Success
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.metrics.recall import recall
-from sureshot.metrics.trec import read_qrels, read_run, write_qrels, write_run
+from sureshot.metrics.trec import write_qrels, write_run
 
 QUERIES, ITEMS = ["q0", "q1"], ["a", "b", "c"]
 
@@ -25,7 +25,7 @@ def matrix(dtype=np.float64):
 def test_a_run_reads_back_as_the_same_numbers(tmp_path, dtype):
     similarity, _, texts, videos = matrix(dtype)
     write_run(tmp_path / "run", similarity, texts, videos)
-    run = read_run(tmp_path / "run")
+    run = scores(tmp_path / "run")
     for text, row in zip(texts, similarity, strict=True):
         assert run[text] == {v: float(s) for v, s in zip(videos, row, strict=True)}
         assert list(run[text].values()) == sorted(run[text].values(), reverse=True)
@@ -54,6 +54,13 @@ def test_ir_measures_finds_the_success_that_we_find_from_video_to_text(tmp_path)
         assert 100 * theirs[Success @ k] == pytest.approx(ours.at(k))
 
 
+def scores(path):
+    found = {}
+    for line in ir_measures.read_trec_run(str(path)):
+        found.setdefault(line.query_id, {})[line.doc_id] = line.score
+    return found
+
+
 def judged(folder, measures):
     qrels = ir_measures.read_trec_qrels(str(folder / "qrels"))
     run = ir_measures.read_trec_run(str(folder / "run"))
@@ -71,12 +78,11 @@ def test_the_lines_are_those_of_the_format(tmp_path):
     ]
     write_qrels(tmp_path / "qrels", [("q0", "a"), ("q0", "b")])
     assert (tmp_path / "qrels").read_text() == "q0 0 a 1\nq0 0 b 1\n"
-    assert read_qrels(tmp_path / "qrels") == {"q0": {"a": 1, "b": 1}}
 
 
 def test_what_was_ruled_out_is_left_out(tmp_path):
     write_run(tmp_path / "run", np.array([[-np.inf, 0.5, -np.inf]]), ["q"], ITEMS)
-    assert read_run(tmp_path / "run") == {"q": {"b": 0.5}}
+    assert scores(tmp_path / "run") == {"q": {"b": 0.5}}
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\tb", " a", "a\n", "a\u00a0b"])
@@ -104,24 +110,3 @@ def test_names_that_occur_twice_or_do_not_fit_are_refused(tmp_path):
 def test_scores_that_are_no_number_are_refused(tmp_path, score):
     with pytest.raises(SureshotError, match=r"NaN|inf"):
         write_run(tmp_path / "x", np.array([[0.0, score]]), ["q"], ["a", "b"])
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("q Q0 a 1 0.5\n", ":1 has 5 fields"),
-        ("q Q0 a 1 0.5 t\n\nq Q0 a b 2 0.1 t\n", ":3 has 7 fields"),
-        ("q Q0 a 1 high t\n", ":1 has 'high'"),
-        ("q Q0 a 1 0.5 t\nq Q0 a 2 0.1 t\n", ":2 repeats query q with item a"),
-    ],
-)
-def test_a_broken_run_is_refused_by_line(tmp_path, text, reason):
-    (tmp_path / "run").write_text(text)
-    with pytest.raises(SureshotError, match=reason):
-        read_run(tmp_path / "run")
-
-
-def test_broken_judgements_are_refused_by_line(tmp_path):
-    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 0.5\n")
-    with pytest.raises(SureshotError, match=r":2 has '0\.5'"):
-        read_qrels(tmp_path / "qrels")

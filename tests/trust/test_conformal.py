@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.conformal import Nonconformity, confident_coverage, coverage_range, fewest
+from sureshot.trust.conformal import Nonconformity, fewest
 
 
 def rng(seed=0):
@@ -95,31 +95,10 @@ def test_coverage_is_as_promised(captions):
     assert np.mean(below) <= 0.12
 
 
-def test_the_range_of_the_true_coverage():
-    low, high = coverage_range(200, 0.9)
-    chance = rng(7)
-    true = np.sort(chance.random((4000, 200)), axis=1)[:, math.ceil(201 * 0.9) - 1]
-    assert (low, high) == pytest.approx(tuple(np.quantile(true, [0.025, 0.975])), abs=0.003)
-    with pytest.raises(SureshotError, match=r"^8 labelled videos cannot .* 9 can"):
-        coverage_range(8, 0.9)
-
-
-@pytest.mark.parametrize("videos", [60, 200])
-def test_confident_coverage_is_reached_in_so_many_choices(videos):
-    asked = confident_coverage(videos, 0.9)
-    k = round(asked * (videos + 1))
-    true = np.sort(rng(8).random((4000, videos)), axis=1)
-    assert (true[:, k - 1] >= 0.9).mean() > 0.945
-    assert (true[:, k - 2] >= 0.9).mean() < 0.955
-    assert Nonconformity.of(true[0]).quantile(asked) == pytest.approx(true[0, k - 1], rel=1e-5)
-
-
 def test_what_cannot_be_promised_is_said():
     reference = Nonconformity.of(np.arange(8.0))
     assert reference.quantile(0.9) == math.inf
     assert reference.members(np.zeros(5), 0.9) is None
-    assert confident_coverage(20, 0.9) is None
-    assert confident_coverage(29, 0.9) == 29 / 30
 
 
 def test_bad_references_and_shares_are_refused():

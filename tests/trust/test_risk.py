@@ -1,11 +1,12 @@
 """Certified risk: exact counts, the fixed sequence, and how often it is violated."""
 
+import math
+
 import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.binomial import upper_bound
-from sureshot.trust.risk import RISKS, certify, thresholds
+from sureshot.trust.risk import RISKS, certify, thresholds, upper_bound
 
 
 def stream(seed, n):
@@ -104,3 +105,45 @@ def test_bad_input_is_refused():
         thresholds(np.array([]), 5, 0.2)
     with pytest.raises(SureshotError, match="2 confidences"):
         certify(np.array([0.5, 0.6]), no, (0.5,), 0.2)
+
+
+# --- the bound itself -----------------------------------------------------------------------------
+
+
+def at_most(events, trials, share):
+    return sum(
+        math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(events + 1)
+    )
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 1), (0, 59), (3, 20), (19, 20), (40, 300)])
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_at_the_bound_so_few_events_are_as_rare_as_the_level_says(events, trials, level):
+    bound = upper_bound(events, trials, level)
+    assert at_most(events, trials, bound) == pytest.approx(1 - level, rel=1e-9)
+
+
+def test_the_bound_holds_as_often_as_it_says():
+    # Exact, over all outcomes: the bound lies below the truth in at most 5 %.
+    for share in (0.03, 0.2, 0.55):
+        missed = sum(
+            math.comb(40, k) * share**k * (1 - share) ** (40 - k)
+            for k in range(41)
+            if upper_bound(k, 40) < share
+        )
+        assert missed <= 0.05
+
+
+def test_large_counts_are_bounded_by_the_normal_distribution():
+    assert upper_bound(10_000, 100_000) == pytest.approx(0.1 + 1.645 * 0.3 / 316.2, abs=1e-4)
+
+
+def test_nothing_tried_bounds_nothing():
+    assert upper_bound(0, 0) == 1
+    assert upper_bound(7, 7) == 1
+
+
+@pytest.mark.parametrize("events, trials, level", [(2, 1, 0.9), (-1, 1, 0.9), (0, 1, 1.0)])
+def test_counts_without_a_bound_are_refused(events, trials, level):
+    with pytest.raises(SureshotError, match="no bound"):
+        upper_bound(events, trials, level)

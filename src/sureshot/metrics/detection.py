@@ -159,7 +159,8 @@ def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes
     gains nothing and 1 that of the best order. Below 0 abstention harms.
 
     Args:
-        confidence: higher is surer; mteb takes those of `similarity_confidences`.
+        confidence: higher is surer; mteb takes the best similarity of a query, how far it lies
+            above the second, and the standard deviation of all.
         quality: any metric of each query, such as its recall or reciprocal rank; higher is better.
 
     Raises:
@@ -179,27 +180,6 @@ def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes
     best = _area(np.sort(values))
     flat = values.mean() * _RATES[-1]
     return 0.0 if np.isclose(best, flat, rtol=1e-12) else float((found - flat) / (best - flat))
-
-
-def similarity_confidences(
-    similarity: Float[np.ndarray, "queries videos"],
-) -> dict[str, Float64[np.ndarray, " queries"]]:
-    """The three confidences that mteb takes from the similarities of a query.
-
-    ``max`` is the best similarity, ``std`` the standard deviation, ``diff1`` the best less the
-    second (0 where there is one video).
-
-    Raises:
-        SureshotError: an empty matrix, or similarities that are not finite.
-
-    Differs:
-        mteb looks at the 1000 best documents of a query, this at the whole gallery.
-    """
-    if not similarity.size or not np.isfinite(similarity).all():
-        raise SureshotError("Confidences need finite similarities with at least one video.")
-    scores = similarity.astype(np.float64)
-    best = np.partition(scores, -2, axis=1) if scores.shape[1] > 1 else np.repeat(scores, 2, 1)
-    return {"max": best[:, -1], "std": scores.std(1), "diff1": best[:, -1] - best[:, -2]}
 
 
 def _lost(

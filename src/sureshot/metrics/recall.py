@@ -117,8 +117,3 @@ def rsum(texts: Recall, videos: Recall, ks: Sequence[int] = (1, 5, 10)) -> float
         "rsum" in the tables of the DVTR paper.
     """
     return sum(direction.at(k) for direction in (texts, videos) for k in ks)
-
-
-def geometric_mean(one: Recall) -> float:
-    """Geometric mean of R@1, R@5 and R@10 of one direction, 0 to 100."""
-    return float(np.cbrt(one.r1 * one.r5 * one.r10))

@@ -17,7 +17,6 @@ from sureshot.errors import SureshotError
 # Of each query: 1 or True, 0 or False.
 Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
 BINS = 15  # of equal width
-ADAPTIVE_BINS = 10  # of equal count
 
 
 def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
@@ -82,7 +81,6 @@ def reliability(
     right: Outcomes,
     *,
     bins: int = BINS,
-    adaptive: bool = False,
 ) -> Reliability:
     """What a reliability diagram shows.
 
@@ -90,14 +88,12 @@ def reliability(
         probability: that the answer is right.
         right: 1 where it is, 0 where it is not.
         bins: at most so many.
-        adaptive: bins of equal count in place of equal width. Equal probabilities are never put
-            in two bins, so there may be fewer.
 
     Raises:
         SureshotError: as for `brier`, or no bin.
     """
     true = _checked(probability, right)
-    place, edges = _places(probability.astype(np.float64), bins, adaptive)
+    place, edges = _places(probability.astype(np.float64), bins)
     count = np.bincount(place, minlength=len(edges) - 1)
     filled = np.flatnonzero(count)
     total = count[filled]
@@ -115,11 +111,10 @@ def ece(
     right: Outcomes,
     *,
     bins: int = BINS,
-    adaptive: bool = False,
 ) -> float:
     """Expected calibration error: the gaps of `reliability`, weighted by their queries; 0 to 1.
 
-    Arguments and errors as for `reliability`; the usual adaptive form has ``ADAPTIVE_BINS``.
+    Arguments and errors as for `reliability`.
 
     References:
         Guo et al., "On calibration of modern neural networks", ICML 2017, arXiv:1706.04599.
@@ -128,7 +123,7 @@ def ece(
         >>> ece(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0]))
         0.0
     """
-    shown = reliability(probability, right, bins=bins, adaptive=adaptive)
+    shown = reliability(probability, right, bins=bins)
     gaps = np.abs(shown.probability - shown.right)
     return float((gaps * shown.count).sum() / shown.count.sum())
 
@@ -138,7 +133,6 @@ def ece_floor(
     rng: np.random.Generator,
     *,
     bins: int = BINS,
-    adaptive: bool = False,
     draws: int = 200,
 ) -> float:
     """Mean `ece` of a predictor that gives the same probabilities and is perfectly calibrated.
@@ -150,7 +144,6 @@ def ece_floor(
         probability: that the answer is right.
         rng: source of all chance.
         bins: at most so many.
-        adaptive: as for `reliability`.
         draws: how often the outcomes are drawn.
 
     Raises:
@@ -159,7 +152,7 @@ def ece_floor(
     if draws < 1:
         raise SureshotError(f"draws is {draws}; the floor needs at least 1, better 200.")
     _checked(probability, np.zeros(len(probability)))
-    place, edges = _places(probability.astype(np.float64), bins, adaptive)
+    place, edges = _places(probability.astype(np.float64), bins)
     errors = [
         np.abs(
             np.bincount(
@@ -174,18 +167,12 @@ def ece_floor(
 
 
 def _places(
-    probability: Float64[np.ndarray, " queries"], bins: int, adaptive: bool
+    probability: Float64[np.ndarray, " queries"], bins: int
 ) -> tuple[Int[np.ndarray, " queries"], Float64[np.ndarray, " edges"]]:
     """The bin of each query, and the ends of all bins; a bin holds its upper end."""
     if bins < 1:
         raise SureshotError(f"bins is {bins}; at least 1 is needed.")
     edges = np.linspace(0, 1, bins + 1)
-    if adaptive:
-        ordered = np.sort(probability)
-        last = np.ceil(np.arange(1, bins) * len(ordered) / bins).astype(int) - 1
-        inner = ordered[last]
-        inner = np.unique(inner[(inner > 0) & (inner < 1)])
-        edges = np.concatenate([[0.0], inner, [1.0]])
     return np.maximum(np.searchsorted(edges, probability, side="left") - 1, 0), edges
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Integer
@@ -22,8 +22,6 @@ from sureshot.metrics.lines import Judge, Line
 from sureshot.metrics.published import Direction, Match, Row, Setting, compare, plain
 from sureshot.metrics.ranks import VideoQuery
 from sureshot.metrics.recall import rsum
-
-Post = Literal["dsl", "inverted_softmax", "qb_norm", "nnn"]
 
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
 _GROUPS: dict[VideoQuery, str] = {

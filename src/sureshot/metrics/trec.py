@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import refuse_nan
-
-Number = TypeVar("Number", int, float)
 
 
 def write_run(
@@ -74,63 +71,6 @@ def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
         _name("item", item)
         lines.append(f"{query} 0 {item} 1\n")
     path.write_text("".join(lines), "utf-8", newline="\n")
-
-
-def read_run(path: Path) -> dict[str, dict[str, float]]:
-    """Scores of a run: query to item to score.
-
-    Raises:
-        SureshotError: a line does not have six fields, its score is no number, or it repeats a
-            pair; the message names the line.
-    """
-    run: dict[str, dict[str, float]] = {}
-    for number, (query, _, item, _, score, _) in _fields(path, 6):
-        _put(run, query, item, _number(path, number, score, float), f"{path}:{number}")
-    return run
-
-
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Judgements: query to item to relevance.
-
-    Raises:
-        SureshotError: a line does not have four fields, its relevance is no whole number, or it
-            repeats a pair; the message names the line.
-    """
-    judged: dict[str, dict[str, int]] = {}
-    for number, (query, _, item, relevance) in _fields(path, 4):
-        _put(judged, query, item, _number(path, number, relevance, int), f"{path}:{number}")
-    return judged
-
-
-def _fields(path: Path, count: int) -> list[tuple[int, list[str]]]:
-    """Fields of each line with its number; blank lines are passed over."""
-    found = []
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
-        fields = line.split()
-        if fields and len(fields) != count:
-            raise SureshotError(
-                f"{path}:{number} has {len(fields)} fields, expected {count}; names must not hold "
-                "spaces."
-            )
-        if fields:
-            found.append((number, fields))
-    return found
-
-
-def _number(path: Path, line: int, text: str, kind: type[Number]) -> Number:
-    try:
-        return kind(text)
-    except ValueError:
-        raise SureshotError(f"{path}:{line} has {text!r} where a number belongs.") from None
-
-
-def _put(
-    table: dict[str, dict[str, Number]], query: str, item: str, value: Number, place: str
-) -> None:
-    row = table.setdefault(query, {})
-    if item in row:
-        raise SureshotError(f"{place} repeats query {query} with item {item}; keep one of them.")
-    row[item] = value
 
 
 def _names(kind: str, names: Sequence[str], count: int) -> None:

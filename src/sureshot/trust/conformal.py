@@ -20,7 +20,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.trust.binomial import beta_cdf, beta_quantile
 
 _DIGITS = 7
 _EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
@@ -135,37 +134,6 @@ class Nonconformity:
         return np.minimum(1.0, 1 - self._below[place])
 
 
-def coverage_range(videos: int, coverage: float, level: float = 0.95) -> tuple[float, float]:
-    """Where the true coverage lies, for this share of all choices of the labelled queries.
-
-    The promise is an average over them; a choice of n queries of different videos has a coverage
-    that is distributed as Beta(k, n + 1 - k) with k = ceil((n + 1) coverage).
-
-    Args:
-        videos: n, the labelled queries.
-        coverage: nominal.
-        level: of the interval, with equal tails.
-
-    Raises:
-        SureshotError: too few videos for this coverage, or shares out of range.
-
-    References:
-        Angelopoulos and Bates, "A gentle introduction to conformal prediction", arXiv:2107.07511,
-        section 3.2.
-    """
-    _share("coverage", coverage)
-    _share("level", level)
-    k = math.ceil((videos + 1) * coverage - 1e-9)
-    if k > videos:
-        raise SureshotError(
-            f"{videos} labelled videos cannot promise a coverage of {coverage}; "
-            f"{fewest(coverage)} can."
-        )
-    tail = (1 - level) / 2
-    a, b = float(k), float(videos + 1 - k)
-    return beta_quantile(tail, a, b), beta_quantile(1 - tail, a, b)
-
-
 def fewest(coverage: float) -> int:
     """How many labelled videos a coverage needs at the least.
 
@@ -175,33 +143,6 @@ def fewest(coverage: float) -> int:
     """
     _share("coverage", coverage)
     return math.ceil(coverage / (1 - coverage) - 1e-9)
-
-
-def confident_coverage(videos: int, coverage: float, level: float = 0.95) -> float | None:
-    """The nominal coverage to ask for so that the true one is as wanted with some confidence.
-
-    Args:
-        videos: labelled ones.
-        coverage: that shall be reached.
-        level: share of all choices of the labelled queries in which it shall be.
-
-    Returns:
-        The smallest k / (n + 1) whose true coverage is at least ``coverage`` in ``level`` of all
-        choices; None where no k is.
-
-    Raises:
-        SureshotError: shares out of range.
-
-    Examples:
-        >>> round(1 - confident_coverage(200, 0.9), 3)
-        0.065
-    """
-    _share("coverage", coverage)
-    _share("level", level)
-    for k in range(math.ceil((videos + 1) * coverage - 1e-9), videos + 1):
-        if beta_cdf(coverage, float(k), float(videos + 1 - k)) <= 1 - level:
-            return k / (videos + 1)
-    return None
 
 
 def _rounded_up(value: float) -> float:

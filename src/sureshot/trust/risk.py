@@ -1,14 +1,13 @@
 """A bound on how often an answer is wrong, for those that are given as sure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from sureshot.errors import SureshotError
-from sureshot.trust.binomial import beta_cdf, upper_bound
 
 RISKS = tuple(step / 20 for step in range(1, 11))  # 0.05, 0.1, ... 0.5
 LEVEL = 0.95
@@ -51,14 +50,16 @@ def certify(
     threshold with a larger risk is given out is at most 1 - ``level``, however many are tried.
 
     Args:
-        confidence: of independent labelled queries, no two of them of one video.
-        wrong: whether the answer is wrong.
-        thresholds: descending, and chosen without these queries; see `thresholds`.
-        risk: to be certified, above 0 and below 1.
-        level: likewise.
+        confidence: one number a labelled query, higher is surer; the queries are independent, no
+            two of them of one video.
+        wrong: whether the answer to each query is wrong.
+        thresholds: confidences to try, descending, and chosen without these queries; see
+            `thresholds`.
+        risk: bound to certify, above 0 and below 1.
+        level: share of all choices of the queries in which it shall hold, above 0 and below 1.
 
     Returns:
-        None where the first threshold fails already: it cannot be certified.
+        The certificate; None where the first threshold fails already.
 
     Raises:
         SureshotError: shares out of range, thresholds that ascend, NaN, or lengths that differ.
@@ -77,13 +78,47 @@ def certify(
     for threshold in thresholds:
         given = confidence >= threshold
         answered, errors = int(given.sum()), int((given & wrong).sum())
-        if not _below(errors, answered, risk, level):
+        bound = upper_bound(errors, answered, level)
+        if bound > risk:
             break
-        share = answered / len(confidence)
-        found = Certificate(risk, level, float(threshold), share, answered, errors, risk)
-    if found is None:
-        return None
-    return replace(found, bound=upper_bound(found.wrong, found.answered, level))
+        found = Certificate(
+            risk=risk,
+            level=level,
+            threshold=float(threshold),
+            coverage=answered / len(confidence),
+            answered=answered,
+            wrong=errors,
+            bound=bound,
+        )
+    return found
+
+
+def upper_bound(events: int, trials: int, level: float = LEVEL) -> float:
+    """Clopper-Pearson: the largest share that ``events`` of ``trials`` do not speak against.
+
+    It lies below the true share in at most 1 - ``level`` of all samples.
+
+    Args:
+        events: number of trials with the event, 0 to ``trials``.
+        trials: number of independent trials; without any the bound is 1.
+        level: confidence of the one-sided bound, above 0 and below 1.
+
+    Raises:
+        SureshotError: an argument out of range.
+
+    References:
+        Clopper and Pearson, Biometrika 26 (1934).
+
+    Examples:
+        >>> round(upper_bound(0, 59), 3)
+        0.05
+    """
+    from scipy.special import betaincinv  # its import takes as long as a search
+
+    if not 0 <= events <= trials or not 0 < level < 1:
+        raise SureshotError(f"{events} events in {trials} trials at level {level} have no bound.")
+    # Without a trial that lacks the event the distribution is not defined, and the bound is 1.
+    return 1.0 if events == trials else float(betaincinv(events + 1, trials - events, level))
 
 
 def thresholds(
@@ -101,10 +136,10 @@ def thresholds(
     that a certificate could be had if all were right.
 
     Args:
-        probability: of other queries, as many as there are.
-        queries: how many the certificate will be tried on.
-        risk: to be certified.
-        level: of the certificate.
+        probability: one number a query of others than the certificate is tried on.
+        queries: how many queries the certificate will be tried on.
+        risk: bound to certify, above 0 and below 1.
+        level: confidence of the certificate, above 0 and below 1.
 
     Raises:
         SureshotError: no probability, NaN, or shares out of range.
@@ -119,13 +154,6 @@ def thresholds(
     first = int(np.argmax(np.where(trials >= min(needed, trials[-1]), evidence, -np.inf)))
     tried = [float(ordered[count - 1]) for count in counts[first:]]
     return tuple(dict.fromkeys(tried))
-
-
-def _below(events: int, trials: int, risk: float, level: float) -> bool:
-    """Whether the Clopper-Pearson bound is at most ``risk``, without working it out."""
-    if events == trials:
-        return False
-    return beta_cdf(risk, events + 1.0, float(trials - events)) >= level
 
 
 def _check(confidence: Float[np.ndarray, " queries"], risk: float, level: float) -> None:

@@ -15,7 +15,6 @@ from sureshot.metrics.detection import (
     auroc,
     excess_aurc,
     risk_at_coverage,
-    similarity_confidences,
 )
 from sureshot.metrics.reliability import brier, ece, ece_floor, nll
 from sureshot.trust.signals import query_signals
@@ -115,7 +114,7 @@ def plain_confidences(
     return {
         "highest similarity": signals[:, 0],
         "margin": signals[:, 1],
-        "standard deviation": similarity_confidences(scores)["std"],
+        "standard deviation": scores.astype(np.float64).std(1),
         "softmax probability": signals[:, 3],
         "entropy": -signals[:, 4],
         "energy": signals[:, 0] - signals[:, 5],

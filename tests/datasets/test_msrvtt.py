@@ -1,5 +1,7 @@
 """MSR-VTT in the files the community has, its three protocols, and the real one where it is."""
 
+import json
+
 import pytest
 
 from sureshot.datasets import check_disjoint, load_split
@@ -66,6 +68,26 @@ def root(tmp_path):
     films(tmp_path / "MSRVTT_Videos", *names)
     frames(tmp_path / "MSRVTT_Videos" / "video7")
     return tmp_path
+
+
+@pytest.fixture
+def official(root):
+    """The same in the two official files, and the folders that their archives make."""
+    whole = json.loads((root / "MSRVTT_data.json").read_text())
+    (root / "MSRVTT_data.json").unlink()
+    for name, parts in (
+        ("train_val_annotation/train_val_videodatainfo.json", ("train", "validate")),
+        ("test_videodatainfo.json", ("test",)),
+    ):
+        videos = [video for video in whole["videos"] if video["split"] in parts]
+        ids = {video["video_id"] for video in videos}
+        sentences = [one for one in whole["sentences"] if one["video_id"] in ids]
+        put(root / name, {"info": whole["info"], "videos": videos, "sentences": sentences})
+    (root / "MSRVTT_Videos").rename(root / "TrainValVideo")
+    (root / "TestVideo").mkdir()
+    for name in ("video7", "video8.mp4"):
+        (root / "TrainValVideo" / name).rename(root / "TestVideo" / name)
+    return root
 
 
 def test_the_test_set_has_one_sentence_a_video_in_the_order_of_the_file(root):
@@ -168,6 +190,28 @@ def test_a_json_of_something_else_says_what_is_expected(root):
     put(root / "MSRVTT_data.json", {"videos": [{"id": 1}]})
     with pytest.raises(SureshotError, match=r'KeyError: \'video_id\'.* should hold "videos" with'):
         load_split("msrvtt", "train", root)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_the_two_official_files_say_the_same(root, request, protocol, split):
+    put(root / "MSRVTT_train.9k.csv", "video_id\nvideo2\nvideo8\nvideo3\nvideo4")
+    before = load_split("msrvtt", split, root, protocol=protocol)
+    root = request.getfixturevalue("official")
+    after = load_split("msrvtt", split, root, protocol=protocol)
+    assert (told(after), after.missing) == (told(before), before.missing)
+
+
+def test_both_official_files_are_needed_wherever_they_lie(official):
+    folder = official / "train_val_annotation"
+    (folder / "train_val_videodatainfo.json").rename(official / "train_val_videodatainfo.json")
+    val = load_split("msrvtt", "val", official, protocol="full")
+    assert told(val) == {"video2": ["two cars race"]}
+    (official / "test_videodatainfo.json").unlink()
+    with pytest.raises(
+        SureshotError, match=r"has no MSRVTT_data\.json or test_videodatainfo\.json"
+    ):
+        load_split("msrvtt", "train", official)
 
 
 # The real one

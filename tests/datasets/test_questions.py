@@ -80,6 +80,41 @@ def test_numbers_and_questions_without_a_type_are_taken_as_well(tmp_path):
     assert "where" in KINDS
 
 
+RELEASED = {
+    "answer": "couple",
+    "category_id": 14,
+    "id": 0,
+    "question": "what are driving?",
+    "video_id": 12,
+}
+
+
+def test_the_first_release_is_read_as_it_is(tmp_path):
+    films(tmp_path / "video", "video12.mp4")
+    other = {**RELEASED, "question": "who drives?", "answer": "man", "id": 1}
+    put(tmp_path / "train_qa.json", [RELEASED, other])
+    found = load_questions(tmp_path, "train")
+    assert told(found.split) == {"video12": ["what are driving?", "who drives?"]}
+    assert (found.answers, found.kinds) == (("couple", "man"), ("what", "who"))
+    lines(tmp_path / "train.jsonl", [line("video12", "is it?", "no", "other")])
+    assert load_questions(tmp_path, "train").answers == ("no",)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([RELEASED, {**RELEASED, "answer": ""}], "object 2: the answer is empty"),
+        ([RELEASED, 3], "should hold a list of objects"),
+        ({"questions": [RELEASED]}, "should hold a list of objects"),
+        ([], "is empty; it must hold questions"),
+    ],
+)
+def test_a_fault_in_the_first_release_is_named(tmp_path, content, reason):
+    path = put(tmp_path / "test_qa.json", content)
+    with pytest.raises(SureshotError, match=re.escape(str(path)) + f".*{reason}"):
+        load_questions(tmp_path, "test")
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -101,7 +136,7 @@ def test_a_line_at_fault_is_named(place, row, reason):
 
 
 def test_files_and_splits_that_are_not_there_are_named(place):
-    with pytest.raises(SureshotError, match=r"has no train\.jsonl; give the folder"):
+    with pytest.raises(SureshotError, match=r"has no train\.jsonl or train_qa\.json; give"):
         load_questions(place, "train")
     with pytest.raises(SureshotError, match="Unknown split 'dev'; known: train, val, test"):
         load_questions(place, "dev")

@@ -67,6 +67,25 @@ def test_without_lists_the_training_set_is_the_official_file(root):
         load_split("vatex", "val", root)
 
 
+def test_a_clip_may_be_called_by_its_youtube_id_alone(root):
+    lists(root)
+    (root / "videos" / f"{ONE}.mp4").rename(root / "videos" / "Ptf_2VRj-V0.mp4")
+    test = load_split("vatex", "test", root)
+    assert told(test) == TEXTS
+    assert test.items[1].path == root / "videos" / "Ptf_2VRj-V0.mp4"
+    ids = put(root / "ids.txt", "Ptf_2VRj-V0\n")
+    assert list(told(load_split("vatex", "test", root, ids=ids))) == [ONE]
+
+
+def test_a_youtube_id_that_two_clips_share_names_neither(root):
+    other = "Ptf_2VRj-V0_000140_000150"
+    put(root / "ref_captions.json", {**SENTENCES, other: ["A roof."]})
+    put(root / "test_list.txt", f"{TWO}\n{ONE}\n{other}")
+    (root / "videos" / f"{ONE}.mp4").rename(root / "videos" / "Ptf_2VRj-V0.mp4")
+    test = load_split("vatex", "test", root)
+    assert (list(told(test)), test.missing) == ([TWO], (ONE, other))
+
+
 def test_a_text_in_place_of_sentences_is_refused(root):
     put(root / "ref_captions.json", {ONE: "A man climbs."})
     with pytest.raises(SureshotError, match=r"'A man climbs\.' is no list of texts"):

@@ -114,6 +114,16 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
+def read_json_list(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON file that is a list of them, each with its number from 1 on.
+
+    Raises:
+        SureshotError: it cannot be read, or is no list of objects.
+    """
+    with expecting(path, "a list of objects"):
+        return [(number, {**value}) for number, value in enumerate(read_json(path), start=1)]
+
+
 def sentences(value: Any) -> list[str]:
     """The texts of a list, without the space around them.
 

@@ -7,7 +7,9 @@ Protocols:
     ``full``: the official 6,513, 497 and 2,990 videos, every sentence a query.
 
 Files:
-    ``MSRVTT_data.json`` has the sentences; those of one video need not stand together.
+    ``MSRVTT_data.json`` has the sentences; those of one video need not stand together. Where it is
+    not there, they are read from the two official files: ``train_val_videodatainfo.json``, which
+    may lie in its folder ``train_val_annotation``, and ``test_videodatainfo.json``.
     ``MSRVTT_train.9k.csv``, ``MSRVTT_train.7k.csv`` (column ``video_id``) and
     ``MSRVTT_JSFUSION_test.csv`` (columns ``video_id``, ``sentence``) also go by the names
     ``MSRVTT_train.9000.csv``, ``MSRVTT_train.7010.csv`` and ``MSRVTT_test.1000.csv``.
@@ -29,6 +31,11 @@ _TRAIN = {
     "7k": (("MSRVTT_train.7k.csv", "MSRVTT_train.7010.csv"), 7010),
 }
 _FULL = {"train": 6513, "val": 497, "test": 2990}
+_DATA = "MSRVTT_data.json"  # has what the two official files have together
+_OFFICIAL = (
+    ("train_val_videodatainfo.json", "train_val_annotation/train_val_videodatainfo.json"),
+    ("test_videodatainfo.json",),
+)
 _IN_JSON = {"train": "train", "val": "validate", "test": "test"}
 
 
@@ -76,11 +83,12 @@ def _full(root: Path, split: str) -> Listing:
 
 def _sentences(root: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
     """The official part and the sentences of each video."""
-    path = pick(root, "MSRVTT_data.json")
-    data = read_json(path)
+    parts: dict[str, str] = {}
     sentences: dict[str, list[str]] = {}
-    with expecting(path, '"videos" with "video_id" and "split", "sentences" with "caption"'):
-        parts = {video["video_id"]: video["split"] for video in data["videos"]}
-        for sentence in data["sentences"]:
-            sentences.setdefault(sentence["video_id"], []).append(sentence["caption"].strip())
+    for path in dict.fromkeys(pick(root, _DATA, *names) for names in _OFFICIAL):
+        data = read_json(path)
+        with expecting(path, '"videos" with "video_id" and "split", "sentences" with "caption"'):
+            parts |= {video["video_id"]: video["split"] for video in data["videos"]}
+            for sentence in data["sentences"]:
+                sentences.setdefault(sentence["video_id"], []).append(sentence["caption"].strip())
     return parts, sentences

@@ -4,6 +4,8 @@ Files:
     ``train.jsonl``, ``val.jsonl`` and ``test.jsonl``: one JSON object a line with ``question``,
     ``answer`` and ``video_id``; ``answer_type`` may be left out. A video that is given as a number
     n is ``videon``, as in the first release of MSRVTT-QA. Other keys are passed over.
+    ``train_qa.json``, ``val_qa.json`` and ``test_qa.json`` are that release: a list of the same
+    objects. Where both forms are there, the lines count.
     ``train_ans2label.json``: an object from each answer that can be given to its number. Without
     it, the most frequent answers of the training questions can be.
 
@@ -22,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.annotation import pick, read_json, read_json_lines
+from sureshot.datasets.annotation import pick, read_json, read_json_lines, read_json_list
 from sureshot.datasets.listing import Listing, locate
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Caption, Split
@@ -127,17 +129,18 @@ def load_questions(
     if split not in _SIZES:
         raise SureshotError(f"Unknown split {split!r}; known: {', '.join(_SIZES)}.")
     root = _path(root)
-    path = pick(root, f"{split}.jsonl")
+    path = pick(root, f"{split}.jsonl", f"{split}_qa.json")
     asked: dict[str, list[tuple[str, str, str]]] = {}
-    lines = read_json_lines(path)
+    lines = read_json_lines(path) if path.suffix == ".jsonl" else read_json_list(path)
+    unit = "line" if path.suffix == ".jsonl" else "object"
     for number, values in lines:
         try:
             video, *texts = _checked(values)
         except ValueError as error:
-            raise SureshotError(f"{path}, line {number}: {error}.") from None
+            raise SureshotError(f"{path}, {unit} {number}: {error}.") from None
         asked.setdefault(video, []).append((texts[0], texts[1], texts[2]))
     if not asked:
-        raise SureshotError(f"{path} is empty; it must hold one question a line.")
+        raise SureshotError(f"{path} is empty; it must hold questions.")
     whole = len(lines), len(asked)
     published = whole == _SIZES[split]
     listing = Listing(

@@ -11,6 +11,9 @@ Files:
     The sentences: ``vatex_data.json`` (id to ``{"enCap": [...]}``), ``ref_captions.json`` (id to
     list), or the official ``vatex_*.json`` (list of ``videoID`` and ``enCap``).
 
+    The file of a clip is named after its id, or after its YouTube id alone where no other clip of
+    the split shares that. Either is taken for the clip, not for the video that it was cut from.
+
     Many of the clips have gone from the web; the title of the split says how many were found.
 
 References:
@@ -23,6 +26,8 @@ Differs:
     this reader has no such option.
 """
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +63,14 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         ids = read_lines(pick(root, name))
         known = _all_captions(root)
         captions = {one: known.get(one, []) for one in ids}
-    return Listing(f"{protocol} multi-caption", captions, _EXPECTED[split])
+    videos = {one: re.sub(r"_\d{6}_\d{6}$", "", one) for one in captions}
+    clips = Counter(videos.values())
+    return Listing(
+        protocol=f"{protocol} multi-caption",
+        captions=captions,
+        expected=_EXPECTED[split],
+        names={one: (video,) for one, video in videos.items() if clips[video] == 1},
+    )
 
 
 def _all_captions(root: Path) -> dict[str, list[str]]:

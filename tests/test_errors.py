@@ -1,4 +1,27 @@
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from sureshot import errors
+from sureshot.cli.options import as_typed
+from sureshot.store.store import Store
+from tests.house import PACKAGE, files
+
+# A command written in full may have options, as in `sureshot reset --yes`.
+_COMMAND = re.compile(r"\b(sureshot|pip install|torchrun) [^`.;]*")
+_OPTION = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def _strings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            parts = [v.value for v in node.values if isinstance(v, ast.Constant)]
+            yield "{}".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def test_every_error_is_a_sureshot_error() -> None:
@@ -9,3 +32,21 @@ def test_every_error_is_a_sureshot_error() -> None:
 def test_a_video_error_says_whether_it_may_pass() -> None:
     assert not errors.VideoError("is damaged").transient
     assert errors.VideoError("has vanished", transient=True).transient
+
+
+def test_only_the_terminal_speaks_of_its_options() -> None:
+    rooms = [path for path in files() if "cli" not in path.relative_to(PACKAGE).parts]
+    told = [
+        f"{path.name}: {text[:80]}"
+        for path in rooms
+        for text in _strings(path)
+        if _OPTION.search(_COMMAND.sub("", text))
+    ]
+    assert not told
+
+
+def test_a_choice_is_named_as_the_caller_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(errors.StoreError) as raised:
+        Store.open(tmp_path / "none")
+    assert str(raised.value).endswith("or name another place with `db=`.")
+    assert as_typed(str(raised.value)).endswith("or name another place with --db.")

@@ -1,5 +1,7 @@
 """Every error Sureshot raises on purpose. Each message names the thing, the reason and the fix."""
 
+from pathlib import Path
+
 
 class SureshotError(Exception):
     """Something the user can mend; the message says how."""
@@ -27,3 +29,23 @@ class ModelError(SureshotError):
 
 class QueryError(SureshotError):
     """A query that cannot be searched for."""
+
+
+def option(name: str, value: str | Path | bool = "") -> str:
+    """A choice of the caller, as messages name it: ``db=``, or as an option in the terminal.
+
+    The terminal finds the backticks in what it prints and writes its own option there
+    (`sureshot.cli.options.as_typed`).
+
+    Args:
+        name: parameter of the public function that takes the choice.
+        value: what to choose; nothing where that is up to the caller.
+
+    Examples:
+        >>> f"Choose another place with {option('db')}, or resume it ({option('resume', True)})."
+        'Choose another place with `db=`, or resume it (`resume=True`).'
+        >>> option("model", "bundled")
+        "`model='bundled'`"
+    """
+    shown = value if isinstance(value, bool) or value == "" else repr(str(value))
+    return f"`{name}={shown}`"

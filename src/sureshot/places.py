@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sureshot.errors import StoreError, SureshotError
+from sureshot.errors import StoreError, SureshotError, option
 
 
 def data_dir() -> Path:
@@ -25,7 +25,7 @@ def cache_dir() -> Path:
 
 
 def default_index() -> str:
-    """The index used where no ``--db`` is given: ``$SURESHOT_DB`` or one in the data folder."""
+    """The index used where none is named: ``$SURESHOT_DB`` or one in the data folder."""
     return os.environ.get("SURESHOT_DB") or str(data_dir() / "index")
 
 
@@ -47,7 +47,8 @@ def locate(location: str | Path) -> str:
     except UnicodeEncodeError:
         shown = text.encode("utf-8", "replace").decode()
         raise StoreError(
-            f"An index cannot lie at {shown}: the name is not UTF-8. Choose another with --db."
+            f"An index cannot lie at {shown}: the name is not UTF-8. Choose another with "
+            f"{option('db')}."
         ) from None
     return text
 

@@ -70,7 +70,7 @@ def within(name: str, value: int | float, low: int | float, high: int | float) -
 
 
 def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
-    """Values with one of them set, as by ``--set training.rate=0.001``; the given ones stay.
+    """Values with one of them set, as by ``training.rate=0.001``; the given ones stay.
 
     Args:
         values: nested tables.

@@ -12,6 +12,10 @@ import termios
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
+from sureshot.cli.app import app
+
 COMMAND = (sys.executable, "-m", "sureshot")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 _UPDATE = "SURESHOT_UPDATE_SNAPSHOTS"
@@ -74,3 +78,15 @@ def check_snapshot(name: str, text: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
     assert text == path.read_text("utf-8"), f"if this is what you want, run with {_UPDATE}=1"
+
+
+def _found(group, before=""):
+    """All commands by the words that name them, those of groups too."""
+    commands = {}
+    for name, command in group.commands.items():
+        inner = hasattr(command, "commands")
+        commands |= _found(command, f"{before}{name} ") if inner else {before + name: command}
+    return commands
+
+
+COMMANDS = _found(typer.main.get_command(app))

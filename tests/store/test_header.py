@@ -97,7 +97,7 @@ def test_a_header_survives() -> None:
 @pytest.mark.parametrize("metadata", [None, {}, {b"other": b"{}"}])
 def test_what_somebody_else_wrote_is_not_taken_for_ours(metadata: dict | None) -> None:
     assert not ours(metadata)
-    with pytest.raises(StoreError, match=r"/place is not an index of Sureshot.*--db"):
+    with pytest.raises(StoreError, match=r"/place is not an index of Sureshot.*`db=`"):
         Header.from_metadata(metadata, "/place")
 
 

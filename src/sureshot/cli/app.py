@@ -10,7 +10,7 @@ import typer
 from sureshot.cli import answer, calibrate, index, judge, manage, plot, reproduce
 from sureshot.cli import search as find
 from sureshot.cli import train as research
-from sureshot.cli.options import MistypedError
+from sureshot.cli.options import MistypedError, as_typed
 from sureshot.errors import SureshotError
 
 app = typer.Typer(
@@ -98,9 +98,7 @@ def _drop_output() -> None:
 
 
 def _complain(message: str) -> None:
-    from sureshot.text import plain
-
-    text = f"sureshot: {plain(message)}"
+    text = f"sureshot: {as_typed(message)}"
     if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         text = typer.style(text, fg="red")
     typer.echo(text, err=True)

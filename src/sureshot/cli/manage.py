@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sureshot.cli.options import Db, Json, absolute_model, place
+from sureshot.cli.options import Db, Json, absolute_model, as_typed, place
 from sureshot.errors import ModelError, QueryError, SureshotError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def status(db: Db = None, as_json: Json = False) -> int:
     out.print(f"Model       {plain(store.settings.model)} (fingerprint {store.fingerprint[:12]})")
     out.print(f"Settings    {_settings(store.settings)}")
     out.print(f"On disk     {_size(facts['bytes'], facts['seconds'])}")
-    out.print(f"Confidence  {facts['status']}")
+    out.print(f"Confidence  {as_typed(facts['status'])}")
     if failed:
         out.print(f"Failed      {counted(len(failed), 'video')}")
     show.print_paths(out, "failed", failed, "red", most=len(failed))
@@ -121,7 +121,6 @@ def doctor(
     from sureshot.cli import show
     from sureshot.library.answer import JSON_SCHEMA
     from sureshot.library.doctor import examine
-    from sureshot.text import plain
 
     checks = examine(place(db), absolute_model(model))
     if as_json:
@@ -129,8 +128,8 @@ def doctor(
     else:
         table = Table.grid(padding=(0, 2, 0, 0))
         for check in checks:
-            fix = f"\n→ {plain(check.fix)}" if check.fix else ""
-            table.add_row(Text(*_MARKS[check.state]), check.name, plain(check.detail) + fix)
+            fix = f"\n→ {as_typed(check.fix)}" if check.fix else ""
+            table.add_row(Text(*_MARKS[check.state]), check.name, as_typed(check.detail) + fix)
         show.print_table(show.console(), table)
     return 1 if any(check.state == "broken" for check in checks) else 0
 

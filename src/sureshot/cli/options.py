@@ -1,6 +1,8 @@
 """Options that several commands share, and the values they stand for."""
 
 import os
+import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -73,6 +75,11 @@ Settings = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
 
 
+# Options that are not named as the parameter of the function that they go to.
+NAMES = {"under": "--in", "lenient": "--skip-unknown", "k": "--limit"}
+_CHOICE = re.compile(r"`(\w+)=(|True|False|'[^`]*'|\"[^`]*\")`")
+
+
 class MistypedError(SureshotError):
     """Arguments that do not go together; the exit code is 2, as for an unknown option."""
 
@@ -82,6 +89,28 @@ def place(db: str | None) -> str:
     from sureshot.places import default_index
 
     return db or str(default_index())
+
+
+def as_typed(message: str) -> str:
+    """What an error or a note says, with the caller's choices as options of the terminal.
+
+    Examples:
+        >>> as_typed("Choose `db=` or `under='My videos'`, with `resume=True` and `fold=False`.")
+        "Choose --db or --in 'My videos', with --resume and --no-fold."
+    """
+    from sureshot.text import plain
+
+    return plain(_CHOICE.sub(_as_option, message))
+
+
+def _as_option(choice: re.Match[str]) -> str:
+    name, value = choice.groups()
+    flag = NAMES.get(name, f"--{name.replace('_', '-')}")
+    if value in ("", "True"):
+        return flag
+    if value == "False":
+        return f"--no-{flag.removeprefix('--')}"
+    return f"{flag} {shlex.quote(value[1:-1])}"
 
 
 def absolute_model(model: str | None) -> str | None:

@@ -23,7 +23,7 @@ from sureshot.cli.options import (
     examples,
     place,
 )
-from sureshot.errors import QueryError, SureshotError
+from sureshot.errors import QueryError, SureshotError, option
 
 if TYPE_CHECKING:
     from sureshot.library.answer import Answer
@@ -246,7 +246,7 @@ def _cut(
         target = folder / export_name(hit.path, hit.start, hit.end, hit.rank)
         start, end = max(0.0, hit.start - pad), hit.end + pad
         if os.path.lexists(target) and not overwrite:
-            failed.append((target, "exists already; --overwrite replaces it"))
+            failed.append((target, f"exists already; {option('overwrite', True)} replaces it"))
             continue
         try:
             cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sureshot.cli.options import as_typed
 from sureshot.library.answer import Answer, Confidence, Descriptions, Hit, Status
 from sureshot.text import counted, plain, printable, time_range, timecode
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
+_SENTENCES = {"reason", "warnings", "fix", "detail"}  # fields of JSON that speak of options
 _MEANING: dict[Status, str] = {
     "confident": "the first video is a right answer",
     "several plausible": "a right answer may be among these, the first is one",
@@ -48,11 +50,20 @@ def is_live(out: Console) -> bool:
 def print_json(value: Any) -> None:
     """One JSON document on one line, without characters that could steer a terminal."""
     unicode = "utf" in (sys.stdout.encoding or "").lower()
-    text = json.dumps(value, ensure_ascii=not unicode)
+    text = json.dumps(_typed(value), ensure_ascii=not unicode)
     # json.dumps escapes one character as its \u sequence, which every reader undoes.
     text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def _typed(value: Any, name: str = "") -> Any:
+    """Values with the options of the terminal in their sentences."""
+    if isinstance(value, dict):
+        return {name: _typed(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_typed(inner, name) for inner in value]
+    return as_typed(value) if name in _SENTENCES and isinstance(value, str) else value
 
 
 def short(path: Path) -> str:
@@ -186,7 +197,7 @@ def print_status(out: Console, status: Status) -> None:
 def print_notes(out: Console, notes: Sequence[str]) -> None:
     """What a user should know, one a line."""
     for note in notes:
-        out.print(Text(f"note: {plain(note)}", "yellow"))
+        out.print(Text(f"note: {as_typed(note)}", "yellow"))
 
 
 def print_report(out: Console, report: "Report", place: str) -> None:
@@ -228,7 +239,7 @@ def print_paths(
 ) -> None:
     """Paths with reasons, the first few of them."""
     for path, reason in paths[:most]:
-        out.print(Text.assemble((f"  {what}: ", style), short(path), f" — {plain(reason)}"))
+        out.print(Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}"))
     if len(paths) > most:
         out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
 

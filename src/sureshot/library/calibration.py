@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.library.labels import Label, located, read_labels
 from sureshot.library.search import Searcher
 from sureshot.library.videos import Told
@@ -25,7 +25,7 @@ def card_of_index(searcher: Searcher) -> Path:
     if "://" in location:
         raise SureshotError(
             f"The index {location} is in object storage, where no calibration card can lie. Name a "
-            f"file for it with --to, or calibrate an index in a folder."
+            f"file for it with {option('to')}, or calibrate an index in a folder."
         )
     return Path(location) / FILE
 

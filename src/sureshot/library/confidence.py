@@ -50,7 +50,7 @@ def find_card(
 
     Args:
         index: location of the index; only a folder can hold a card.
-        model: name of what searches it, as after ``--model``.
+        model: name of what searches it.
         fingerprint: of it.
         bank: its hub correction.
     """

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -40,7 +40,7 @@ def examine(location: str, model: str | None = None) -> list[Check]:
 
     Args:
         location: where the index is or would be.
-        model: a model to load besides, by the name that ``--model`` takes.
+        model: a model to load besides.
     """
     examined: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("versions", _versions),
@@ -124,7 +124,8 @@ def _cached_models() -> Check:
         "other models",
         "note",
         "no CLIP or SigLIP in the local cache",
-        "index once with --model openai/clip-vit-base-patch16 while online, or give a folder",
+        f"index once with {option('model', 'openai/clip-vit-base-patch16')} while online, or give "
+        "a folder",
     )
 
 
@@ -190,9 +191,11 @@ def _disk(location: str) -> Check:
     there = next(p for p in (here, *here.parents) if os.path.exists(p))  # noqa: PTH110
     if not there.is_dir() or not os.access(there, os.W_OK):
         what = "cannot be written to" if there.is_dir() else "is a file"
-        return Check("disk", "broken", f"{there} {what}", "choose a place with --db")
+        return Check("disk", "broken", f"{there} {what}", f"choose a place with {option('db')}")
     free = shutil.disk_usage(there).free
     detail = f"{free / 1e9:.1f} GB free at {there}"
     if free < _LOW_DISK:
-        return Check("disk", "note", detail, "free some space, or choose a place with --db")
+        return Check(
+            "disk", "note", detail, f"free some space, or choose a place with {option('db')}"
+        )
     return Check("disk", "ok", detail)

@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.text import counted, plain
 
 State = Literal["present", "absent", "not found"]
@@ -144,7 +144,7 @@ def located(
     if not kept:
         raise SureshotError(
             f"Every query of {plain(file)} names a video that is not in the index; are they about "
-            f"another one? Name it with --db."
+            f"another one? Name it with {option('db')}."
         )
     return kept, left_out
 
@@ -261,7 +261,7 @@ def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:
     return (
         f"{plain(file)} names {counted(len(names), 'video')} that {verb} not in the index: "
         f"{listed}{more}. Index what is missing, mend the names, or leave these queries out with "
-        f"--skip-unknown."
+        f"{option('lenient', True)}."
     )
 
 

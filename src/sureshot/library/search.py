@@ -38,12 +38,12 @@ _QUERY_WINDOWS = 24  # windows of a long query video that are searched for
 
 
 def open_index(
-    path: str | Path | None = None, *, model: str | None = None, device: str | None = None
+    db: str | Path | None = None, *, model: str | None = None, device: str | None = None
 ) -> "Searcher":
     """Open an index for searching.
 
     Args:
-        path: folder or object-storage URI; None is the default index of this user.
+        db: folder or object-storage URI; None is the default index of this user.
         model: the encoder or the checkpoint, needed only where the recorded one has moved (a local
             folder); it must be the one that wrote the index.
         device: torch device; None takes a GPU where there is one.
@@ -52,7 +52,7 @@ def open_index(
         StoreError: no index, damaged, too new, or written by another model.
         ModelError: the index's model cannot be loaded here.
     """
-    store = Store.open(path if path is not None else default_index())
+    store = Store.open(default_index() if db is None else db)
     encoder = load(model or store.settings.model, device)
     store.check_model(encoder.name, encoder.fingerprint)
     return Searcher(store, encoder)
@@ -313,7 +313,7 @@ class Searcher:
         if self.encoder.latin_only and any(other_script(text) for text in texts):
             warnings.append(
                 f"The model {self.encoder.name!r} knows English only; this answer is guesswork. "
-                f"Index with a multilingual one, such as --model google/siglip2-base-patch16-224."
+                f"Index with a multilingual one, such as google/siglip2-base-patch16-224."
             )
         return tuple(warnings)
 

@@ -164,7 +164,7 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
     """The bank of a model; None if it has none.
 
     Args:
-        name: as after ``--model``.
+        name: what `sureshot.models.retriever.load` takes.
         fingerprint: of it.
 
     Raises:

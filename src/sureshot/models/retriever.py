@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
-from sureshot.errors import ModelError
+from sureshot.errors import ModelError, option
 from sureshot.files import file_digest
 from sureshot.models import encoders
 from sureshot.models.bank import Bank
@@ -339,7 +339,8 @@ def load(name: str, device: str | None = None) -> Encoder:
             return Retriever.load(folder, device)
     if folder.is_absolute() and not folder.exists():
         raise ModelError(
-            f"There is no model in {folder}. If it has moved, name its folder with --model."
+            f"There is no model in {folder}. If it has moved, name its folder with "
+            f"{option('model')}."
         )
     return encoders.load(name, device)
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from sureshot.datasets import Split
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.research.scorer import Scorer
 from sureshot.trust.calibrated import Calibrated, sets_of, today
 from sureshot.trust.card import FILE
@@ -65,7 +65,7 @@ def card_of_model(scorer: Scorer) -> Path:
     if scorer.model is None:
         raise SureshotError(
             f"{scorer.name} is no checkpoint, so it has no folder for a card. Name a file with "
-            f"--to, or calibrate an index with --labels."
+            f"{option('to')}, or calibrate an index on judged queries."
         )
     return Path(scorer.name).expanduser() / FILE
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from sureshot.errors import StoreError, SureshotError
+from sureshot.errors import StoreError, SureshotError, option
 from sureshot.settings import build, within
 
 Decode = Literal["auto", "all", "keyframes"]
@@ -16,7 +16,7 @@ class IndexSettings:
     """How videos are cut and sampled. Two windows compare only if these agree, so an index has one.
 
     Attributes:
-        model: name of the encoder, as after ``--model``.
+        model: name of the encoder, as `sureshot.models.retriever.load` takes it.
         frames: frames sampled uniformly from each window, 1 to 64.
         window: longest window in seconds, 1 to 30.
         scenes: whether a change of scene ends a window.
@@ -93,7 +93,7 @@ class Header:
         if not ours(metadata):
             raise StoreError(
                 f"What lies at {location} is not an index of Sureshot. Choose another place with "
-                f"--db."
+                f"{option('db')}."
             )
         assert metadata is not None
         damaged = StoreError(

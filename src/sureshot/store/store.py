@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
 
-from sureshot.errors import StoreError
+from sureshot.errors import StoreError, option
 from sureshot.places import locate
 from sureshot.store.header import Header, IndexSettings
 from sureshot.store.rows import (
@@ -84,7 +84,8 @@ class Store:
             differ = ", ".join(f"{k} = {v!r}" for k, v in theirs.items() if v != ours[k])
             raise StoreError(
                 f"The index at {store.location} was built with other settings ({differ}). Index "
-                f"with the same ones, or choose another place with --db, or run `sureshot reset`."
+                f"with the same ones, or choose another place with {option('db')}, or run "
+                f"`sureshot reset`."
             )
         return store
 
@@ -99,7 +100,7 @@ class Store:
         if not tables.exists():
             raise StoreError(
                 f"There is no index at {tables.location}. Make one with `sureshot index FOLDER`, "
-                f"or name another place with --db."
+                f"or name another place with {option('db')}."
             )
         return cls(tables, tables.header())
 
@@ -134,10 +135,14 @@ class Store:
         if model == theirs:
             what, fix = f"another version of the model {theirs!r} than the one here", "Index"
         else:
-            what, fix = f"the model {theirs!r}, not by {model!r}", f"Use --model {theirs}, or index"
+            what, fix = (
+                f"the model {theirs!r}, not by {model!r}",
+                f"Use {option('model', theirs)}, or index",
+            )
         raise StoreError(
             f"The index at {self.location} was written by {what}, and vectors of different models "
-            f"do not compare. {fix} again, into another place (--db) or after `sureshot reset`."
+            f"do not compare. {fix} again, into another place ({option('db')}) or after "
+            f"`sureshot reset`."
         )
 
     def videos(self) -> list[VideoRecord]:

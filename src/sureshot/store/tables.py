@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from sureshot.errors import StoreError
+from sureshot.errors import StoreError, option
 from sureshot.store.header import Header, ours
 from sureshot.store.rows import video_schema, window_schema
 from sureshot.trust.card import FILE as CARD
@@ -203,7 +203,7 @@ class Tables:
         if not mine:
             raise StoreError(
                 f"{folder} is not part of an index of Sureshot, so nothing was deleted. Move it "
-                f"away, or choose another place with --db."
+                f"away, or choose another place with {option('db')}."
             )
 
 
@@ -252,9 +252,9 @@ def _fix(error: Exception, location: str) -> str:
     if says("no space left", "os error 28", "quota", "file too large"):
         return "The disk is full: free some space and run the same command again."
     if says("permission denied", "read-only", "not permitted"):
-        return "Choose a place you may write to with --db."
+        return f"Choose a place you may write to with {option('db')}."
     if says("not a directory", "file exists", "is not utf-8", "file name too long"):
-        return "Choose another place with --db."
+        return f"Choose another place with {option('db')}."
     if says("conflict", "concurrent", "other processes"):
         return "Nothing that was indexed before is lost; run the same command again."
     if "://" in location:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Integer
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.metrics.bootstrap import Interval, interval, of_columns
 from sureshot.metrics.detection import auroc, fpr_at_tpr
 from sureshot.metrics.hubs import hubness_skewness
@@ -334,7 +334,7 @@ def _told(
     if valid.dataset and valid.dataset == about.title:
         warnings.append(
             "The card was made on the very data that it is measured on: its numbers are too good. "
-            "Measure on another split, or leave --card out."
+            f"Measure on another split, or leave out {option('card')}."
         )
     if valid.absent:
         warnings.append(

@@ -72,7 +72,7 @@ class Encoder(Protocol):
     """Turns texts and frames into vectors of one shared space.
 
     Attributes:
-        name: what a user types after ``--model`` to get this encoder again.
+        name: what `sureshot.models.encoders.load` takes to give this encoder again.
         dim: size of the shared space.
         channels: size of the backbone features.
         frame_side: shorter side, in pixels, above which a frame holds nothing the encoder can see.

@@ -13,7 +13,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from sureshot.errors import ModelError
+from sureshot.errors import ModelError, option
 from sureshot.files import file_digest
 
 CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.json", "tokenizer_config.json"
@@ -172,7 +172,7 @@ def _download(name: str) -> Snapshot:
     except _hub_errors() as error:
         raise ModelError(
             f"Could not download model '{name}' ({first_line(error)}). Try again, it goes on where "
-            "it stopped, or give a local folder with --model DIR."
+            f"it stopped, or give a local folder with {option('model')}."
         ) from None
     return Snapshot(Path(folder))
 
@@ -199,7 +199,8 @@ def _commit(name: str) -> str:
     except _hub_errors():
         raise ModelError(
             f"Could not load model '{name}': not in the local cache and the model hub cannot be "
-            "reached. Give a local folder with --model DIR, connect once, or use --model bundled."
+            f"reached. Give a local folder with {option('model')}, connect once, or use "
+            f"{option('model', 'bundled')}."
         ) from None
     raise ModelError(
         f"Could not load model '{name}': the hub has its weights only pickled, and a pickle can "
@@ -221,4 +222,6 @@ def _hub_errors() -> tuple[type[Exception], ...]:
 def _convert(source: Path | str) -> str:
     save = f"k.from_pretrained('{source}').save_pretrained('DIR')"
     code = f"import transformers as t; [{save} for k in (t.AutoModel, t.AutoProcessor)]"
-    return f'If you trust it, convert it once and give --model DIR: python -c "{code}"'
+    return (
+        f'If you trust it, convert it once and give DIR with {option("model")}: python -c "{code}"'
+    )

@@ -88,7 +88,7 @@ FIGURES: Mapping[str, Entry] = {
     "rerank": Entry(
         "frames found before and after re-ranking, where it moved most",
         "DUQ fig. 3",
-        "duq; any with --after nnn, qb_norm, inverted_softmax or dsl",
+        "duq; or any, corrected by nnn, qb_norm, inverted_softmax or dsl",
         4,
         lambda subjects, count, wish: rerank(subjects[0], count, wish.after, wish.bank),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.datasets.split import Item
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.metrics.hubs import (
     dual_softmax,
     inverted_softmax,
@@ -149,7 +149,7 @@ def _scores(
             if _PLAIN not in matrices or second not in matrices:
                 raise SureshotError(
                     f"{subject.scorer.system} does not re-rank by itself, as DUQ does. Correct its "
-                    f"scores for hubs: --after nnn, qb_norm, inverted_softmax or dsl."
+                    f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
                 )
             return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
         case "dsl":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.models.model import Model
 from sureshot.models.systems.system import Codes
 from sureshot.research.training import plot
@@ -197,7 +197,8 @@ def check_new(folder: Path) -> None:
     """
     if (folder / STATE).exists():
         raise SureshotError(
-            f"There is a run in {folder} already; resume it (--resume), or name another folder."
+            f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
+            f"name another folder."
         )
 
 

@@ -1,14 +1,178 @@
-"""Content digests of files, remembered so that a large unchanged file is read once."""
+"""Files and folders that are there whole or not at all, JSON files, and digests of content.
+
+What is written grows in a hidden folder beside its place, is synced to the disk, and is renamed. So
+a full disk, a kill or a loss of power leaves the old file or the new one. Hidden folders that
+killed processes left behind are cleared when the same file is written next.
+"""
 
 import contextlib
+import errno
+import functools
 import hashlib
+import json
 import os
+import platform
+import re
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sureshot.errors import ModelError, SureshotError
 from sureshot.places import cache_dir
 
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
+_LONGEST_NAME = 40  # characters of a name that the name of its hidden folder repeats
+_ABANDONED = 86_400.0  # seconds after which nobody of another machine still writes
+_NEW, _OLD = "new", "old"  # names in a hidden folder: what is written, and what it replaces
+
+
+@contextlib.contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Write a file that appears, or replaces another, only when it is whole and on the disk.
+
+    Args:
+        path: place of the file, in a folder that exists.
+
+    Yields:
+        Path of an empty file with the same suffix, to be written in the block. If the block raises,
+        it is removed and the old file stays as it was.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+        >>> with replace_file(path) as fresh:
+        ...     _ = fresh.write_text("whole")
+        >>> path.read_text()
+        'whole'
+    """
+    with _hidden_folder(path) as hidden:
+        fresh = hidden / f"{_NEW}{path.suffix}"
+        fresh.touch()
+        mode = fresh.stat().st_mode
+        yield fresh
+        _sync_file(fresh, mode)
+        fresh.replace(path)
+    _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def replace_folder(folder: Path) -> Iterator[Path]:
+    """Write a folder that appears, or replaces another, only when it is whole and on the disk.
+
+    A process that is killed between moving the old folder away and the new one in leaves none:
+    `restore_folder` puts the old one back, as does the next call of this function.
+
+    Args:
+        folder: place of the folder; folders above it are made.
+
+    Yields:
+        Path of an empty folder to be filled in the block. If the block raises, it is removed and
+        the old folder stays as it was.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _hidden_folder(folder) as hidden:
+        fresh = hidden / _NEW
+        fresh.mkdir()
+        mode = fresh.stat().st_mode & 0o666
+        yield fresh
+        for inside, _, names in os.walk(fresh, topdown=False):
+            for name in names:
+                _sync_file(Path(inside, name), mode)
+            _sync_folder(Path(inside))
+        if os.path.lexists(folder):
+            folder.replace(hidden / _OLD)
+        fresh.replace(folder)
+    _sync_folder(folder.parent)
+
+
+def restore_folder(folder: Path) -> None:
+    """Put a folder back that a killed process moved away in `replace_folder`; else do nothing.
+
+    Raises:
+        OSError: it cannot be put back.
+    """
+    _clear(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in UTF-8, whole or not at all, line ends as they are.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replace_file(path) as fresh:
+        fresh.write_text(text, "utf-8", newline="")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+        TypeError: JSON has no such value.
+    """
+    write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Value of a JSON file in UTF-8.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not JSON, see `parse_json`.
+    """
+    return parse_json(path.read_text("utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """Value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, has a number of thousands of digits, or nests too deeply.
+
+    Examples:
+        >>> parse_json("[" * 100_000)
+        Traceback (most recent call last):
+        ValueError: it nests too deeply
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, which is made if there is none; on the disk when this returns.
+
+    Killed or out of room, it leaves the file as it was.
+
+    Args:
+        path: place of the file.
+        line: text with the newline at its end.
+
+    Raises:
+        OSError: the line cannot be written.
+    """
+    data = line.encode()
+    opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        before = os.fstat(opened).st_size
+        if os.write(opened, data) != len(data):
+            os.ftruncate(opened, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+    if not before:
+        _sync_folder(path.parent)
 
 
 def file_digest(path: Path) -> str:
@@ -31,9 +195,7 @@ def file_digest(path: Path) -> str:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     with contextlib.suppress(OSError):
         memo.parent.mkdir(parents=True, exist_ok=True)
-        partial = memo.with_suffix(f".{os.getpid()}")
-        partial.write_text(f"{stamp} {digest}")
-        partial.replace(memo)
+        write_text(memo, f"{stamp} {digest}")
     return digest
 
 
@@ -55,14 +217,6 @@ def sampled_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _memo(path: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
-    try:
-        return cache_dir() / "digests" / name
-    except SureshotError:  # no home folder, no cache: nothing can be read or written there
-        return Path(os.devnull) / name
-
-
 def verify(path: Path, expected: str, package: str) -> None:
     """Check a weights file that came with a package against the digest we tested with.
 
@@ -82,3 +236,94 @@ def verify(path: Path, expected: str, package: str) -> None:
             f"(sha256 {found[:12]}…, expected {expected[:12]}…), so it was not loaded. "
             f"Reinstall it: pip install --force-reinstall --no-deps {package}"
         )
+
+
+def _memo(path: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    try:
+        return cache_dir() / "digests" / name
+    except SureshotError:  # no home folder, no cache: nothing can be read or written there
+        return Path(os.devnull) / name
+
+
+@contextlib.contextmanager
+def _hidden_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside a path, which is removed after the block, as are abandoned ones."""
+    _clear(path)
+    token = f"{_machine()}-{os.getpid()}-{os.urandom(4).hex()}"
+    # Absolute, so that no library takes the begin of a name for a protocol ("http:").
+    hidden = path.parent.absolute() / f"{_prefix(path)}{token}.partial"
+    hidden.mkdir()
+    try:
+        yield hidden
+    finally:
+        _discard(hidden, path)
+
+
+def _clear(path: Path) -> None:
+    """Remove the hidden folders of a path whose processes are no more."""
+    pattern = re.compile(re.escape(_prefix(path)) + r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
+    names = []
+    with contextlib.suppress(OSError):
+        names = os.listdir(path.parent)  # noqa: PTH208 - a cache has thousands of files
+    for match in filter(None, map(pattern.fullmatch, names)):
+        hidden = path.parent / match[0]
+        if _is_abandoned(hidden, match[1], int(match[2])):
+            with contextlib.suppress(FileNotFoundError):  # another process clears too
+                _discard(hidden, path)
+
+
+def _discard(hidden: Path, path: Path) -> None:
+    """Remove a hidden folder; what it was to replace goes back if nothing has replaced it."""
+    if os.path.lexists(hidden / _OLD) and not os.path.lexists(path):
+        (hidden / _OLD).replace(path)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _prefix(path: Path) -> str:
+    """How the names of the hidden folders of a path begin; no other path has the same."""
+    name = path.name
+    if len(name) > _LONGEST_NAME:  # a name has at most 255 bytes
+        name = f"{name[:_LONGEST_NAME]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
+    return f".{name}."
+
+
+@functools.cache
+def _machine() -> str:
+    """Digest that identifies the machine, or the container on it, whose process ids we see."""
+    space = ""
+    with contextlib.suppress(OSError):  # Linux alone has it
+        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    return hashlib.sha256(f"{platform.node()} {space}".encode()).hexdigest()[:8]
+
+
+def _is_abandoned(hidden: Path, machine: str, process: int) -> bool:
+    """Whether nobody writes in a hidden folder any more; of other machines only its age tells."""
+    if machine != _machine():
+        with contextlib.suppress(OSError):
+            return time.time() - hidden.stat().st_mtime > _ABANDONED
+        return False
+    try:
+        os.kill(process, 0)
+    except (OSError, OverflowError) as error:  # it may belong to another user
+        return not isinstance(error, PermissionError)
+    return False
+
+
+def _sync_file(path: Path, mode: int) -> None:
+    """Wait until a file is on the disk; give it these permissions, which some writers change."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_mode & 0o777 != mode & 0o777:
+            with contextlib.suppress(OSError):  # a file system without permissions
+                path.chmod(mode & 0o777)
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the file system can tell."""
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

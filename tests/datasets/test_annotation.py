@@ -5,7 +5,7 @@ import pytest
 from sureshot.datasets.annotation import (
     expecting,
     pick,
-    read_json,
+    read_annotation,
     read_json_lines,
     read_lines,
     read_rows,
@@ -69,11 +69,13 @@ def test_a_comma_outside_quotes_is_no_end_of_a_sentence(tmp_path):
 
 
 def test_what_is_not_json_is_named_with_its_line(tmp_path):
-    with pytest.raises(SureshotError, match=r"a\.json is not JSON, line 2: "):
-        read_json(put(tmp_path / "a.json", '{"a": 1,\n'))
+    with pytest.raises(SureshotError, match=r"a\.json is not JSON: Expecting .*line 2 "):
+        read_annotation(put(tmp_path / "a.json", '{"a": 1,\n'))
+    with pytest.raises(SureshotError, match=r"b\.json is not JSON: it nests too deeply"):
+        read_annotation(put(tmp_path / "b.json", "[" * 100_000))
 
 
-@pytest.mark.parametrize("read", [read_lines, read_json, read_rows])
+@pytest.mark.parametrize("read", [read_lines, read_annotation, read_rows])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, read):
     with pytest.raises(SureshotError, match=r"gone cannot be read: No such file"):
         read(tmp_path / "gone")

@@ -15,7 +15,7 @@ References:
 
 from pathlib import Path
 
-from sureshot.datasets.annotation import expecting, pick, read_json, sentences
+from sureshot.datasets.annotation import expecting, pick, read_annotation, sentences
 from sureshot.datasets.listing import Listing
 
 PROTOCOLS = ("paragraph",)
@@ -38,7 +38,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     """
     listed, described, expected = _FILES[split]
     path = pick(root, described)
-    data = read_json(path)
+    data = read_annotation(path)
     with expecting(path, 'an id and its "sentences" for each video'):
         paragraphs = {
             name: " ".join(filter(None, sentences(video["sentences"])))
@@ -46,7 +46,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         }
     spelled = list(paragraphs)
     if (root / listed).is_file():
-        spelled = read_json(root / listed)
+        spelled = read_annotation(root / listed)
         with expecting(root / listed, "a list of ids"):
             spelled = sentences(spelled)
     captions = {_bare(name): [paragraphs.get(name, "")] for name in spelled}

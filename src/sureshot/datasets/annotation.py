@@ -5,13 +5,13 @@ habit of UTF-8, and one odd letter must not cost a benchmark.
 """
 
 import csv
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from sureshot.errors import SureshotError
+from sureshot.files import parse_json
 
 
 def pick(root: Path, *names: str) -> Path:
@@ -78,7 +78,7 @@ def read_rows(path: Path) -> list[list[str]]:
         return rows
 
 
-def read_json(path: Path) -> Any:
+def read_annotation(path: Path) -> Any:
     """What a JSON file holds.
 
     Raises:
@@ -86,11 +86,9 @@ def read_json(path: Path) -> Any:
     """
     with _text(path) as file:
         try:
-            return json.load(file)
-        except json.JSONDecodeError as error:
-            raise SureshotError(
-                f"{path} is not JSON, line {error.lineno}: {error.msg}. Was it fetched in full?"
-            ) from None
+            return parse_json(file.read())
+        except ValueError as error:
+            raise SureshotError(f"{path} is not JSON: {error}. Was it fetched in full?") from None
 
 
 def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
@@ -105,7 +103,7 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = parse_json(line)
             except ValueError as error:
                 raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
             if not isinstance(value, dict):
@@ -121,7 +119,7 @@ def read_json_list(path: Path) -> list[tuple[int, dict[str, Any]]]:
         SureshotError: it cannot be read, or is no list of objects.
     """
     with expecting(path, "a list of objects"):
-        return [(number, {**value}) for number, value in enumerate(read_json(path), start=1)]
+        return [(number, {**value}) for number, value in enumerate(read_annotation(path), start=1)]
 
 
 def sentences(value: Any) -> list[str]:

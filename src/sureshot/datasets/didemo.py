@@ -21,7 +21,7 @@ Differs:
 
 from pathlib import Path, PurePosixPath
 
-from sureshot.datasets.annotation import expecting, pick, read_json, read_lines, read_rows
+from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, read_rows
 from sureshot.datasets.listing import Listing
 
 PROTOCOLS = ("paragraph",)
@@ -66,7 +66,7 @@ def _bare(name: str) -> str:
 
 
 def _from_json(path: Path) -> list[tuple[str, str]]:
-    data = read_json(path)
+    data = read_annotation(path)
     with expecting(path, 'a list of "video" and "description"'):
         return [(one["video"].strip(), one["description"].strip()) for one in data]
 

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from sureshot.datasets.annotation import (
     expecting,
     pick,
-    read_json,
+    read_annotation,
     read_lines,
     read_table,
     sentences,
@@ -86,7 +86,7 @@ def _sentences(path: Path) -> Iterator[tuple[str, str]]:
 
 def _karpathy(path: Path) -> list[tuple[str, str, list[str]]]:
     """Name, split and sentences of each photo."""
-    data = read_json(path)
+    data = read_annotation(path)
     with expecting(path, '"images" with "filename", "split" and "sentences" with "raw"'):
         return [
             (

@@ -22,7 +22,7 @@ References:
 
 from pathlib import Path
 
-from sureshot.datasets.annotation import expecting, pick, read_json, read_table
+from sureshot.datasets.annotation import expecting, pick, read_annotation, read_table
 from sureshot.datasets.listing import Listing
 
 PROTOCOLS = ("1k-A", "1k-A 9k", "1k-A 7k", "full")
@@ -86,7 +86,7 @@ def _sentences(root: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
     parts: dict[str, str] = {}
     sentences: dict[str, list[str]] = {}
     for path in dict.fromkeys(pick(root, _DATA, *names) for names in _OFFICIAL):
-        data = read_json(path)
+        data = read_annotation(path)
         with expecting(path, '"videos" with "video_id" and "split", "sentences" with "caption"'):
             parts |= {video["video_id"]: video["split"] for video in data["videos"]}
             for sentence in data["sentences"]:

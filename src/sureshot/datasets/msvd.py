@@ -21,7 +21,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.annotation import expecting, pick, read_json, read_lines, sentences
+from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
 from sureshot.datasets.listing import Listing
 from sureshot.errors import SureshotError
 
@@ -42,7 +42,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     """
     ids = read_lines(pick(root, f"{split}_list.txt"))
     path = pick(root, "raw-captions.pkl", "captions_msvd.json")
-    data = _unpickled(path) if path.suffix == ".pkl" else read_json(path)
+    data = _unpickled(path) if path.suffix == ".pkl" else read_annotation(path)
     with expecting(path, "a list of sentences for each id"):
         captions = {name: _sentences(data.get(name, [])) for name in ids}
     return Listing(protocol, captions, _EXPECTED[split])

@@ -12,7 +12,6 @@ video that is not there is no fault; it goes to the missing ones.
 """
 
 import csv
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from sureshot.datasets.annotation import pick, read_lines
 from sureshot.datasets.media import is_frames
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import SureshotError
+from sureshot.files import parse_json
 
 _FILES = ("captions.csv", "captions.jsonl", "pairs.csv", "pairs.jsonl")
 _SPLITS = ("train", "val", "test")
@@ -160,8 +160,8 @@ def _json(text: TextIO) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text, start=1):
         if line.strip():
             try:
-                yield number, json.loads(line)
-            except json.JSONDecodeError as error:
+                yield number, parse_json(line)
+            except ValueError as error:
                 yield number, error  # reported with the name of the file and the line
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.annotation import pick, read_json, read_json_lines, read_json_list
+from sureshot.datasets.annotation import pick, read_annotation, read_json_lines, read_json_list
 from sureshot.datasets.listing import Listing, locate
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Caption, Split
@@ -172,7 +172,7 @@ def read_vocabulary(root: str | Path) -> tuple[str, ...] | None:
     path = _path(root) / VOCABULARY
     if not path.is_file():
         return None
-    labels = read_json(path)
+    labels = read_annotation(path)
     if not isinstance(labels, Mapping) or len(labels) < 2:
         raise SureshotError(f"{path} must be an object from answers, two at least, to numbers.")
     owner: dict[int, str] = {}

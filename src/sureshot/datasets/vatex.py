@@ -31,7 +31,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.annotation import expecting, pick, read_json, read_lines, sentences
+from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
 from sureshot.datasets.listing import Listing
 
 PROTOCOLS = ("HGR", "CLIP2Video")
@@ -86,7 +86,7 @@ def _all_captions(root: Path) -> dict[str, list[str]]:
 
 def _captions(path: Path) -> dict[str, list[str]]:
     """The English sentences of each video of one file, whichever of the three forms it has."""
-    data = read_json(path)
+    data = read_annotation(path)
     with expecting(path, 'a list of "videoID" and "enCap", or lists of sentences by id'):
         if isinstance(data, list):
             data = {video["videoID"]: video for video in data}

@@ -10,14 +10,13 @@ what `sureshot.media.mp4` names.
 
 import math
 import os
-import secrets
 import unicodedata
-from contextlib import suppress
 from pathlib import Path
 
 import av
 
 from sureshot.errors import SureshotError, VideoError
+from sureshot.files import replace_file
 from sureshot.media.excerpt import footage
 from sureshot.media.mp4 import write_film
 
@@ -48,14 +47,12 @@ def cut(
         SureshotError: the range is empty, or the target is refused or cannot be written.
     """
     start = max(start, 0.0)
-    unfinished = target.with_name(f".sureshot-{secrets.token_hex(6)}.mp4")
     try:
         _check(source, start, end, target, frame_rate, overwrite)
-        unfinished.touch(exist_ok=False)
-        pictures, sounds = footage(source, start, end, frame_rate)
-        if not write_film(pictures, sounds, unfinished):
-            raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
-        unfinished.replace(target)
+        with replace_file(target) as fresh:
+            pictures, sounds = footage(source, start, end, frame_rate)
+            if not write_film(pictures, sounds, fresh):
+                raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
     except VideoError as error:
         raise VideoError(f"{_plain(source)} {error}") from error
     except (av.FFmpegError, OSError) as error:
@@ -63,9 +60,6 @@ def cut(
             f"{_plain(target)} could not be written ({error.strerror or error}); "
             "free some space there or choose another folder"
         ) from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
     return target
 
 

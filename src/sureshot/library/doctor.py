@@ -1,6 +1,5 @@
 """What this installation can do, and how to mend what it cannot."""
 
-import json
 import os
 import platform
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from sureshot.errors import SureshotError, option
+from sureshot.files import read_json
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -141,7 +141,7 @@ def _hub_models() -> Iterator[str]:
 def _kind(folder: Path) -> object:
     """What the settings of a model say that it is; None if they do not."""
     try:
-        settings = json.loads((folder / "config.json").read_text("utf-8"))
+        settings = read_json(folder / "config.json")
     except (OSError, ValueError):
         return None
     return settings.get("model_type") if isinstance(settings, dict) else None

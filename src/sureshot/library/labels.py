@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, option
+from sureshot.files import append_line, parse_json
 from sureshot.text import counted, plain
 
 State = Literal["present", "absent", "not found"]
@@ -156,16 +157,7 @@ def append(file: Path, label: Label) -> None:
         SureshotError: it cannot be written.
     """
     try:
-        opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            data = label.to_line().encode("ascii")
-            before = os.fstat(opened).st_size
-            if os.write(opened, data) != len(data):
-                os.ftruncate(opened, before)
-                raise OSError(None, "no space left")
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+        append_line(file, label.to_line())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SureshotError(f"Judgements cannot be written to {plain(file)}: {reason}.") from None
@@ -270,8 +262,8 @@ def _objects(text: str) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(io.StringIO(text), 1):  # other breaks may stand in a query
         if line.strip():
             try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError):
+                yield number, parse_json(line)
+            except ValueError:
                 yield number, ValueError("is not JSON; write one object a line")
 
 

@@ -7,9 +7,7 @@
 """
 
 import math
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +17,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from sureshot.errors import SureshotError
+from sureshot.files import replace_file
 from sureshot.media.lettering import clean, face_for, fitted, load_font, wrapped
 from sureshot.text import timecode
 
@@ -97,19 +96,14 @@ def save_sheet(image: Image.Image, path: Path) -> Path:
     """
     if path.suffix.lower() != ".png":
         raise SureshotError(f"{clean(str(path))} would be a PNG; give it a name ending in .png")
-    unfinished = path.with_name(f".sureshot-{secrets.token_hex(6)}.png")
     try:
-        with unfinished.open("xb") as file:
+        with replace_file(path) as fresh, fresh.open("wb") as file:
             image.save(file, format="PNG")
-        unfinished.replace(path)
     except OSError as error:
         raise SureshotError(
             f"{clean(str(path))} could not be written ({error.strerror or error}); "
             "free some space there or choose another folder"
         ) from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
     return path
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import SureshotError
+from sureshot.files import replace_file, write_text
 from sureshot.metrics.ranks import refuse_nan
 
 
@@ -45,7 +46,7 @@ def write_run(
     refuse_nan(similarity)
     if np.isposinf(similarity).any():
         raise SureshotError("A score is +inf, which a TREC run cannot hold; scores must be finite.")
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as file:
         for query, row in zip(queries, similarity, strict=True):
             best = np.argsort(-row, kind="stable")[:depth]
             kept = best[np.isfinite(row[best])]
@@ -70,7 +71,7 @@ def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
         _name("query", query)
         _name("item", item)
         lines.append(f"{query} 0 {item} 1\n")
-    path.write_text("".join(lines), "utf-8", newline="\n")
+    write_text(path, "".join(lines))
 
 
 def _names(kind: str, names: Sequence[str], count: int) -> None:

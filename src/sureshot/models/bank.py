@@ -14,9 +14,7 @@ The videos, of several sources, tell a query that is about something else from o
 answers: the former fits them as well as anything in the library.
 """
 
-import contextlib
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from sureshot.errors import ModelError
+from sureshot.files import replace_file
 from sureshot.metrics.hubs import nearest_mean
 from sureshot.models import encoders
 from sureshot.models.encoders.protocol import TextFeatures
@@ -104,13 +103,10 @@ class Bank:
             ModelError: it cannot be written.
         """
         path = Path(folder) / FILE
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
-            partial.write_bytes(save(self._arrays(), self._notes()))
-            partial.replace(path)
+            with replace_file(path) as fresh:
+                fresh.write_bytes(save(self._arrays(), self._notes()))
         except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink()
             raise ModelError(f"{path} cannot be written: {error}.") from None
         return path
 

@@ -5,8 +5,6 @@
 in the folder can run.
 """
 
-import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from sureshot.errors import ModelError
+from sureshot.files import read_json, replace_folder, write_json, write_text
 from sureshot.models import encoders
 from sureshot.models.bank import FILE as BANK
 from sureshot.models.encoders.protocol import Encoder
@@ -120,20 +119,11 @@ class Checkpoint:
         """
         folder = Path(folder)
         _check_free(folder)
-        fresh = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-        retired = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         try:
-            self._write(fresh)
-            if folder.exists():
-                folder.replace(retired)
-            fresh.replace(folder)
+            with replace_folder(folder) as fresh:
+                self._write(fresh)
         except (OSError, SafetensorError) as error:
             raise ModelError(f"The checkpoint {folder} cannot be written: {error}") from None
-        finally:
-            if retired.exists() and not folder.exists():
-                retired.rename(folder)  # stopped between the two: the old one goes back
-            shutil.rmtree(fresh, ignore_errors=True)
-            shutil.rmtree(retired, ignore_errors=True)
 
     @classmethod
     def from_pretrained(
@@ -171,7 +161,6 @@ class Checkpoint:
         )
 
     def _write(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         noted = self.encoder
         if self.tuned is not None:
             self.tuned(folder / ENCODER)
@@ -180,8 +169,8 @@ class Checkpoint:
         written = replace(self, encoder=noted)
         weights = {k: v.detach().cpu().contiguous() for k, v in self.model.state_dict().items()}
         save_file(weights, folder / WEIGHTS)
-        (folder / CONFIG).write_text(json.dumps(written._config(), indent=2) + "\n", "utf-8")
-        (folder / CARD).write_text(written._card(), "utf-8")
+        write_json(folder / CONFIG, written._config())
+        write_text(folder / CARD, written._card())
 
     def _config(self) -> dict[str, Any]:
         return {
@@ -225,7 +214,7 @@ The recipe it was trained by stands in `{CONFIG}`.
 def is_checkpoint(folder: str | Path) -> bool:
     """Whether a folder looks like one of ours: a config that names a system."""
     try:
-        config = json.loads((Path(folder) / CONFIG).read_text("utf-8"))
+        config = read_json(Path(folder) / CONFIG)
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and "system" in config and "stem" in config
@@ -238,7 +227,7 @@ def _read(folder: Path) -> dict[str, Any]:
         ModelError: there is none, or this version cannot read it.
     """
     try:
-        config = json.loads((folder / CONFIG).read_text("utf-8"))
+        config = read_json(folder / CONFIG)
     except FileNotFoundError:
         raise ModelError(f"{folder} is no checkpoint: it holds no {CONFIG}.") from None
     except (OSError, ValueError) as error:

@@ -24,7 +24,7 @@ from safetensors.numpy import load_file, save_file
 
 from sureshot.datasets.split import Item, Split
 from sureshot.errors import SureshotError, VideoError
-from sureshot.files import sampled_digest
+from sureshot.files import replace_file, sampled_digest
 from sureshot.media.discover import IMAGE_SUFFIXES, Source, frame_files
 from sureshot.media.frame import ImageFrame, read_image
 from sureshot.media.video import open_video, unreadable
@@ -350,14 +350,11 @@ def _load(path: Path) -> dict[str, Shaped[np.ndarray, "..."]] | None:
 
 def _save(path: Path, arrays: dict[str, Shaped[np.ndarray, "..."]]) -> None:
     """Write in one step; a full disk is the user's to know of."""
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(arrays, partial)
-        partial.replace(path)
+        with replace_file(path) as fresh:
+            save_file(arrays, fresh)
     except (OSError, SafetensorError) as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise SureshotError(
             f"The features cannot be kept in {path.parent}: {error}. Free some space, or name "
             f"another folder."

@@ -1,9 +1,7 @@
 """The calibration card: what was learned from labelled queries, and what it holds for."""
 
-import contextlib
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -12,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
 from sureshot.errors import SureshotError
+from sureshot.files import write_text
 from sureshot.settings import build, plain
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.logistic import Logistic
@@ -369,15 +368,8 @@ def save(card: Calibration, path: Path) -> None:
     """
     if card.refused:
         raise SureshotError(f"This calibration is not kept: {card.refused}")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("w", encoding="utf-8") as opened:
-            opened.write(card.to_json() + "\n")
-            opened.flush()
-            os.fsync(opened.fileno())
-        partial.replace(path)
+        write_text(path, card.to_json() + "\n")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         reason = (error.strerror or str(error)).lower()
         raise SureshotError(f"The calibration card {path} cannot be written: {reason}.") from None

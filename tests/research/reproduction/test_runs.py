@@ -126,7 +126,6 @@ def test_what_a_killed_run_left_is_in_nobodys_way(made, tmp_path):
     record.unlink()
     (tmp_path / f"{record.stem}.run").mkdir()
     (tmp_path / f"{record.stem}.run" / "state.safetensors").write_bytes(b"half")
-    (tmp_path / f"{record.stem}.partial").write_text("{")
     made(XPOOL)
     assert [path.name for path in tmp_path.iterdir()] == [record.name]
 

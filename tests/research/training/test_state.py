@@ -1,4 +1,4 @@
-"""What is kept of a run: all of it, or an error; and folders that are never half written."""
+"""What is kept of a run: all of it, or an error."""
 
 import pytest
 import torch
@@ -7,9 +7,7 @@ from torch import nn
 from sureshot.errors import SureshotError
 from sureshot.research.training.state import (
     load_state,
-    mend_folder,
     read_values,
-    replace_folder,
     save_state,
 )
 
@@ -85,37 +83,3 @@ def test_a_later_version_is_refused(tmp_path, monkeypatch):
         save_state(tmp_path / "s.safetensors", net, optimiser, {})
     with pytest.raises(SureshotError, match="it is of version 2, not 1"):
         read_values(tmp_path / "s.safetensors")
-
-
-def written(text):
-    return lambda place: (place / "file").write_text(text)
-
-
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
-    folder = tmp_path / "run" / "model"
-    replace_folder(folder, written("one"))
-    replace_folder(folder, written("two"))
-    assert (folder / "file").read_text() == "two"
-
-    def broken(place):
-        (place / "file").write_text("half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        replace_folder(folder, broken)
-    assert (folder / "file").read_text() == "two"
-    assert [path.name for path in folder.parent.iterdir()] == ["model"]
-
-
-def test_a_folder_lost_between_the_two_moves_is_put_back(tmp_path):
-    folder = tmp_path / "model"
-    replace_folder(folder, written("one"))
-    folder.rename(tmp_path / "model.old")
-    mend_folder(folder)
-    assert (folder / "file").read_text() == "one"
-    mend_folder(folder)
-    (tmp_path / "model.old").mkdir()
-    mend_folder(folder)
-    assert (folder / "file").read_text() == "one"
-    replace_folder(folder, written("two"))
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -33,7 +33,7 @@ from jaxtyping import Float, UInt8
 from safetensors.numpy import load_file
 
 from sureshot.errors import ModelError
-from sureshot.files import file_digest, verify
+from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.minilm import DIM, MiniLM
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
 from sureshot.places import cache_dir
@@ -272,9 +272,8 @@ def _save(path: Path, array: np.ndarray) -> None:
     """Write an array in one step; a cache that cannot be written is done without."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.stem}.{os.getpid()}.npy")
-        np.save(partial, array)
-        partial.replace(path)
+        with replace_file(path) as fresh:
+            np.save(fresh, array)
     except OSError:
         return
 

@@ -5,7 +5,6 @@ is, then the hub's cache is searched, and only then is the hub called, with a sh
 """
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from sureshot.errors import ModelError, option
-from sureshot.files import file_digest
+from sureshot.files import file_digest, read_json
 
 CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.json", "tokenizer_config.json"
 IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
@@ -48,7 +47,7 @@ class Snapshot:
             ModelError: the file is there, but holds no JSON object.
         """
         try:
-            found = json.loads((self.folder / name).read_text("utf-8"))
+            found = read_json(self.folder / name)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

@@ -1,12 +1,12 @@
 """Where figures are drawn: a page of matplotlib, colours that all can tell apart, and files."""
 
-import contextlib
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import SureshotError
+from sureshot.files import replace_file
 from sureshot.media.lettering import clean
 
 if TYPE_CHECKING:
@@ -60,17 +60,13 @@ def save(figure: "Figure", path: Path) -> None:
 
     if path.suffix.lower() not in SUFFIXES:
         raise SureshotError(f"{path} would be no picture; let its name end in .png or .svg.")
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Names inside an SVG are else drawn at random.
-        with rc_context({"svg.hashsalt": "sureshot"}):
-            figure.savefig(partial, dpi=150, metadata=metadata)
-        partial.replace(path)
+        with rc_context({"svg.hashsalt": "sureshot"}), replace_file(path) as fresh:
+            figure.savefig(fresh, dpi=150, metadata=metadata)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise SureshotError(f"The figure {path} cannot be written: {error}.") from None
 
 

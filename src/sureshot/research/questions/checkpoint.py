@@ -5,7 +5,6 @@
 the model that the head reads, with the weights it has now: it indexes and searches as any other.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from sureshot.errors import ModelError
+from sureshot.files import read_json, write_json, write_text
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.research.questions.head import AnswerHead, AnswerModel, HeadConfig, head_of
 from sureshot.settings import build, plain
@@ -65,8 +65,8 @@ class AnswerCheckpoint:
             self.retrieval.save_pretrained(folder / RETRIEVAL)
             weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
             save_file(weights, folder / WEIGHTS)
-            (folder / CONFIG).write_text(json.dumps(self._config(), indent=2) + "\n", "utf-8")
-            (folder / CARD).write_text(self._card(), "utf-8")
+            write_json(folder / CONFIG, self._config())
+            write_text(folder / CARD, self._card())
         except (OSError, SafetensorError) as error:
             raise ModelError(f"The model {folder} cannot be written: {error}") from None
 
@@ -138,7 +138,7 @@ def _read(folder: Path) -> dict[str, Any]:
     """
     path = folder / CONFIG
     try:
-        config = json.loads(path.read_text("utf-8"))
+        config = read_json(path)
     except FileNotFoundError:
         raise ModelError(
             f"{folder} holds no model that answers questions: there is no {CONFIG} in it. Name the "

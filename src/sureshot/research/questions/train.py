@@ -18,6 +18,7 @@ from jaxtyping import UInt8
 from sureshot.datasets.questions import Questions, frequent, read_vocabulary
 from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
+from sureshot.files import write_text
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
 from sureshot.models.encoders import Encoder, load
 from sureshot.models.encoders.clip import ClipEncoder
@@ -117,7 +118,7 @@ def train(
         done = replace(done, notes=(*unread, *done.notes))
     if rank() == 0:
         try:
-            (folder / RECIPE).write_text(recipe.to_toml(), "utf-8")
+            write_text(folder / RECIPE, recipe.to_toml())
         except OSError as error:
             raise SureshotError(f"The recipe cannot be kept in {folder}: {error}.") from None
     return replace(done, notes=(*_unanswerable(asked, known), *done.notes))

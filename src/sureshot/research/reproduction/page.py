@@ -1,14 +1,15 @@
 """A table of ours beside the printed one: text, numbers and a picture."""
 
 import csv
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
+from sureshot.files import replace_file, write_json, write_text
 from sureshot.metrics.published import Row, published
+from sureshot.research.figures.canvas import save
 from sureshot.research.reproduction.runs import Run
 from sureshot.research.reproduction.table import Table, Variant
 
@@ -44,10 +45,10 @@ def write_page(folder: Path, table: Table, runs: Sequence[Run], facts: Facts) ->
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [folder / f"{table.name}{suffix}" for suffix in (".md", ".csv", ".png", ".svg")]
-    names[0].write_text(page(table, runs, facts), "utf-8")
+    write_text(names[0], page(table, runs, facts))
     _write_csv(names[1], runs)
     about = folder / f"{table.name}.json"
-    about.write_text(json.dumps(asdict(facts), indent=1) + "\n", "utf-8")
+    write_json(about, asdict(facts))
     drawn = _draw(names[2:], table, runs, facts)
     return [*names[:2], about, *drawn]
 
@@ -134,7 +135,7 @@ def _printed(table: Table, variant: Variant, prefix: str) -> str:
 
 def _write_csv(path: Path, runs: Sequence[Run]) -> None:
     names = list(dict.fromkeys(name for run in runs for name in run.scores))
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
             ["row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds", *names]
@@ -177,5 +178,5 @@ def _draw(paths: Sequence[Path], table: Table, runs: Sequence[Run], facts: Facts
     axes[0].set_yticks(range(len(done)), [v.name for v in reversed(done)], fontsize=8)
     figure.suptitle(f"{table.title}; small dots: seeds, large: mean", fontsize=10)
     for path in paths:
-        figure.savefig(path, dpi=150)
+        save(figure, path)
     return list(paths)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sureshot.files import read_json, write_json
 from sureshot.metrics.bootstrap import interval
 from sureshot.metrics.ranks import text_ranks
 from sureshot.metrics.recall import r_sum
@@ -91,7 +92,7 @@ def perform(
     record = folder / f"{_key(recipe, cell, encoder, home, away)}.json"
     if record.exists():
         # Another table may have made it under another name.
-        return replace(Run(**json.loads(record.read_text("utf-8"))), variant=cell.variant.name)
+        return replace(Run(**read_json(record)), variant=cell.variant.name)
     if cell.variant.frames is not None:
         home = home.fewer(cell.variant.frames)
         away = [other.fewer(cell.variant.frames) for other in away]
@@ -115,9 +116,7 @@ def perform(
         round(seconds, 1),
         round(_milliseconds(model, home.test), 2),
     )
-    partial = record.with_suffix(".partial")
-    partial.write_text(json.dumps(asdict(run), indent=1) + "\n", "utf-8")
-    partial.replace(record)
+    write_json(record, asdict(run))
     shutil.rmtree(place, ignore_errors=True)
     return run
 

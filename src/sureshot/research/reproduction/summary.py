@@ -1,7 +1,6 @@
 """The first page of a folder of results: all systems, and what became of the papers' claims."""
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.errors import SureshotError
+from sureshot.files import read_json, write_text
 from sureshot.research.reproduction.claims import CLAIMS, UNTESTED, Claim, Finding, judge
 from sureshot.research.reproduction.systems import SIZES
 from sureshot.research.reproduction.tables import TABLES
@@ -42,7 +42,7 @@ def write_summary(folder: Path) -> Path:
         raise SureshotError(
             f"{folder} has no systems.csv; run `sureshot reproduce systems --to {folder}` first."
         )
-    facts = json.loads((folder / "systems.json").read_text("utf-8"))
+    facts = read_json(folder / "systems.json")
     findings = [_finding(claim, tables[claim.table], folder) for claim in CLAIMS]
     lines = [*_opening(facts), *_systems(tables["systems"], facts), *_claims(findings)]
     lines += [*_untested(), *_pages(folder, tables)]
@@ -50,7 +50,7 @@ def write_summary(folder: Path) -> Path:
     if reading.exists():
         lines += ["", reading.read_text("utf-8").strip()]
     path = folder / "README.md"
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+    write_text(path, "\n".join(lines) + "\n")
     return path
 
 
@@ -75,7 +75,7 @@ def _finding(claim: Claim, records: Sequence[Record], folder: Path) -> Finding:
     scores = {(record.row, record.seed): record.scores for record in records}
     prefix = ""
     if claim.elsewhere and records:
-        tests = json.loads((folder / f"{claim.table}.json").read_text("utf-8"))["tests"]
+        tests = read_json(folder / f"{claim.table}.json")["tests"]
         prefix = f"{tests[1]}: "
     return judge(claim, scores, prefix)
 

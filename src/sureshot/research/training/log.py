@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
-from types import TracebackType
 from typing import Any
+
+from sureshot.files import parse_json, write_text
 
 
 class Log:
@@ -18,9 +19,7 @@ class Log:
     def __init__(self, path: Path, after: int = 0) -> None:
         kept = [entry for entry in read(path) if entry["step"] <= after] if after else []
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text("".join(map(_line, kept)), "utf-8")
-        partial.replace(path)
+        write_text(path, "".join(map(_line, kept)))
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, **entry: Any) -> None:
@@ -30,12 +29,7 @@ class Log:
     def __enter__(self) -> "Log":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._file.close()
 
 
@@ -46,7 +40,7 @@ def read(path: Path) -> list[dict[str, Any]]:
         return entries
     for line in path.read_text("utf-8").splitlines():
         try:
-            entries.append(json.loads(line))
+            entries.append(parse_json(line))
         except ValueError:  # the last line of a killed run
             break
     return entries

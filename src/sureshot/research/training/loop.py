@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from sureshot.errors import SureshotError, option
+from sureshot.files import replace_folder, restore_folder
 from sureshot.models.model import Model
 from sureshot.models.systems.system import Codes
 from sureshot.research.training import plot
@@ -22,9 +23,7 @@ from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.schedule import groups, multiplier
 from sureshot.research.training.state import (
     load_state,
-    mend_folder,
     read_values,
-    replace_folder,
     save_state,
 )
 from sureshot.research.training.step import Method, gradients, update
@@ -209,7 +208,7 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
     state = folder / STATE
     if not state.exists():
         return _Counters()
-    mend_folder(folder / MODEL)
+    restore_folder(folder / MODEL)
     values = read_values(state)
     was, now = values["run"], _described(run)
     for name in was | now:
@@ -311,7 +310,8 @@ def _finish(
     new = _Counters(epoch, epoch, score) if kept else done._replace(epoch=epoch)
     if log is not None:
         if kept:
-            replace_folder(folder / MODEL, lambda place: save(place, epoch, score))
+            with replace_folder(folder / MODEL) as fresh:
+                save(fresh, epoch, score)
         values = new._asdict() | {"run": _described(run)}
         save_state(folder / STATE, run.modules, run.optimiser, values)
         log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sureshot.errors import SureshotError
+from sureshot.files import replace_file
 
 MISSING = "No plot was drawn: matplotlib is not installed. Get it by: pip install 'sureshot[plots]'"
 
@@ -46,14 +47,12 @@ def draw(
         more = right.get_legend_handles_labels()
         handles, labels = handles + more[0], labels + more[1]
     axes.legend(handles, labels, frameon=False)
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
     try:
         # Without a date, so that the same run draws the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(partial, metadata=metadata)
-        partial.replace(path)
+        with replace_file(path) as fresh:
+            figure.savefig(fresh, metadata=metadata)
     except (OSError, ValueError) as error:
-        partial.unlink(missing_ok=True)
         raise SureshotError(f"The plot {path} cannot be written: {error}.") from None
     return None
 

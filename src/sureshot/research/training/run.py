@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 
 from sureshot.datasets import Item, Split
 from sureshot.errors import SureshotError
+from sureshot.files import write_text
 from sureshot.metrics.recall import rsum
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
 from sureshot.models.encoders import Encoder, load
@@ -253,7 +254,7 @@ def left_out(part: SplitFeatures) -> str:
 
 def _keep(recipe: Recipe, path: Path) -> None:
     try:
-        path.write_text(recipe.to_toml(), "utf-8")
+        write_text(path, recipe.to_toml())
     except OSError as error:
         raise SureshotError(f"The recipe cannot be kept in {path}: {error}.") from None
 

@@ -1,4 +1,4 @@
-"""What a run needs to go on after its last finished epoch, and how a checkpoint is replaced.
+"""What a run needs to go on after its last finished epoch.
 
 Weights and the optimiser's memory are one safetensors file, the counters a line of JSON in its
 header; nothing in it can run. There are no random states: the numbers of each step follow from the
@@ -6,8 +6,7 @@ seed and the number of the step.
 """
 
 import json
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
+from sureshot.files import parse_json, replace_file
 
 _VERSION = 1
 _WEIGHTS, _MEMORY = "weights.", "optimiser."
@@ -43,14 +43,13 @@ def save_state(
     for number, memory in optimiser.state_dict()["state"].items():
         tensors |= {f"{_MEMORY}{number}.{name}": tensor for name, tensor in memory.items()}
     header = {"sureshot": json.dumps({"version": _VERSION, "values": values})}
-    partial = path.with_suffix(".partial")
+    # Cloned: safetensors refuses tensors that share memory, as tied weights do.
+    kept = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Cloned: safetensors refuses tensors that share memory, as tied weights do.
-        save_file({name: t.detach().cpu().clone() for name, t in tensors.items()}, partial, header)
-        partial.replace(path)
+        with replace_file(path) as fresh:
+            save_file(kept, fresh, header)
     except (OSError, SafetensorError) as error:
-        partial.unlink(missing_ok=True)
         raise SureshotError(
             f"The run cannot be kept in {path}: {error}. Free some space."
         ) from None
@@ -64,7 +63,7 @@ def read_values(path: Path) -> dict[str, Any]:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["sureshot"])
+            header = parse_json((file.metadata() or {})["sureshot"])
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise _unreadable(path, str(error)) from None
     if header["version"] != _VERSION:
@@ -94,39 +93,6 @@ def load_state(path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer)
         optimiser.load_state_dict({"state": memory, "param_groups": groups})
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:
         raise _unreadable(path, " ".join(str(error).split())) from None
-
-
-def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Have a folder written beside its place, then moved there; a fault leaves the old one.
-
-    Args:
-        folder: its place.
-        write: fills the empty folder it is given.
-    """
-    partial, old = _beside(folder)
-    for leftover in (partial, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-        write(partial)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    if folder.exists():
-        folder.rename(old)
-    partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def mend_folder(folder: Path) -> None:
-    """Put the old folder back where a run was killed between the two moves of `replace_folder`."""
-    _, old = _beside(folder)
-    if old.exists() and not folder.exists():
-        old.rename(folder)
-
-
-def _beside(folder: Path) -> tuple[Path, Path]:
-    return folder.with_name(f"{folder.name}.partial"), folder.with_name(f"{folder.name}.old")
 
 
 def _unreadable(path: Path, reason: str) -> SureshotError:

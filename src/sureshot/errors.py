@@ -7,6 +7,10 @@ class SureshotError(Exception):
     """Something the user can mend; the message says how."""
 
 
+class ArgumentError(SureshotError):
+    """Arguments of a call, or of a command, that do not go together or have no meaning."""
+
+
 class VideoError(SureshotError):
     """One video could not be read. The rest of the folder is not affected.
 

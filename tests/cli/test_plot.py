@@ -91,7 +91,7 @@ def test_training_captions_of_a_trained_model_make_the_bank(sureshot, plot, plac
     ("name", "more", "message"),
     [
         ("matrices", ("--after", "dsl"), "--after belongs to rerank; matrices shows one score"),
-        ("rerank", ("--after", "dls"), "--after is 'dls'; known: score, printed, dsl"),
+        ("rerank", ("--after", "dls"), "--after dls is unknown; known: score, printed, dsl"),
     ],
 )
 def test_a_second_score_out_of_place_is_a_typing_error(plot, name, more, message):

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import typer
 
-from sureshot.cli import answer, calibrate, index, judge, manage, plot, reproduce
+from sureshot.cli import answer, calibrate, evaluate, index, judge, manage, plot, reproduce, train
 from sureshot.cli import search as find
-from sureshot.cli import train as research
-from sureshot.cli.options import MistypedError, as_typed
-from sureshot.errors import SureshotError
+from sureshot.cli.options import as_typed
+from sureshot.errors import ArgumentError, SureshotError
 
 app = typer.Typer(
     name="sureshot",
@@ -45,8 +44,8 @@ app.command(epilog=find.DESCRIBE_EXAMPLES)(find.describe)
 app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
 app.command(epilog=judge.EXAMPLES)(judge.judge)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate)
-app.command(epilog=research.TRAIN_EXAMPLES)(research.train)
-app.command(epilog=research.EVALUATE_EXAMPLES)(research.evaluate)
+app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.add_typer(answer.answer, name="answer")
@@ -66,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         code = app(list(arguments) or ["--help"], prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
         _complain(str(error))
-        return 2 if isinstance(error, MistypedError) else 1
+        return 2 if isinstance(error, ArgumentError) else 1
     except typer.Abort:
         _complain("Nothing was done.")
         return 1

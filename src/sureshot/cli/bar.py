@@ -58,6 +58,12 @@ class Bar(AbstractContextManager["Bar"]):
                 self._bar.reset(self._task)
         self.show(f"{done} of {total} {what}{more}", done, total)
 
+    def line(self, text: str) -> None:
+        """Print a sentence that stays."""
+        from sureshot.cli.options import as_typed
+
+        self._err.print(as_typed(text))
+
     def show(self, text: str, done: int, total: int, free: int = 0) -> None:
         """Show a state of the work.
 

@@ -116,9 +116,9 @@ def calibrate(
     elif data is None or model is None or root is None:
         raise MistypedError("--data needs the MODEL and --root as well.")
     else:
-        from sureshot.cli.train import check_experts
         from sureshot.datasets import load_split
         from sureshot.research.scorer import Scorer
+        from sureshot.research.source import check_experts
 
         scorer = Scorer.load(absolute_model(model) or model, device)
         check_experts(scorer, experts)
@@ -190,16 +190,15 @@ def _of_split(
     """The calibration of a model on a split, and where its card goes."""
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.cli.train import found
     from sureshot.models.encoders.experts import read_experts
     from sureshot.places import absolute
     from sureshot.research.calibration import calibrate_scores, card_of_model, check_unseen
     from sureshot.research.features import extract
+    from sureshot.research.source import split_line
 
     target = card_of_model(scorer) if noted.to is None else absolute(noted.to)
     err = show.console(err=True)
-    for line in found(([split], None)):
-        err.print(line)
+    err.print(split_line(split))
     check_unseen(scorer, split)
     given = {} if experts is None else read_experts(experts, [item.id for item in split.items])
     with Bar(err) as bar:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError
 
 Db = Annotated[
     str | None,
@@ -80,8 +80,8 @@ NAMES = {"under": "--in", "lenient": "--skip-unknown", "k": "--limit"}
 _CHOICE = re.compile(r"`(\w+)=(|True|False|'[^`]*'|\"[^`]*\")`")
 
 
-class MistypedError(SureshotError):
-    """Arguments that do not go together; the exit code is 2, as for an unknown option."""
+class MistypedError(ArgumentError):
+    """Options that do not go together."""
 
 
 def place(db: str | None) -> str:

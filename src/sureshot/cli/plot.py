@@ -1,8 +1,7 @@
 """`sureshot plot`."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,16 +13,12 @@ from sureshot.cli.options import (
     Ids,
     Json,
     Label,
-    MistypedError,
     Protocol,
     Root,
     VideoFolder,
     absolute_model,
     examples,
 )
-
-if TYPE_CHECKING:
-    from sureshot.research.figures.rerank import After
 
 EXAMPLES = examples(
     "sureshot plot --list",
@@ -97,76 +92,37 @@ def plot(
     ] = False,
 ) -> int:
     """Draw a figure of the papers for a trained model, as PNG and SVG."""
+    from sureshot import research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.cli.train import check_experts, found, training_captions
-    from sureshot.datasets import load_split
     from sureshot.library.answer import JSON_SCHEMA
-    from sureshot.models.encoders.experts import presence, read_experts
-    from sureshot.research.features import caption_features, extract
-    from sureshot.research.figures.catalogue import Wish, named, write
-    from sureshot.research.figures.catalogue import figure as make
-    from sureshot.research.figures.rerank import BANKED
-    from sureshot.research.figures.subject import Subject
-    from sureshot.research.scorer import Scorer
 
     del listed
-    named(figure, len(models))
-    wanted = _second(figure, after)
-    err = show.console(err=True)
-    scorers = [Scorer.load(absolute_model(model) or model, device) for model in models]
-    for scorer in scorers:
-        check_experts(scorer, experts)
-    loaded = load_split(data, split, root, protocol=protocol, videos=videos, ids=ids, label=label)
-    for line in found(([loaded], None)):
-        err.print(line)
-    given = {} if experts is None else read_experts(experts, [item.id for item in loaded.items])
-    if given:
-        err.print(f"experts: {presence(given)}")
-    looked_at = training_captions(scorers[0], loaded, bank) if wanted in BANKED else None
-    subjects: list[Subject] = []
-    with Bar(err) as bar:
-        for scorer in scorers:
-            features = extract(
-                loaded,
-                scorer.encoder,
-                frames=frames or scorer.frames,
-                cache=cache,
-                told=lambda what, done, total: bar.update(f"{what} encoded", done, total),
-            )
-            subjects.append(Subject(scorer, replace(features, experts=given), seed))
-        bank_scores = None
-        if looked_at is not None:
-            encoded = caption_features(looked_at, scorers[0].encoder, cache=cache)
-            bank_scores = scorers[0].similarity(subjects[0].features, encoded)
-    drawing = make(figure, subjects, Wish(count, wanted, bank_scores))
-    files = write(figure, drawing, to)
+    with Bar(show.console(err=True)) as bar:
+        drawn = research.plot(
+            figure,
+            [absolute_model(model) or model for model in models],
+            data,
+            root,
+            split=split,
+            protocol=protocol,
+            videos=videos,
+            ids=ids,
+            label=label,
+            experts=experts,
+            frames=frames,
+            to=to,
+            count=count,
+            seed=seed,
+            after=after,
+            bank=bank,
+            device=device,
+            cache=cache,
+            listener=bar,
+        )
     if as_json:
-        values = {
-            "schema": JSON_SCHEMA,
-            "figure": figure,
-            "model": subjects[0].title,
-            "files": [str(path.absolute()) for path in files],
-            "numbers": drawing.to_dict(),
-        }
-        show.print_json(values)
-        return 0
-    for path in files:
-        typer.echo(str(path))
+        show.print_json({"schema": JSON_SCHEMA, **drawn.to_dict()})
+    else:
+        for path in drawn.files:
+            typer.echo(str(path))
     return 0
-
-
-def _second(figure: str, after: str | None) -> "After | None":
-    """The second score of a re-ranking, if it is one."""
-    from typing import get_args
-
-    from sureshot.research.figures.rerank import After
-
-    if after is None:
-        return None
-    if figure != "rerank":
-        raise MistypedError(f"--after belongs to rerank; {figure} shows one score.")
-    for name in get_args(After):
-        if name == after:
-            return name
-    raise MistypedError(f"--after is {after!r}; known: {', '.join(get_args(After))}.")

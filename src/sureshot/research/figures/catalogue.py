@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import SureshotError
-from sureshot.research.figures.canvas import SUFFIXES, save
 from sureshot.research.figures.embeddings import embeddings
 from sureshot.research.figures.epochs import epochs
 from sureshot.research.figures.failures import failures
@@ -41,12 +39,10 @@ class Wish:
     """What is asked of a figure.
 
     Attributes:
-        count: queries or pairs to show; None is what suits the figure.
         after: second score of ``rerank``.
         bank: scores of training captions, where ``after`` looks at them.
     """
 
-    count: int | None = None
     after: After | None = None
     bank: Float[np.ndarray, "captions videos"] | None = None
 
@@ -144,17 +140,7 @@ FIGURES: Mapping[str, Entry] = {
 }
 
 
-def figure(name: str, subjects: Sequence[Subject], wish: Wish) -> Drawing:
-    """The numbers of a figure.
-
-    Raises:
-        SureshotError: no such figure, too many checkpoints, or the system lacks what it shows.
-    """
-    entry = named(name, len(subjects))
-    return entry.make(subjects, wish.count or entry.count, wish)
-
-
-def named(name: str, checkpoints: int = 1) -> Entry:
+def entry_of(name: str, checkpoints: int = 1) -> Entry:
     """The entry of a figure.
 
     Raises:
@@ -177,23 +163,3 @@ def listing() -> str:
         lines.append(f"{name:{wide}}  {entry.about} ({entry.papers})")
         lines.append(f"{'':{wide}}  systems: {entry.needs}")
     return "\n".join(lines)
-
-
-def places(name: str, to: Path) -> list[Path]:
-    """The files of a figure: the one named, or both kinds in a folder."""
-    if to.suffix.lower() in SUFFIXES:
-        return [to]
-    return [to / f"{name}{suffix}" for suffix in SUFFIXES]
-
-
-def write(name: str, drawing: Drawing, to: Path) -> list[Path]:
-    """Draw a figure into its files.
-
-    Raises:
-        SureshotError: matplotlib is missing, or a file cannot be written.
-    """
-    drawn = drawing.draw()
-    files = places(name, to)
-    for path in files:
-        save(drawn, path)
-    return files

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 After = Literal["score", "printed", "dsl", "inverted_softmax", "qb_norm", "nnn"]
-BANKED = frozenset({"qb_norm", "nnn"})  # that look at training captions
 _TOP = 4
 _PLAIN, _PRINTED = "similarity", "printed score"
 

@@ -1,20 +1,23 @@
-"""`sureshot evaluate --trust` as a person types it."""
+"""The function behind `sureshot evaluate`: values, notes, and what is refused."""
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from sureshot.datasets import load_split
+from sureshot import research
+from sureshot.datasets import Caption, Item, load_split
+from sureshot.errors import ArgumentError, SureshotError
 from sureshot.models.bank import Bank
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.models.retriever import load
-from sureshot.research.features import extract
+from sureshot.research.evaluation import recall_report
+from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scorer import Scorer
 from sureshot.research.training.correction import encoded
-from sureshot.trust.card import Calibration
 from sureshot.trust.fitting import fit
 from sureshot.trust.measure import measure
 from tests import judged
@@ -22,6 +25,7 @@ from tests.cli.test_json import DOCUMENT, fields, shape
 from tests.trained import saved
 from tests.walls import walls
 
+TITLE = "pairs pairs.csv val, 64 videos, 256 captions"
 FIGURES = [
     f"trust-{name}{suffix}"
     for name in ("reliability", "risk", "sets")
@@ -40,10 +44,10 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def evaluate(sureshot, place):
-    def call(*more, model="tiny", root=None, split="val"):
-        data = ("--data", "pairs", "--root", root or place / "pairs.csv", "--split", split)
-        return sureshot("evaluate", model, *data, "--cache", place / "cache", *more)
+def evaluate(place):
+    def call(model="tiny", *, root=place / "pairs.csv", split="val", cache="cache", **more):
+        more = {"split": split, "cache": place / cache, **more}
+        return research.evaluate(model, "pairs", root, **more)
 
     return call
 
@@ -72,31 +76,26 @@ def card(scores, tmp_path):
     return made
 
 
-def test_the_report_comes_after_the_ordinary_one(evaluate, place, scores):
-    plain, ran = evaluate(), evaluate("--trust")
-    assert ran.code == 0
-    title = "pairs pairs.csv val, 64 videos, 256 captions"
-    expected = measure(*scores, title=title).text()
-    assert ran.out == f"{plain.out}\n{expected}"
-    assert "trust: the first result is the annotated video" in ran.out
-    assert "P(first is right)" in ran.out and "trust" not in plain.out
+def test_the_trust_report_comes_after_the_ordinary_one(evaluate, scores):
+    plain, both = evaluate(), evaluate(trust=True)
+    assert plain.trust is None and plain.notes == (TITLE,)
+    assert both.text() == f"{plain.text()}\n{measure(*scores, title=TITLE).text()}"
+    assert "trust: the first result is the annotated video" in both.text()
+    assert "P(first is right)" in both.text() and "trust" not in plain.text()
 
 
-def test_json_has_it_under_its_key(evaluate, scores):
-    plain, told = (json.loads(evaluate("--json", *more).out) for more in ((), ("--trust",)))
+def test_plain_values_have_it_under_its_key(evaluate, scores):
+    plain, told = evaluate().to_dict(), evaluate(trust=True).to_dict()
     trust = told.pop("trust")
-    assert told == plain
-    assert trust.pop("files") == []
-    title = "pairs pairs.csv val, 64 videos, 256 captions"
-    assert trust == json.loads(json.dumps(measure(*scores, title=title).to_dict()))
-    assert trust["title"] == title
+    assert told == plain and trust.pop("files") == []
+    assert trust == measure(*scores, title=TITLE).to_dict()
 
 
-def test_the_documented_fields_are_those_that_are_printed(evaluate):
+def test_the_documented_fields_are_those_that_are_given(evaluate):
     """The example in docs/json.md is about data like these."""
     section = DOCUMENT.read_text("utf-8").split("With `--trust`")[1].split("\n## ")[0]
     documented = json.loads(section.split("```json\n")[1].split("```")[0])["trust"]
-    told = json.loads(evaluate("--trust", "--json").out)["trust"]
+    told = json.loads(json.dumps(evaluate(trust=True).to_dict()))["trust"]
     assert list(documented) == list(told)
     assert {k: shape(v) for k, v in documented.items()} == {k: shape(v) for k, v in told.items()}
     explained = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text("utf-8")))
@@ -104,36 +103,34 @@ def test_the_documented_fields_are_those_that_are_printed(evaluate):
 
 
 def test_figures_are_written_and_named(evaluate, tmp_path):
-    ran = evaluate("--trust", "--plots", tmp_path / "figures")
-    paths = [tmp_path / "figures" / name for name in FIGURES]
-    assert ran.out.splitlines()[-6:] == [str(path) for path in paths]
-    for path in paths[::2]:
+    drawn = evaluate(trust=True, plots=tmp_path / "figures")
+    assert list(drawn.files) == [tmp_path / "figures" / name for name in FIGURES]
+    assert drawn.text().splitlines()[-6:] == [str(path) for path in drawn.files]
+    assert drawn.to_dict()["trust"]["files"] == [str(path) for path in drawn.files]
+    for path in drawn.files[::2]:
         with Image.open(path) as picture:
             assert np.asarray(picture.convert("L")).std() > 10
-    told = json.loads(evaluate("--trust", "--json", "--plots", tmp_path / "figures").out)
-    assert told["trust"]["files"] == [str(path) for path in paths]
 
 
 def test_uncertainties_of_the_paper_stand_beside_ours(evaluate, place):
-    told = json.loads(evaluate("--trust", "--json", model=place / "duq").out)["trust"]
+    told = evaluate(place / "duq", trust=True).trust.to_dict()
     names = [row["signal"] for row in told["orders"]]
     assert names[-3:] == ["minus vacuity", "minus distance vacuity", "minus spread"]
     model = place / "clip4clip"
-    told = json.loads(evaluate("--trust", "--json", model=model).out)["trust"]
+    told = evaluate(model, trust=True).trust.to_dict()
     assert not [row for row in told["orders"] if row["signal"].startswith("minus")]
     expected = f"softmax, model's scale {Scorer.load(str(model)).scale:.4g}"
     assert told["probabilities"][2]["signal"] == expected
 
 
 def test_a_card_is_measured(evaluate, card):
-    path = card()
-    told = json.loads(evaluate("--trust", "--card", path, "--json").out)["trust"]
+    told = evaluate(trust=True, card=card()).trust.to_dict()
     expected = "calibrated by a card on 256 queries about 64 videos of other photos, 2026-01-02"
     assert told["calibration"] == expected
     assert told["warnings"] == [] and told["risks"][0]["asked"] == 1
 
 
-def test_a_model_with_a_bank_is_measured_and_calibrated_with_it(evaluate, sureshot, place):
+def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     folder = saved(place / "banked", "clip4clip", "none")
     encoder, split = load(str(folder)), load_split("pairs", "val", place / "pairs.csv")
     windows = extract(split, TinyEncoder(), frames=12, cache=place / "cache")
@@ -141,34 +138,32 @@ def test_a_model_with_a_bank_is_measured_and_calibrated_with_it(evaluate, suresh
     texts = encoded(encoder, [caption.text for caption in split.captions[:40]], False)
     first = videos[0][:5], videos[1][:5], np.zeros(5, np.float32)
     Bank(texts, 4, 0.5, *first, encoder.fingerprint, "a test").save(folder)
-    ran = evaluate("--trust", model=folder)
-    assert "scores: less the hub correction (k=4, weight 0.5; 40 captions of a test)" in ran.out
-    plain = json.loads(evaluate("--trust", "--json", model=place / "clip4clip").out)
-    told = json.loads(evaluate("--trust", "--json", model=folder).out)
-    assert told["raw"] == plain["raw"]  # the same weights, and recalls are raw
-    assert told["trust"]["orders"] != plain["trust"]["orders"]
-    root = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", place / "cache")
-    made = sureshot("calibrate", folder, *root, "--split", "val", "--json")
-    assert made.code == 0, made.err
-    valid = json.loads(made.out)["valid_for"]
-    assert valid["bank"] == Bank.load(folder, encoder.fingerprint).digest and valid["elsewhere"]
-    assert evaluate("--trust", "--card", folder / "trust.json", model=folder).code == 0
+    both, plain = evaluate(folder, trust=True), evaluate(place / "clip4clip", trust=True)
+    assert "scores: less the hub correction (k=4, weight 0.5; 40 captions of a test)" in both.text()
+    both, plain = both.to_dict(), plain.to_dict()
+    assert both["raw"] == plain["raw"]  # the same weights, and recalls are raw
+    assert both["trust"]["orders"] != plain["trust"]["orders"]
+    bank = Bank.load(folder, encoder.fingerprint).digest
+    elsewhere = Scorer.load(str(folder)).elsewhere(windows)
+    path = card(model=encoder.fingerprint, bank=bank, elsewhere=elsewhere)
+    assert evaluate(folder, trust=True, card=path).trust is not None
     (folder / "bank.safetensors").unlink()
-    ran = evaluate("--trust", "--card", folder / "trust.json", model=folder)
-    assert ran.code == 1 and "another hub correction" in ran.err
+    with pytest.raises(SureshotError, match="another hub correction"):
+        evaluate(folder, trust=True, card=path)
 
 
 def test_a_card_of_this_very_split_is_told_of(evaluate, card):
-    path = card(dataset="pairs pairs.csv val, 64 videos, 256 captions")
-    ran = evaluate("--trust", "--card", path)
-    assert re.search(r"^! The card was made on the very data", ran.out, re.MULTILINE)
+    found = evaluate(trust=True, card=card(dataset=TITLE))
+    assert re.search(r"^! The card was made on the very data", found.text(), re.MULTILINE)
 
 
 def test_a_card_of_a_checkpoint_is_one_of_its_index(evaluate, card, place):
     """The fingerprint is that of the whole model, not of the encoder below it."""
     model = place / "xpool"
-    for fingerprint, code in ((load(str(model)).fingerprint, 0), (load("tiny").fingerprint, 1)):
-        assert evaluate("--trust", "--card", card(model=fingerprint), model=model).code == code
+    right = card(model=load(str(model)).fingerprint)
+    assert evaluate(model, trust=True, card=right).trust is not None
+    with pytest.raises(SureshotError, match="The calibration is of another model"):
+        evaluate(model, trust=True, card=card(model=load("tiny").fingerprint))
 
 
 def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
@@ -187,35 +182,54 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
         (tmp_path, "cannot be read: is a directory"),
         (edited, "was changed after it was made"),
     ):
-        ran = evaluate("--trust", "--card", path, "--cache", place / "never")
-        assert (ran.code, ran.out) == (1, "") and message in ran.err
-        assert "Traceback" not in ran.err
+        with pytest.raises(SureshotError, match=re.escape(message)):
+            evaluate(trust=True, card=path, cache="never")
     assert not (place / "never").exists()
 
 
-@pytest.mark.parametrize("option", ["--card", "--plots"])
-def test_what_is_about_trust_needs_it(evaluate, option, tmp_path):
-    ran = evaluate(option, tmp_path / "x")
-    assert (ran.code, ran.out) == (2, "")
-    assert f"{option} is about --trust" in ran.err
+@pytest.mark.parametrize("name", ["card", "plots"])
+def test_what_is_about_trust_needs_it(evaluate, name, tmp_path):
+    with pytest.raises(ArgumentError, match=f"`{name}=` is about `trust=`"):
+        evaluate(**{name: tmp_path / "x"})
 
 
 def test_a_folder_that_cannot_be_made_is_named(evaluate, tmp_path):
     (tmp_path / "file").touch()
-    ran = evaluate("--trust", "--plots", tmp_path / "file")
-    assert ran.code == 1 and "cannot be written" in ran.err and "Traceback" not in ran.err
+    with pytest.raises(SureshotError, match="cannot be written"):
+        evaluate(trust=True, plots=tmp_path / "file")
 
 
 def test_a_split_too_small_to_calibrate_on_says_so(evaluate, tmp_path):
     folder = walls(tmp_path / "walls")
-    ran = evaluate("--trust", root=folder / "pairs.csv", split="train")
-    assert ran.code == 0
-    assert "! Nothing is calibrated here." in ran.out or "nothing to tell apart" in ran.out
+    told = evaluate(trust=True, root=folder / "pairs.csv", split="train").text()
+    assert "! Nothing is calibrated here." in told or "nothing to tell apart" in told
     (folder / "one.csv").write_text("video,caption,split\nvideos/0.mp4,red,val\n")
-    ran = evaluate("--trust", "--plots", tmp_path / "plots", root=folder / "one.csv")
-    assert ran.code == 0 and "! The gallery has one video" in ran.out
+    found = evaluate(trust=True, plots=tmp_path / "plots", root=folder / "one.csv")
+    assert "! The gallery has one video" in found.text() and found.files == ()
     assert not (tmp_path / "plots").exists()
 
 
-def test_a_card_reads_as_it_was_written(card):
-    assert Calibration.from_json(card().read_text("utf-8")).valid_for.dataset == "other photos"
+def test_published_names_are_those_of_whole_splits_only(place):
+    """What is compared with print: the usual protocol, whole, under no other name."""
+    base = load_split("pairs", "val", place / "pairs.csv")
+    items = tuple(Item(f"v{n}", place / f"{n}.mp4") for n in range(4))
+    whole = replace(
+        base,
+        dataset="msrvtt",
+        name="test",
+        protocol="1k-A",
+        expected=4,
+        items=items,
+        captions=tuple(Caption("x", n) for n in range(4)),
+    )
+    scorer = Scorer.load("tiny")
+    for split, name in (
+        (whole, "1kA"),
+        (replace(whole, label="mine"), ""),
+        (replace(whole, expected=5), ""),
+        (replace(whole, protocol="full"), "full"),
+        (replace(whole, name="val"), ""),
+    ):
+        features = SplitFeatures(split, "tiny", TinyEncoder().fingerprint, 3, [], [])
+        told = recall_report(scorer, features, np.eye(4), against=["DUQ"])
+        assert told.setting.split == name

@@ -1,0 +1,265 @@
+"""How good a model is on a split: recalls first, and what else is asked for beside them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.metrics.published import published
+from sureshot.metrics.report import Post, Report, report
+from sureshot.metrics.trec import write_qrels, write_run
+from sureshot.research.features import SplitFeatures, caption_features
+from sureshot.research.listener import Listener, Notes, Silence
+from sureshot.research.scorer import Scorer
+from sureshot.research.source import (
+    BANKED,
+    check_experts,
+    encode,
+    read_source,
+    source_of,
+    training_captions,
+    warn_of_shared,
+)
+from sureshot.trust.card import Calibration
+from sureshot.trust.measure import measure
+from sureshot.trust.report import TrustReport
+
+POST: tuple[Post, ...] = get_args(Post)
+# The name that the tables of the papers give to what a reader reads.
+_PUBLISHED = {
+    ("msrvtt", "1k-A", "test"): "1kA",
+    ("msrvtt", "full", "test"): "full",
+    ("activitynet", "paragraph", "test"): "val1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What an evaluation found.
+
+    Attributes:
+        report: recalls of the raw scores, and all that was asked for beside them.
+        trust: how far the answers can be believed; None if that was not asked for.
+        files: figures of ``trust`` that were written.
+        notes: sentences about the data: missing videos, videos that the model was trained on.
+    """
+
+    report: Report
+    trust: TrustReport | None = None
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Tables for a terminal."""
+        tables = self.report.text()
+        if self.trust is not None:
+            tables += f"\n{self.trust.text()}" + "".join(f"{file}\n" for file in self.files)
+        return tables
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values = self.report.to_dict()
+        if self.trust is not None:
+            files = [str(file) for file in self.files]
+            values["trust"] = {**self.trust.to_dict(), "files": files}
+        return values
+
+
+def evaluate(
+    model: str | Path,
+    data: str,
+    root: str | Path,
+    *,
+    split: str = "test",
+    protocol: str | None = None,
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+    experts: str | Path | None = None,
+    frames: int | None = None,
+    post: Sequence[str] = (),
+    bank: int = 2000,
+    against: Sequence[str] = (),
+    trec: str | Path | None = None,
+    trust: bool = False,
+    card: str | Path | None = None,
+    plots: str | Path | None = None,
+    device: str | None = None,
+    cache: Path | None = None,
+    listener: Listener | None = None,
+) -> Evaluation:
+    """Measure a model on a split of a data set.
+
+    Args:
+        model: folder of a checkpoint, or an encoder's name.
+        data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``, ``split``,
+            ``protocol``, ``videos``, ``ids`` and ``label``.
+        root: folder or file of its annotations.
+        split: ``test``, ``val`` or ``train``.
+        protocol: reading of the data set; None is the usual one.
+        videos: folder of the videos; None looks in the usual folders below ``root``.
+        ids: file that names videos of the split, one a line; the others are left out.
+        label: what results on such a part are called.
+        experts: folder of features extracted beforehand, for a model that was trained on some.
+        frames: frames sampled from each video; None is as many as the model was trained with.
+        post: corrections to show beside the raw scores, of `POST`.
+        bank: training captions that ``qb_norm`` and ``nnn`` look at, at most.
+        against: methods whose printed rows are shown; ``published`` is all of them.
+        trec: folder for ``run.txt`` and ``qrels.txt``.
+        trust: whether to measure too how far the answers can be believed.
+        card: file of the calibration that ``trust`` measures; None fits one to parts of the split.
+        plots: folder for figures of ``trust``, as PNG and SVG.
+        device: torch device; None takes a GPU where there is one.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        listener: hears how far the work is.
+
+    Raises:
+        ArgumentError: arguments that do not go together.
+        SureshotError: the model, the data or the card cannot be used, or a file cannot be written.
+            Whatever can be known before videos are decoded is said before.
+    """
+    _check_wanted(data, post, against)
+    _check_trust(trust, card, plots)
+    notes = Notes(listener or Silence())
+    scorer = Scorer.load(str(model), device)
+    source = source_of(data, root, split, protocol, videos, ids, label, experts)
+    check_experts(scorer, source.experts)
+    calibration = None if card is None else read_card(Path(card), scorer)
+    tested = read_source(source, notes)
+    warn_of_shared(scorer, tested.split, notes)
+    captions = training_captions(scorer, tested.split, bank) if BANKED & set(post) else None
+    features = encode(tested, scorer, notes, frames=frames, cache=cache)
+    scores = scorer.similarity(features)
+    bank_scores = None
+    if captions is not None:
+        encoded = caption_features(captions, scorer.encoder, cache=cache)
+        bank_scores = scorer.similarity(features, encoded)
+    recalls = recall_report(scorer, features, scores, post=post, against=against, bank=bank_scores)
+    if trec is not None:
+        write_trec(Path(trec), features, scores, scorer.name)
+    trusted = measure_trust(scorer, features, scores, calibration) if trust else None
+    files: list[Path] = []
+    if trusted is not None and plots is not None:
+        from sureshot.research.figures.reliance import write
+
+        files = write(trusted, Path(plots).expanduser().absolute())
+    return Evaluation(recalls, trusted, tuple(files), tuple(notes.lines))
+
+
+def recall_report(
+    scorer: Scorer,
+    features: SplitFeatures,
+    scores: Float[np.ndarray, "texts videos"],
+    *,
+    post: Sequence[str] = (),
+    against: Sequence[str] = (),
+    bank: Float[np.ndarray, "captions videos"] | None = None,
+) -> Report:
+    """Recalls of raw scores; the other arguments are those of `evaluate`.
+
+    Args:
+        scorer: the model.
+        features: the split.
+        scores: raw scores of its captions and videos.
+        post: corrections to show beside them.
+        against: methods whose printed rows are shown.
+        bank: scores of training captions with the videos, for ``qb_norm`` and ``nnn``.
+    """
+    split = features.split
+    if "published" in against:
+        rows = published(split.dataset)
+        against = list(dict.fromkeys(row.method for row in rows if not row.variant))
+    whole = split.label is None and len(split.items) == split.expected
+    return report(
+        scores,
+        split.owner(),
+        title=split.title(),
+        system=scorer.system,
+        dataset=split.dataset,
+        split=_PUBLISHED.get((split.dataset, split.protocol, split.name), "") if whole else "",
+        encoder=scorer.encoder_name,
+        frames=features.frames,
+        trained_on=scorer.trained_on,
+        against=against,
+        bank=bank,
+        bank_name="training captions",
+        post=post,
+        ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),
+    )
+
+
+def write_trec(
+    folder: Path, features: SplitFeatures, scores: Float[np.ndarray, "texts videos"], tag: str
+) -> None:
+    """Write ``run.txt`` and ``qrels.txt``; a caption is named after its video and its number."""
+    split = features.split
+    videos = ["_".join(item.id.split()) for item in split.items]
+    queries = [f"{videos[caption.video]}#{row}" for row, caption in enumerate(split.captions)]
+    folder.mkdir(parents=True, exist_ok=True)
+    tag = "_".join(Path(tag).name.split())
+    write_run(folder / "run.txt", scores, queries, videos, depth=1000, tag=tag)
+    owners = (videos[caption.video] for caption in split.captions)
+    write_qrels(folder / "qrels.txt", zip(queries, owners, strict=True))
+
+
+def read_card(path: Path, scorer: Scorer) -> Calibration:
+    """A calibration card, if it is one of this model.
+
+    Raises:
+        SureshotError: it cannot be read, or is of another model.
+    """
+    try:
+        card = Calibration.from_json(path.expanduser().read_text("utf-8"))
+    except UnicodeDecodeError:
+        raise SureshotError(f"{path} is no calibration card.") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SureshotError(f"The card {path} cannot be read: {reason}.") from None
+    bank = None if scorer.bank is None else scorer.bank.digest
+    odd = card.mismatches(scorer.fingerprint, bank)
+    if odd:
+        raise SureshotError(f"{path} is not about {scorer.name}. {odd[0]}")
+    return card
+
+
+def measure_trust(
+    scorer: Scorer,
+    features: SplitFeatures,
+    raw: Float[np.ndarray, "texts videos"],
+    card: Calibration | None = None,
+) -> TrustReport:
+    """How far the scores that a search would rank by can be believed."""
+    return measure(
+        scorer.ranking(features, raw=raw),
+        features.split.owner(),
+        elsewhere=scorer.elsewhere(features),
+        correction="" if scorer.bank is None else scorer.bank.title,
+        title=features.split.title(),
+        card=card,
+        papers=scorer.measures(features),
+        scale=scorer.scale,
+    )
+
+
+def _check_wanted(data: str, post: Sequence[str], against: Sequence[str]) -> None:
+    """Refuse what no report can show."""
+    for name in post:
+        if name not in POST:
+            raise ArgumentError(f"{option('post', name)} is unknown; known: {', '.join(POST)}.")
+    for method in against:
+        published(data, method=None if method == "published" else method)
+
+
+def _check_trust(trust: bool, card: object, plots: object) -> None:
+    """Refuse what does not go together, and figures that cannot be drawn."""
+    for name, given in (("card", card), ("plots", plots)):
+        if given is not None and not trust:
+            raise ArgumentError(f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out.")
+    if plots is not None:
+        from sureshot.research.figures.canvas import page
+
+        page(1.0)

@@ -1,0 +1,183 @@
+"""The split that a model is measured on, and what the model was trained on beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from sureshot.datasets import Split, check_disjoint
+from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.models.encoders.experts import Experts, presence, read_experts
+from sureshot.research.features import SplitFeatures, extract
+from sureshot.research.listener import Listener, Notes
+from sureshot.research.scorer import Scorer
+from sureshot.research.training.recipe import Recipe, SplitRecipe
+
+BANKED = frozenset({"qb_norm", "nnn"})  # corrections that look at training captions
+
+
+def source_of(
+    data: str,
+    root: str | Path,
+    split: str,
+    protocol: str | None = None,
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+    experts: str | Path | None = None,
+) -> SplitRecipe:
+    """Where a split comes from, its paths as they were typed."""
+    return SplitRecipe(
+        dataset=data,
+        root=Path(root),
+        split=split,
+        protocol=protocol,
+        videos=None if videos is None else Path(videos),
+        ids=None if ids is None else Path(ids),
+        label=label,
+        experts=None if experts is None else Path(experts).expanduser(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A split that was read and not encoded yet.
+
+    Attributes:
+        split: its videos and captions.
+        experts: features extracted of the videos beforehand, by the id of the video.
+    """
+
+    split: Split
+    experts: Mapping[str, Experts]
+
+
+def read_source(source: SplitRecipe, listener: Listener) -> Source:
+    """Read a split and its experts; the listener hears what was found and what was not there.
+
+    Raises:
+        SureshotError: see `sureshot.datasets.load_split` and
+            `sureshot.models.encoders.experts.read_experts`.
+    """
+    split = source.load()
+    listener.line(split_line(split))
+    if source.experts is None:
+        return Source(split, {})
+    experts = read_experts(source.experts, [item.id for item in split.items])
+    listener.line(f"experts: {presence(experts)}")
+    return Source(split, experts)
+
+
+def split_line(split: Split) -> str:
+    """What was read of a split, and what was not there."""
+    line = split.title()
+    if split.missing:
+        line += f"; {len(split.missing)} not on disk, such as {split.missing[0]}"
+    if split.dropped:
+        line += f"; {split.dropped} empty captions left out"
+    return line
+
+
+def encode(
+    source: Source,
+    scorer: Scorer,
+    notes: Notes,
+    *,
+    frames: int | None = None,
+    cache: Path | None = None,
+) -> SplitFeatures:
+    """The features of a split, as a model reads them.
+
+    Args:
+        source: the split and its experts.
+        scorer: the model, whose encoder is used.
+        notes: hears how far the work is, and which videos cannot be read.
+        frames: frames sampled from each video; None is as many as the model was trained with.
+        cache: folder of encoded features; None is one in the user's cache folder.
+
+    Raises:
+        SureshotError: see `sureshot.research.features.extract`.
+    """
+    count = frames or scorer.frames
+    features = extract(source.split, scorer.encoder, frames=count, cache=cache, told=notes.encoded)
+    for name, reason in features.unreadable:
+        notes.line(f"left out: {name} {reason}")
+    return replace(features, experts=source.experts)
+
+
+def check_experts(scorer: Scorer, folder: Path | None) -> None:
+    """Refuse experts that nothing reads, and a model that would have to do without them.
+
+    Raises:
+        ArgumentError: the folder is missing, or is one too many.
+    """
+    if scorer.experts and folder is None:
+        raise ArgumentError(
+            f"{scorer.name} was trained on the experts {', '.join(scorer.experts)}; name the "
+            f"folder that has them with {option('experts')}."
+        )
+    if folder is not None and not scorer.experts:
+        raise ArgumentError(f"{scorer.name} reads no experts; leave out {option('experts')}.")
+
+
+def training_splits(scorer: Scorer) -> list[Split]:
+    """The sets that a model was trained on, read again; none where they are not known.
+
+    Raises:
+        SureshotError: they are not there any more.
+    """
+    return Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[0] if scorer.recipe else []
+
+
+def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
+    """Captions of the sets a model was trained on, none of them of a video that is tested.
+
+    Args:
+        scorer: the model.
+        tested: the split it is tested on.
+        count: captions at most; they are drawn, always the same ones.
+
+    Raises:
+        ArgumentError: the model does not know what it was trained on.
+        SureshotError: that is not there any more, or all of it is tested.
+    """
+    splits = training_splits(scorer)
+    if not splits:
+        raise ArgumentError(
+            f"qb_norm and nnn look at training captions, and {scorer.name} does not know its own."
+        )
+    names = {item.id for item in tested.items}
+    captions = [
+        caption
+        for split in splits
+        for caption in split.captions
+        if split.items[caption.video].id not in names
+    ]
+    if not captions:
+        raise SureshotError(
+            f"qb_norm and nnn look at training captions, and all those of {scorer.name} are of "
+            f"videos in {tested.title()}. Leave them out."
+        )
+    drawn = np.random.default_rng(0).permutation(len(captions))[:count]
+    chosen = tuple(replace(captions[row], video=0) for row in sorted(drawn))
+    return Split(
+        dataset=splits[0].dataset,
+        name="train",
+        protocol=splits[0].protocol,
+        items=(),
+        captions=chosen,
+    )
+
+
+def warn_of_shared(scorer: Scorer, tested: Split, listener: Listener) -> None:
+    """Say which videos are tested that were trained on, if the training data are at hand."""
+    try:
+        splits = training_splits(scorer)
+    except SureshotError:
+        return
+    for split in splits:
+        try:
+            check_disjoint(split, tested)
+        except SureshotError as error:
+            listener.line(f"! {error}")

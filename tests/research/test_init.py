@@ -1,0 +1,22 @@
+"""The names that `sureshot.research` gives, and how little importing it loads."""
+
+import pytest
+
+from sureshot import research
+from tests.test_init import loaded_by
+
+
+def test_each_public_name_is_listed_documented_and_comes_from_its_home():
+    assert research.__all__ == sorted(research.__all__, key=lambda n: (n.islower(), n))
+    assert set(research.__all__) == set(research._HOMES) == set(dir(research))
+    for name, home in research._HOMES.items():
+        assert getattr(research, name).__module__ == home and getattr(research, name).__doc__
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"'sureshot\.research' has no attribute 'tran'"):
+        research.tran  # noqa: B018
+
+
+def test_importing_loads_nothing_heavy():
+    assert loaded_by("import sureshot.research") == "[]"

@@ -1,0 +1,22 @@
+"""What listeners do with what they hear."""
+
+from sureshot.research.listener import Listener, Notes, Silence
+
+
+class Heard(Silence):
+    def __init__(self):
+        self.told = []
+
+    def update(self, what, done, total, more=""):
+        self.told.append((what, done, total, more))
+
+
+def test_notes_keep_sentences_and_pass_everything_on():
+    heard = Heard()
+    assert isinstance(heard, Listener)
+    notes = Notes(heard)
+    notes.line("12 videos")
+    notes.update("steps", 1, 2, ", loss 3")
+    notes.encoded("videos", 4, 5)
+    assert notes.lines == ["12 videos"]
+    assert heard.told == [("steps", 1, 2, ", loss 3"), ("videos encoded", 4, 5, "")]

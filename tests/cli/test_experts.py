@@ -132,7 +132,7 @@ def test_a_test_reads_the_experts_it_is_given(evaluate, place, tmp_path):
 def test_experts_must_be_there_where_a_model_reads_them(evaluate, tmp_path):
     ran = evaluate()
     assert ran.code == 2
-    assert "was trained on the experts audio, motion; name the folder that" in ran.err
+    assert "was trained on the experts audio, motion; name the " in ran.err
     ran = evaluate("--experts", tmp_path / "gone")
     assert ran.code == 1
     assert f"There is no folder of experts at {tmp_path}/gone" in ran.err

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.published import published
-from sureshot.metrics.report import Post, Report, report
+from sureshot.metrics.report import Report, report
 from sureshot.metrics.trec import write_qrels, write_run
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.listener import Listener, Notes, Silence
@@ -28,7 +28,7 @@ from sureshot.trust.card import Calibration
 from sureshot.trust.measure import measure
 from sureshot.trust.report import TrustReport
 
-POST: tuple[Post, ...] = get_args(Post)
+POST = ("dsl", "inverted_softmax", "qb_norm", "nnn")  # corrections of scores
 # The name that the tables of the papers give to what a reader reads.
 _PUBLISHED = {
     ("msrvtt", "1k-A", "test"): "1kA",
@@ -258,7 +258,9 @@ def _check_trust(trust: bool, card: object, plots: object) -> None:
     """Refuse what does not go together, and figures that cannot be drawn."""
     for name, given in (("card", card), ("plots", plots)):
         if given is not None and not trust:
-            raise ArgumentError(f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out.")
+            raise ArgumentError(
+                f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out."
+            )
     if plots is not None:
         from sureshot.research.figures.canvas import page
 

@@ -149,4 +149,6 @@ def _second(figure: str, after: str | None) -> After | None:
     for name in get_args(After):
         if name == after:
             return name
-    raise ArgumentError(f"{option('after', after)} is unknown; known: {', '.join(get_args(After))}.")
+    raise ArgumentError(
+        f"{option('after', after)} is unknown; known: {', '.join(get_args(After))}."
+    )

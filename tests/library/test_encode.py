@@ -358,7 +358,7 @@ def test_a_decoder_that_hangs_does_not_keep_a_stop_waiting(
                 release.wait(30)
             return super().prepare(frames)
 
-    monkeypatch.setattr("sureshot.library.encode._PATIENCE", 0.2)
+    monkeypatch.setattr("sureshot.media.ahead._PATIENCE", 0.2)
     chosen = sources(*(clips / f"{n}.mp4" for n in (0, 1, 3, 5)))
     try:
         videos = encode_videos(chosen, SETTINGS, Stuck(), workers=2)

@@ -2,7 +2,6 @@
 
 import time
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -90,11 +89,6 @@ class Bar(AbstractContextManager["Bar"]):
         # An estimate to the second would claim too much.
         return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._bar is not None:
             self._bar.stop()

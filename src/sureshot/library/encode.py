@@ -5,19 +5,17 @@ Both halves give the interpreter free while they work, so decoding hides behind 
 
 import contextlib
 import hashlib
-import os
-import queue
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Shaped
 
 from sureshot.errors import VideoError
+from sureshot.media.ahead import stream
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import Window, windows
@@ -29,8 +27,6 @@ from sureshot.store.rows import EncodedWindow
 PATCH_GRID = 3  # stored patches are pooled to this many rows and columns a frame
 _BATCH = 32  # frames encoded at once, windows of several videos together
 _AHEAD = 12  # decoded windows that may wait for the encoder
-_POLL = 0.1  # seconds between looks at whether to stop
-_PATIENCE = 2.0  # seconds that an early stop waits for the decoding threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +95,9 @@ def encode_videos(
         advance: called after each window with the share of its video that is encoded, from 0 to 1,
             as far as the length that the video claims is true.
     """
-    with contextlib.closing(_decode_all(sources, settings, encoder, workers)) as messages:
+    decode = partial(_decode, settings=settings, encoder=encoder)
+    decoding = stream(decode, sources, waiting=_AHEAD, workers=workers)
+    with contextlib.closing(decoding) as messages:
         yield from _encoded(messages, encoder, advance)
 
 
@@ -128,56 +126,6 @@ def content_digest(source: Source) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     return digest.hexdigest()
-
-
-def _decode_all(
-    sources: Sequence[Source],
-    settings: IndexSettings,
-    encoder: Encoder,
-    workers: int | None,
-) -> Generator[_Part | _End, None, None]:
-    """Messages of all videos, decoded by threads; those of one video in order."""
-    jobs: queue.SimpleQueue[Source] = queue.SimpleQueue()
-    for source in sources:
-        jobs.put(source)
-    out: queue.Queue[_Part | _End] = queue.Queue(_AHEAD)
-    stop = threading.Event()
-
-    def work() -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                for message in _decode(jobs.get_nowait(), settings, encoder):
-                    if not _put(out, message, stop):
-                        return
-
-    count = min(workers or max(1, min(4, (os.cpu_count() or 2) // 2)), len(sources))
-    # Daemons: a decoder stuck in a broken file must not keep the process from ending.
-    threads = [
-        threading.Thread(target=work, name=f"decode-{number}", daemon=True)
-        for number in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    left = len(sources)
-    try:
-        while left:
-            message = out.get()
-            left -= isinstance(message, _End)
-            yield message
-    finally:
-        stop.set()
-        until = time.monotonic() + _PATIENCE
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
-
-
-def _put(out: "queue.Queue[_Part | _End]", message: "_Part | _End", stop: threading.Event) -> bool:
-    """Wait for room in the queue; False if it is time to stop instead."""
-    while not stop.is_set():
-        with contextlib.suppress(queue.Full):
-            out.put(message, timeout=_POLL)
-            return True
-    return False
 
 
 def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Part | _End]:

@@ -9,11 +9,9 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +23,7 @@ from safetensors.numpy import load_file, save_file
 from sureshot.datasets.split import Item, Split
 from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file, sampled_digest
+from sureshot.media.ahead import Ahead
 from sureshot.media.discover import IMAGE_SUFFIXES, Source, frame_files
 from sureshot.media.frame import ImageFrame, read_image
 from sureshot.media.video import open_video, unreadable
@@ -193,14 +192,17 @@ def _encode_chunk(
                 ends = np.cumsum([len(prepared.pop(row)) for row in rows])[:-1]
                 done.update(zip(rows, _parted(joined, ends), strict=True))
 
-    for row, outcome in enumerate(_decoded(items, encoder, frames)):
-        if isinstance(outcome, VideoError):
-            failed[row] = str(outcome)
-            transient |= outcome.transient
-        else:
-            prepared[row] = outcome
-            flush(_BATCH)
-    flush(1)
+    with Ahead(partial(_decode, encoder=encoder, frames=frames)) as decoded:
+        for row, item in enumerate(items):
+            decoded.want(items[row : row + _AHEAD])
+            outcome = decoded.get(item)
+            if isinstance(outcome, VideoError):
+                failed[row] = str(outcome)
+                transient |= outcome.transient
+            else:
+                prepared[row] = outcome
+                flush(_BATCH)
+        flush(1)
     kept = [done[row] for row in sorted(done)]
     _check_finite(items, sorted(done), kept)
     empty = np.zeros((0, 0), np.float16)
@@ -233,30 +235,16 @@ def _check_finite(
             )
 
 
-def _decoded(
-    items: Sequence[Item], encoder: Encoder, frames: int
-) -> Iterator[Shaped[np.ndarray, "frames 3 rows columns"] | VideoError]:
-    """Prepared frames of each item in order, or why there are none; threads work ahead."""
-
-    def work(item: Item) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
-        try:
-            return encoder.prepare(sampled_frames(item, frames, encoder.frame_side))
-        except VideoError as error:
-            return error
-        except OSError as error:
-            return unreadable(error)
-
-    workers = max(1, min(4, (os.cpu_count() or 2) // 2))
-    with ThreadPoolExecutor(workers, thread_name_prefix="decode") as pool:
-        left = iter(items)
-        pending = deque(pool.submit(work, item) for item in itertools.islice(left, _AHEAD))
-        try:
-            while pending:
-                yield pending.popleft().result()
-                pending.extend(pool.submit(work, item) for item in itertools.islice(left, 1))
-        finally:
-            for future in pending:
-                future.cancel()
+def _decode(
+    item: Item, encoder: Encoder, frames: int
+) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
+    """Prepared frames of an item, or why there are none."""
+    try:
+        return encoder.prepare(sampled_frames(item, frames, encoder.frame_side))
+    except VideoError as error:
+        return error
+    except OSError as error:
+        return unreadable(error)
 
 
 def sampled_frames(

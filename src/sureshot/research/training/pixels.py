@@ -1,14 +1,13 @@
 """Pairs whose videos are decoded while they are trained on, for an encoder that is trained too."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
 
 from sureshot.datasets import Item, Split
 from sureshot.errors import SureshotError, VideoError
+from sureshot.media.ahead import Ahead
 from sureshot.models.tokens import TextTokens, VideoTokens
 from sureshot.research.training.tuning import TunedClip
 
@@ -46,8 +45,7 @@ class PixelPairs:
         self.video_of: Sequence[int] = video_of
         self._encoder = encoder
         self._read = read
-        self._held: dict[int, Future[Shaped[np.ndarray, "frames 3 side side"]]] = {}
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
+        self._decoded = Ahead(self._prepare, workers)
 
     def name(self, row: int) -> str:
         """Id of the video and the caption."""
@@ -55,11 +53,7 @@ class PixelPairs:
 
     def hold(self, rows: Sequence[int]) -> None:
         """Have these videos ready from now on, and let all others go."""
-        wanted = [self.video_of[row] for row in rows]
-        for video in set(self._held) - set(wanted):
-            self._held.pop(video).cancel()
-        for video in wanted:
-            self._future(video)
+        self._decoded.want(self.video_of[row] for row in rows)
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs, with a graph."""
@@ -71,16 +65,10 @@ class PixelPairs:
         Raises:
             SureshotError: one cannot be read.
         """
-        return self._encoder.videos(
-            [self._future(self.video_of[row]).result() for row in rows],
-        )
+        return self._encoder.videos([self._decoded.get(self.video_of[row]) for row in rows])
 
-    def _future(self, video: int) -> Future[Shaped[np.ndarray, "frames 3 side side"]]:
-        if video not in self._held:
-            self._held[video] = self._pool.submit(self._prepare, self._items[video])
-        return self._held[video]
-
-    def _prepare(self, item: Item) -> Shaped[np.ndarray, "frames 3 side side"]:
+    def _prepare(self, video: int) -> Shaped[np.ndarray, "frames 3 side side"]:
+        item = self._items[video]
         try:
             return self._encoder.encoder.prepare(self._read(item))
         except (VideoError, OSError) as error:
@@ -91,10 +79,5 @@ class PixelPairs:
     def __enter__(self) -> "PixelPairs":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, *_error: object) -> None:
+        self._decoded.close()

@@ -1,0 +1,179 @@
+"""Work that threads do before it is asked for, so that decoding hides behind the network.
+
+Decoders and networks both give the interpreter free while they work. The threads are daemons, and
+whoever ends early waits a moment for them, but not for one that is stuck in a broken file.
+"""
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_POLL = 0.1  # seconds between looks at whether to stop
+_PATIENCE = 2.0  # seconds that an early stop waits for the threads
+
+
+class Ahead(Generic[Key, Result]):
+    """Results of a function for the keys that are wanted soon; a context manager.
+
+    Args:
+        work: gives the result of a key; called in several threads at once.
+        workers: number of threads; None takes half the cores, at most four.
+    """
+
+    def __init__(self, work: Callable[[Key], Result], workers: int | None = None) -> None:
+        self._work = work
+        self._threads = _Threads(workers or _usual_workers())
+        self._futures: dict[Key, Future[Result]] = {}
+
+    def want(self, keys: Iterable[Key]) -> None:
+        """Begin with these in their order, and let go of all others."""
+        wanted = dict.fromkeys(keys)
+        for key in self._futures.keys() - wanted.keys():
+            self._futures.pop(key).cancel()
+        for key in wanted:
+            self._future(key)
+
+    def get(self, key: Key) -> Result:
+        """Wait for the result of a key; it is kept until the key is wanted no more.
+
+        Raises:
+            Exception: whatever the work on this key raised.
+        """
+        return self._future(key).result()
+
+    def close(self) -> None:
+        """End the threads; one that is stuck is left behind."""
+        self.want(())
+        self._threads.close()
+
+    def __enter__(self) -> "Ahead[Key, Result]":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def _future(self, key: Key) -> Future[Result]:
+        if key not in self._futures:
+            self._futures[key] = future = Future[Result]()
+            self._threads.submit(partial(_fulfil, future, partial(self._work, key)))
+        return self._futures[key]
+
+
+def stream(
+    work: Callable[[Item], Iterable[Result]],
+    items: Sequence[Item],
+    *,
+    waiting: int,
+    workers: int | None = None,
+) -> Generator[Result, None, None]:
+    """Results of all items as they come: those of one item in order, items in no fixed order.
+
+    To end early, close it (`contextlib.closing`); the threads end with it.
+
+    Args:
+        work: gives the results of an item; called in several threads at once.
+        items: what is worked on, begun in this order.
+        waiting: most results that wait to be taken; with so many, the threads wait too.
+        workers: number of threads; None takes half the cores, at most four.
+
+    Raises:
+        Exception: whatever the work on an item raised; the other items end with it.
+    """
+    results: queue.Queue[Result | _End] = queue.Queue(waiting)
+    threads = _Threads(min(workers or _usual_workers(), len(items)))
+
+    def run(item: Item) -> None:
+        end = _End()
+        try:
+            for result in work(item):
+                if not threads.put(results, result):
+                    return
+        except BaseException as error:
+            end = _End(error)
+        threads.put(results, end)
+
+    try:
+        for item in items:
+            threads.submit(partial(run, item))
+        left = len(items)
+        while left:
+            result = results.get()
+            if not isinstance(result, _End):
+                yield result
+            elif result.error is None:
+                left -= 1
+            else:
+                raise result.error
+    finally:
+        threads.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """All results of an item have come, or its work raised an error."""
+
+    error: BaseException | None = None
+
+
+class _Threads:
+    """A few daemon threads that do what they are given in its order."""
+
+    def __init__(self, count: int) -> None:
+        self._stopped = threading.Event()
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"decode-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        self._jobs.put(job)
+
+    def put(self, results: queue.Queue[Result], result: Result) -> bool:
+        """Wait for room in a queue; False if it is time to stop instead."""
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                results.put(result, timeout=_POLL)
+                return True
+        return False
+
+    def close(self) -> None:
+        self._stopped.set()
+        until = time.monotonic() + _PATIENCE
+        for _ in self._threads:
+            self.submit(lambda: None)  # wakes one that has nothing to do
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _run(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if self._stopped.is_set():
+                return
+            job()
+
+
+def _usual_workers() -> int:
+    return max(1, min(4, (os.cpu_count() or 2) // 2))
+
+
+def _fulfil(future: Future[Result], work: Callable[[], Result]) -> None:
+    """Do the work of a future, unless nobody wants it any more."""
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)

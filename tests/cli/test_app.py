@@ -12,7 +12,17 @@ from sureshot.cli import app as module
 from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_terminal, spawn
 
 VERBS = ["index", "search", "describe", "export", "judge", "calibrate"]
-VERBS += ["train", "evaluate", "reproduce", "plot", "status", "remove", "reset", "doctor"]
+VERBS += [
+    "train",
+    "evaluate",
+    "reproduce",
+    "plot",
+    "experts",
+    "status",
+    "remove",
+    "reset",
+    "doctor",
+]
 VERBS += ["answer train", "answer evaluate", "answer ask"]
 
 

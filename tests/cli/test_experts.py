@@ -1,6 +1,7 @@
 """Experts on disk, as a person trains and tests with them."""
 
 import json
+import pickle
 import shutil
 
 import numpy as np
@@ -163,3 +164,25 @@ def test_an_index_is_refused_with_the_reason(sureshot, place, tmp_path):
     assert ran.code == 1
     assert f"{model} is a model of the system ce, which compares more of a video" in ran.err
     assert not (tmp_path / "db").exists()
+
+
+def test_published_pickles_become_experts(sureshot, place, tmp_path):
+    draw = np.random.default_rng(1)
+    for name, size in (("audio=features", 5), ("motion", 7)):
+        features = {f"videos/{n}.mp4": draw.normal(size=(2, size)) for n in range(9, 12)}
+        features["videos/0.mp4"] = float("nan")
+        (tmp_path / f"{name}.pickle").write_bytes(pickle.dumps(features))
+    to = ("--to", tmp_path / "experts")
+    ran = sureshot("experts", f"audio={tmp_path}/audio=features.pickle", *to)
+    assert ran.code == 0
+    assert ran.out == f"audio: 3 videos, 1 without it; {tmp_path}/experts/audio\n"
+    ran = sureshot("experts", tmp_path / "motion.pickle", *to, "--json")
+    assert json.loads(ran.out)["experts"] == [
+        {"name": "motion", "folder": f"{tmp_path}/experts/motion", "videos": 3, "lacking": 1}
+    ]
+    data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", place / "cache")
+    model = place / "run" / "model"
+    ran = sureshot("evaluate", model, *data, "--experts", tmp_path / "experts")
+    assert "experts: audio of 3, motion of 3 of 3 videos" in ran.err
+    ran = sureshot("experts", tmp_path / "motion.pickle", *to)
+    assert ran.code == 1 and "has an expert motion already" in ran.err

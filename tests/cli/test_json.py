@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import pickle
 import re
 
 import pytest
@@ -58,6 +59,7 @@ def printed(tmp_path_factory):
     (tmp_path / "sentences.txt").write_text("red\nblue\n")
     (tmp_path / "clips").mkdir()
     (tmp_path / "clips" / "01 a 00.00.00-00.00.01.mp4").touch()
+    (tmp_path / "audio.pickle").write_bytes(pickle.dumps({"video7": [[1.0, 2.0]]}))
     place = asked(tmp_path / "walls")
     asking = ("--root", place / "qa", "--videos", place / "videos", "--cache", tmp_path / "cache")
     answers = place / "answers" / "model"
@@ -70,6 +72,7 @@ def printed(tmp_path_factory):
         "train": output("train", place / "recipe.toml", *run_in),
         "evaluate": output("evaluate", model, *data, "--post", "dsl"),
         "plot": output("plot", "results", model, *data, "--to", tmp_path / "figures"),
+        "experts": output("experts", tmp_path / "audio.pickle", "--to", tmp_path / "experts"),
         "answer train": output(
             *("answer", "train", place / "questions.toml"),
             *("--to", place / "answers", "--cache", tmp_path / "cache"),

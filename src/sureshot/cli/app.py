@@ -7,7 +7,18 @@ from collections.abc import Sequence
 
 import typer
 
-from sureshot.cli import answer, calibrate, evaluate, index, judge, manage, plot, reproduce, train
+from sureshot.cli import (
+    answer,
+    calibrate,
+    evaluate,
+    experts,
+    index,
+    judge,
+    manage,
+    plot,
+    reproduce,
+    train,
+)
 from sureshot.cli import search as find
 from sureshot.cli.options import as_typed
 from sureshot.errors import ArgumentError, SureshotError
@@ -49,6 +60,7 @@ app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.add_typer(answer.answer, name="answer")
+app.command(epilog=experts.EXAMPLES)(experts.experts)
 app.command()(manage.status)
 app.command()(manage.remove)
 app.command()(manage.reset)

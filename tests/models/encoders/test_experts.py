@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,53 @@ def test_a_file_of_one_array_may_call_it_anything(tmp_path: Path) -> None:
 def test_a_file_is_called_like_its_video(tmp_path: Path, video: str, file: str | None) -> None:
     put(tmp_path / "deep" / "audio" / f"{file or video}.npy", numbers(1, 2))
     assert set(read_experts(tmp_path / "deep", [video])[video]) == {"audio"}
+
+
+def mmt(path: Path, **arrays: np.ndarray) -> Path:
+    """A file as MMT publishes them: captions, features and their times beside each other."""
+    h5py = pytest.importorskip("h5py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file["raw_captions.0"] = np.array([b"a", b"man", b"sings"])
+        file["raw_captions_t.0"] = numbers(3, 2)
+        for name, array in arrays.items():
+            file[f"features.{name}"] = array
+            file[f"features_t.{name}"] = numbers(len(array), 2)
+    return path
+
+
+def test_the_files_of_mmt_are_read_as_they_are(tmp_path: Path) -> None:
+    missing = np.full((1, 5), np.nan)
+    lacking = {"face": missing, "ocr": numbers(0, 3)}
+    audio, motion = numbers(3, 4), numbers(2, 6, seed=1)
+    mmt(tmp_path / "v" / "i" / "d" / "video7.h5", vggish=audio, s3d=motion, **lacking)
+    mmt(tmp_path / "v" / "_" / "-" / "v_-abc.h5", vggish=audio)
+    found = read_experts(tmp_path, ["video7", "-abc"])
+    assert {video: set(own) for video, own in found.items()} == {
+        "video7": {"vggish", "s3d"},
+        "-abc": {"vggish"},
+    }
+    np.testing.assert_array_equal(found["video7"]["vggish"], audio)
+    np.testing.assert_array_equal(found["video7"]["s3d"], motion)
+
+
+def test_a_file_of_mmt_at_fault_is_named(tmp_path: Path) -> None:
+    path = mmt(tmp_path / "v" / "i" / "d" / "video7.h5", s3d=np.array([[1.0, np.nan]]))
+    with pytest.raises(SureshotError, match=f"expert s3d in {re.escape(str(path))} holds a number"):
+        read_experts(tmp_path, ["video7"])
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(SureshotError, match=re.escape(f"The expert in {path} cannot be read")):
+        read_experts(tmp_path, ["video7"])
+
+
+def test_without_h5py_the_way_to_get_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    (tmp_path / "v" / "i" / "d").mkdir(parents=True)
+    (tmp_path / "v" / "i" / "d" / "video7.h5").touch()
+    with pytest.raises(SureshotError, match=re.escape("needs h5py: pip install 'sureshot[hdf5]'")):
+        read_experts(tmp_path, ["video7"])
 
 
 def test_nothing_is_read_from_outside_of_the_folder(tmp_path: Path) -> None:

@@ -1,14 +1,23 @@
 """Features extracted beforehand by other networks: experts for sound, motion, faces and the like.
 
-They lie in a folder of NumPy files, in either layout or in both::
+They lie in a folder, in any of these layouts or in several::
 
     experts/audio/video7.npy        one folder an expert, one file a video (.npy or .npz)
     experts/video7.npz              one file a video, one array an expert: audio, motion, …
+    mult_h5/v/i/d/video7.h5         as MMT publishes them: ``features.audio``, ``features.s3d``, …
 
 An array has one row a moment, or is one row. ``NAME_times`` beside NAME is taken for the times of
-its rows, which no system reads so far, and passed over. A file is named after the id of its video,
-as the data set spells it, with or without the suffix of a video file. What is not there, or has no
-rows, is an expert that the video lacks. Nothing in a file can run: pickled objects are refused.
+its rows, which no system reads so far, and passed over, and so are MMT's ``features_t.NAME`` and
+captions. A file is named after the id of its video, as the data set spells it, with or without the
+suffix of a video file and ActivityNet's ``v_``. What is not there, has no rows, or begins with a
+NaN in MMT's files, is an expert that the video lacks. Nothing in a file can run: pickled objects
+are refused. The pickles of Collaborative Experts are converted to the first layout, see
+`sureshot.models.encoders.expert_pickles`.
+
+References:
+    Liu et al., Use What You Have: Video Retrieval Using Representations From Collaborative Experts,
+    2019.
+    Gabeur et al., Multi-modal Transformer for Video Retrieval, 2020 (MMT).
 """
 
 import zipfile
@@ -25,7 +34,7 @@ from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 Experts = Mapping[str, Float[np.ndarray, "_rows _size"]]  # of one video, by name
 ExpertSizes = tuple[tuple[str, int], ...]  # name of each expert, and how long its rows are
 
-_TIMES = "_times"
+_TIMES, _FEATURES = "_times", "features."
 _BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
@@ -47,7 +56,7 @@ def read_experts(folder: Path, ids: Iterable[str]) -> dict[str, Experts]:
     names = sorted(place.name for place in folder.iterdir() if place.is_dir())
     found: dict[str, Experts] = {video: dict(_of_video(folder, names, video)) for video in ids}
     if found and not any(found.values()):
-        stem = _stems(next(iter(found)))[-1]
+        stem = file_stems(next(iter(found)))[-1]
         raise SureshotError(
             f"{folder} holds no expert of any of the {len(found)} videos. Looked for "
             f"{folder / 'NAME' / stem}.npy and {folder / stem}.npz, among others."
@@ -127,9 +136,8 @@ def _of_video(
     folder: Path, names: Sequence[str], video: str
 ) -> Iterator[tuple[str, Float[np.ndarray, "rows size"]]]:
     """Names and rows of the experts that a video has."""
-    stems = _stems(video)
     seen: dict[str, Path] = {}
-    for path, only in _files(folder, names, stems):
+    for path, only in _files(folder, names, video):
         for name, array in _arrays(path, only).items():
             if name in seen:
                 raise SureshotError(
@@ -137,41 +145,55 @@ def _of_video(
                     "leave one of them out."
                 )
             seen[name] = path
-            rows = _rows(array, name, path)
+            rows = checked_rows(array, name, path)
             if rows is not None:
                 yield name, rows
 
 
-def _stems(video: str) -> list[str]:
-    """How the file of a video may be called, without the suffix and always below the folder."""
+def file_stems(video: str) -> list[str]:
+    """How the file of a video may be called, without the suffix and always below the folder.
+
+    Examples:
+        >>> file_stems("../videos/7.mp4")
+        ['videos/7.mp4', 'videos/7']
+    """
     path = PurePosixPath(video)
-    inside = "/".join(part for part in path.parts if part not in ("/", ".."))
+    stems = ["/".join(part for part in path.parts if part not in ("/", "..", "."))]
     if path.suffix.lower() in VIDEO_SUFFIXES | IMAGE_SUFFIXES:
-        return [inside, inside.removesuffix(path.suffix)]
-    return [inside]
+        stems.append(stems[0].removesuffix(path.suffix))
+    return stems
 
 
-def _files(
-    folder: Path, names: Sequence[str], stems: Sequence[str]
-) -> Iterator[tuple[Path, str | None]]:
+def _files(folder: Path, names: Sequence[str], video: str) -> list[tuple[Path, str | None]]:
     """The files of a video that are there, each with the one expert it holds, if it is one."""
+    stems = file_stems(video)
+    return _existing(folder, names, stems) or _existing(folder, names, [f"v_{s}" for s in stems])
+
+
+def _existing(
+    folder: Path, names: Sequence[str], stems: Sequence[str]
+) -> list[tuple[Path, str | None]]:
+    """The files that have one of these stems."""
     places: list[tuple[Path, str | None]] = [(folder / f"{stem}.npz", None) for stem in stems]
+    places += [(folder.joinpath(*stem[:3], f"{stem}.h5"), None) for stem in stems]
     places += [
         (folder / name / f"{stem}{suffix}", name)
         for name in names
         for stem in stems
         for suffix in (".npy", ".npz")
     ]
-    return ((path, name) for path, name in places if path.is_file())
+    return [(path, name) for path, name in places if path.is_file()]
 
 
 def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The arrays of a file, by the name of the expert.
 
     Args:
-        path: of the file.
+        path: the file.
         only: the one expert it holds; None if its arrays have names.
     """
+    if path.suffix == ".h5":
+        return _arrays_of_mmt(path)
     try:
         with path.open("rb") as file:
             # The pickles that NumPy's files may hold run whatever they like.
@@ -191,17 +213,51 @@ def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]
     return {only: next(iter(found.values()))}
 
 
+def _arrays_of_mmt(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The features of a file of MMT, but for those that it marks as missing."""
+    try:
+        import h5py
+    except ImportError:
+        raise SureshotError(
+            f"{path} is HDF5, which needs h5py: pip install 'sureshot[hdf5]'"
+        ) from None
+    try:
+        with h5py.File(path, "r") as file:
+            arrays = {
+                name.removeprefix(_FEATURES): file[name][()]
+                for name in file
+                if name.startswith(_FEATURES)
+            }
+    except _BROKEN as error:
+        raise SureshotError(f"The expert in {path} cannot be read: {error}.") from None
+    return {name: array for name, array in arrays.items() if not starts_with_nan(array)}
+
+
+def starts_with_nan(array: Shaped[np.ndarray, "..."]) -> bool:
+    """Whether an array is one that published features have where there was nothing to extract."""
+    return array.size > 0 and array.dtype.kind == "f" and bool(np.isnan(array.flat[0]))
+
+
 def _is_time(name: str, names: Sequence[str]) -> bool:
     return name.endswith(_TIMES) and name.removesuffix(_TIMES) in names
 
 
-def _rows(
-    array: Shaped[np.ndarray, "..."], name: str, path: Path
+def checked_rows(
+    array: Shaped[np.ndarray, "..."], name: str, place: object
 ) -> Float[np.ndarray, "rows size"] | None:
-    """An expert's rows; None where it has none."""
+    """An expert's rows, 16-bit where the array is and 32-bit otherwise; None where it has none.
+
+    Args:
+        array: what a file holds.
+        name: name of the expert.
+        place: where the array lies, for messages.
+
+    Raises:
+        SureshotError: the array is not rows of finite numbers, or one row.
+    """
     if array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
         raise SureshotError(
-            f"The expert {name} in {path} is an array of {array.dtype} with the shape "
+            f"The expert {name} in {place} is an array of {array.dtype} with the shape "
             f"{array.shape}; it must be rows of numbers, or one row."
         )
     if array.size == 0:
@@ -210,7 +266,7 @@ def _rows(
         rows = np.atleast_2d(array).astype(np.float16 if array.dtype == np.float16 else np.float32)
     if not np.isfinite(rows).all():
         raise SureshotError(
-            f"The expert {name} in {path} holds a number that is not finite; delete these rows, "
+            f"The expert {name} in {place} holds a number that is not finite; delete these rows, "
             "or the file: the expert is then one that the video lacks."
         )
     return rows

@@ -10,7 +10,6 @@ References:
     2019.
 """
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from jaxtyping import Shaped
 
 from sureshot.datasets.pickles import read_pickle
 from sureshot.errors import SureshotError
+from sureshot.files import replace_folder
 from sureshot.models.encoders.experts import checked_rows, file_stems, starts_with_nan
 
 
@@ -69,10 +69,8 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
     if not isinstance(features, Mapping) or not features:
         raise SureshotError(f"{path} holds no dictionary from ids of videos to their features.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".converting-") as partial:
-            videos = _write(features, Path(partial) / name, path)
-            (Path(partial) / name).rename(place)
+        with replace_folder(place) as fresh:
+            videos = _write(features, fresh, name, path)
     except OSError as error:
         raise SureshotError(
             f"The expert cannot be kept in {folder}: {error.strerror or error}."
@@ -80,7 +78,7 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
     return ConvertedExpert(name, place, videos, len(features) - videos)
 
 
-def _write(features: Mapping[Any, Any], folder: Path, source: Path) -> int:
+def _write(features: Mapping[Any, Any], folder: Path, name: str, source: Path) -> int:
     """One file for each video that has features; how many have."""
     written = 0
     for video, value in features.items():
@@ -92,7 +90,7 @@ def _write(features: Mapping[Any, Any], folder: Path, source: Path) -> int:
         array = _array(value, video, source)
         if starts_with_nan(array):
             continue
-        rows = checked_rows(array, folder.name, f"{source}, of the video {video},")
+        rows = checked_rows(array, name, f"{source}, of the video {video},")
         if rows is None:
             continue
         path = folder / f"{stem}.npy"

@@ -1,10 +1,13 @@
 """What several tests share."""
 
 import signal
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests.golden import folders, numbers
 from tests.small_library import Library, build
 
 # A script run in the background is started deaf to Ctrl-C, and every process it starts inherits
@@ -20,3 +23,18 @@ settings.load_profile("patient")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """Five small videos and their index. Tests read it and leave it as it is."""
     return build(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(
+    params=[pytest.param(folder, id=folder.name, marks=pytest.mark.golden) for folder in folders()]
+)
+def golden(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
+    """Reads a file of reference numbers by its name; skips the test where there is none."""
+
+    def read(name: str) -> dict[str, Any]:
+        path = request.param / f"{name}.json"
+        if not path.exists():
+            pytest.skip(f"{request.param} has no {path.name}")
+        return numbers(path)
+
+    return read

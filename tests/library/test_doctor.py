@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -158,5 +157,5 @@ def test_bundled_weights_that_are_not_the_right_ones_are_broken(tmp_path):
 def test_a_home_that_does_not_exist_is_no_obstacle(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.delenv("HF_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(Path("/nowhere/at/all")))
+    monkeypatch.setenv("HOME", str(tmp_path / "not" / "there"))
     assert checks(tmp_path)["other models"].state == "note"

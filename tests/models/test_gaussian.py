@@ -16,7 +16,6 @@ from sureshot.models.gaussian import (
     symmetric_kl,
     wasserstein2,
 )
-from tests.golden import golden
 
 
 def drawn(seed, *shape):
@@ -42,7 +41,7 @@ def test_samples_have_the_mean_and_the_deviation_of_their_item():
     assert torch.allclose(samples.std(1).log(), 0.5 * gaussian.log_var, atol=0.03)
 
 
-def test_sampling_is_the_released_codes_with_twice_its_logarithm():
+def test_sampling_is_the_released_codes_with_twice_its_logarithm(golden):
     file = golden("duq_c89_local_prob")
     gaussian = Gaussian(double(file["outputs"]["mu"]), 2 * double(file["outputs"]["sigma"]))
     expected = double(file["outputs"]["samples"])
@@ -74,7 +73,7 @@ def test_divergence_from_the_prior_is_torchs(prior_log_var):
     assert torch.allclose(kl_to_prior(prior, prior_log_var), torch.zeros(6).double(), atol=1e-12)
 
 
-def test_divergence_from_the_prior_is_pcmes():
+def test_divergence_from_the_prior_is_pcmes(golden):
     file = golden("kl_unit_gaussian")
     video, text = (
         Gaussian(double(file["inputs"][f"mu_{side}"]), double(file["inputs"][f"s_{side}"]))
@@ -138,7 +137,7 @@ def test_expected_distance_is_that_of_many_samples():
     )
 
 
-def test_pair_distances_are_pcme_plus_plus():
+def test_pair_distances_are_pcme_plus_plus(golden):
     file = golden("pcmepp_csd")
     image, caption = (
         Gaussian(double(file["inputs"][f"{side}_mean"]), double(file["inputs"][f"{side}_std"]))

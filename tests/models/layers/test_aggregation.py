@@ -10,7 +10,6 @@ from sureshot.models.layers.aggregation import (
     PieDeviation,
     TanhPooling,
 )
-from tests.golden import golden
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
 # The last item has no real token but the global feature, which only LocalAggregation allows.
@@ -19,7 +18,8 @@ MASK = torch.tensor([[True] * 4, [True, False, True, False], [False] * 4])
 
 def duq(told, part):
     mlp = {"agg": "agg.mlp", "prob": "prob.feat_mlp"}[part]
-    module = LocalAggregation(16, heads=8)
+    width = len(told["inputs"]["tokens"][0][0])
+    module = LocalAggregation(width, heads=told["config"]["heads"])
     load(
         module,
         told["weights"],
@@ -38,7 +38,7 @@ def across_the_batch(module, tokens):
     return module.norm(module.mlp(module.pool(tokens + seen, full)))
 
 
-def test_duq_but_for_attention_across_the_batch():
+def test_duq_but_for_attention_across_the_batch(golden):
     told = golden("duq_head_agg_prob")
     out, tokens = told["outputs"], tensor(told["inputs"]["tokens"])
     aggregate, deviation = duq(told, "agg"), duq(told, "prob")
@@ -53,7 +53,7 @@ def test_duq_but_for_attention_across_the_batch():
     torch.testing.assert_close(alone, tensor(out["z_single_items"]), **close)
 
 
-def test_duq_free_of_the_defect_where_one_token_is_all_there_is():
+def test_duq_free_of_the_defect_where_one_token_is_all_there_is(golden):
     # A sequence of one token, the global feature, attends to itself in either reading.
     told = golden("duq_head_agg_prob")
     module, first = duq(told, "agg"), tensor(told["inputs"]["tokens"])[:1, 0]
@@ -61,11 +61,11 @@ def test_duq_free_of_the_defect_where_one_token_is_all_there_is():
     torch.testing.assert_close(found, across_the_batch(module, first[:, None]))
 
 
-def test_company_does_not_change_an_item():
+def test_company_does_not_change_an_item(golden):
     told = golden("duq_head_agg_prob")
     module = duq(told, "agg")
     tokens, changed = (tensor(told["inputs"][name]) for name in ("tokens", "tokens_changed"))
-    full = torch.ones(4, 4, dtype=torch.bool)
+    full = torch.ones_like(tokens[:, 1:, 0], dtype=torch.bool)
     one, other = (module(x[:, 0], x[:, 1:], full) for x in (tokens, changed))
     torch.testing.assert_close(one[0], other[0])
     assert not torch.allclose(one[1], other[1])
@@ -162,13 +162,13 @@ PIE = {
 
 
 @pytest.mark.parametrize("name", PIE)
-def test_pie(name):
+def test_pie(golden, name):
     told, here = golden(name), PIE[name]
-    hidden = told["config"]["hidden"]
-    mean, deviation = PieAggregation(16, hidden), PieDeviation(16, hidden)
+    whole, tokens = tensor(told["inputs"][here["inputs"]]), tensor(told["inputs"]["tokens"])
+    sizes = whole.shape[1], told["config"]["hidden"]
+    mean, deviation = PieAggregation(*sizes), PieDeviation(*sizes)
     load(mean, told["weights"], here["mean"])
     load(deviation, told["weights"], here["deviation"])
-    whole, tokens = tensor(told["inputs"][here["inputs"]]), tensor(told["inputs"]["tokens"])
     out, close = told["outputs"], {"rtol": 1e-6, "atol": 1e-8}
     full = torch.ones(tokens.shape[:2], dtype=torch.bool)
     torch.testing.assert_close(mean(whole, tokens, full), tensor(out["out"]), **close)

@@ -7,7 +7,6 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
-from tests.golden import golden
 from tests.models.layers.weights import load, sample, shake, tensor
 
 MASK = torch.tensor([[True] * 4, [True, False, True, False], [False, True, False, False]])
@@ -72,17 +71,17 @@ def test_agrees_with_one_pair_at_a_time(options):
             torch.testing.assert_close(scores[i, j], cosine)
 
 
-def golden_pooling(told, names, **options):
-    pooling = CrossAttentionPooling(16, **options)
-    load(pooling, told["weights"], names)
+def released_pooling(told, names, **options):
     text, video = tensor(told["inputs"]["text"]), tensor(told["inputs"]["video"])
+    pooling = CrossAttentionPooling(text.shape[1], **options)
+    load(pooling, told["weights"], names)
     return pooling, text, video, torch.ones(video.shape[:2], dtype=torch.bool)
 
 
 @pytest.mark.parametrize(("heads", "suffix"), [(1, ""), (2, "_heads2")])
-def test_xpool(heads, suffix):
+def test_xpool(golden, heads, suffix):
     told = golden("xpool_pooling")
-    pooling, text, video, mask = golden_pooling(told, XPOOL, heads=heads)
+    pooling, text, video, mask = released_pooling(told, XPOOL, heads=heads)
     torch.testing.assert_close(
         pooling(text, video, mask), tensor(told["outputs"][f"pooled{suffix}"]), rtol=1e-6, atol=1e-8
     )
@@ -94,18 +93,18 @@ def test_xpool(heads, suffix):
     )
 
 
-def test_xpool_before_training():
+def test_xpool_before_training(golden):
     told = golden("xpool_pooling")
     text, video = tensor(told["inputs"]["text"]), tensor(told["inputs"]["video"])
-    found = scores_direct(
-        CrossAttentionPooling(16).double().eval(), text, video, torch.ones(5, 4, dtype=torch.bool)
-    )
+    mask = torch.ones(video.shape[:2], dtype=torch.bool)
+    untrained = CrossAttentionPooling(text.shape[1]).double().eval()
+    found = scores_direct(untrained, text, video, mask)
     torch.testing.assert_close(
         found, tensor(told["outputs"]["sims_identity_init"]), rtol=1e-6, atol=1e-8
     )
 
 
-def test_duq_with_separate_norms():
+def test_duq_with_separate_norms(golden):
     told = golden("duq_head_cam")
     names = XPOOL | {
         "norm_texts": "ln1",
@@ -113,15 +112,15 @@ def test_duq_with_separate_norms():
         "norm_pooled": "ln3",
         "norm_out": "ln4",
     }
-    pooling, text, video, mask = golden_pooling(told, names, separate_norms=True)
+    pooling, text, video, mask = released_pooling(told, names, separate_norms=True)
     torch.testing.assert_close(
         pooling(text, video, mask), tensor(told["outputs"]["pooled"]), rtol=1e-6, atol=1e-8
     )
 
 
-def test_duq_at_the_earlier_commit():
+def test_duq_at_the_earlier_commit(golden):
     told = golden("duq_c89_cross_attention")
-    pooling, text, video, mask = golden_pooling(told, XPOOL)
+    pooling, text, video, mask = released_pooling(told, XPOOL)
     torch.testing.assert_close(
         pooling(text, video, mask), tensor(told["outputs"]["pooled"]), rtol=1e-6, atol=1e-8
     )

@@ -7,7 +7,6 @@ import torch
 
 from sureshot.models.layers.aggregation import LocalAggregation, PieAggregation
 from sureshot.models.layers.distribution import Branch, GaussianHead, PieGaussianHead
-from tests.golden import golden
 from tests.models.layers.test_aggregation import PIE
 from tests.models.layers.weights import load, sample, shake, tensor
 from tests.models.systems.every import WIDTH, texts
@@ -55,14 +54,14 @@ def test_the_spread_to_start_from_can_be_chosen():
 
 
 @pytest.mark.parametrize("name", PIE)
-def test_pie_head(name):
+def test_pie_head(golden, name):
     told, here = golden(name), PIE[name]
-    head = PieGaussianHead(16, told["config"]["hidden"])
+    whole, tokens = tensor(told["inputs"][here["inputs"]]), tensor(told["inputs"]["tokens"])
+    head = PieGaussianHead(whole.shape[1], told["config"]["hidden"])
     names = {
         f"{part}.{own}": to for part in ("mean", "deviation") for own, to in here[part].items()
     }
     load(head, told["weights"], names)
-    whole, tokens = tensor(told["inputs"][here["inputs"]]), tensor(told["inputs"]["tokens"])
     gaussian = head(whole, tokens, torch.ones(tokens.shape[:2], dtype=torch.bool))
     close = {"rtol": 1e-6, "atol": 1e-8}
     torch.testing.assert_close(gaussian.mean, tensor(told["outputs"][here["unit"]]), **close)

@@ -13,7 +13,6 @@ from sureshot.models.layers.pooling import (
     mean_of_units,
     weighted_mean,
 )
-from tests.golden import golden
 from tests.models.layers.weights import sample, shake, tensor
 
 MASK = torch.tensor([[True] * 4, [True, False, True, False], [False, True, False, False]])
@@ -64,7 +63,7 @@ def test_mean_of_units_agrees_with_one_video_at_a_time():
         torch.testing.assert_close(found, total / math.sqrt(total @ total))
 
 
-def test_clip4clip_mean_pooling():
+def test_clip4clip_mean_pooling(golden):
     told = golden("clip4clip_meanp")
     frames, mask = tensor(told["inputs"]["video"]), tensor(told["inputs"]["video_mask"]).bool()
     text = torch.nn.functional.normalize(tensor(told["inputs"]["text"]), dim=-1)

@@ -8,7 +8,6 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import Block, SequentialTransformer, Transformer, quick_gelu
-from tests.golden import golden
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
 
@@ -167,16 +166,20 @@ def test_gradients_reach_every_weight_and_stay_finite_beside_padding():
         assert weight.grad.count_nonzero() > 0, name
 
 
-def test_clip4clip():
+def released(theirs, width):
+    """The released transformer's shape, and the names of its weights."""
+    names = {}
+    for i in range(theirs["layers"]):
+        names |= blocks(f"transformer.blocks.{i}", f"transformerClip.resblocks.{i}")
+    return Transformer(width, theirs["layers"], theirs["heads"], eps=1e-12), names
+
+
+def test_clip4clip(golden):
     told = golden("clip4clip_seqtransf")
-    module = SequentialTransformer(Transformer(16, 2, 2, eps=1e-12), 16, 7)
-    load(
-        module,
-        told["weights"],
-        {"positions": "frame_position_embeddings"}
-        | blocks("transformer.blocks.0", "transformerClip.resblocks.0")
-        | blocks("transformer.blocks.1", "transformerClip.resblocks.1"),
-    )
+    longest, width = tensor(told["weights"]["frame_position_embeddings.weight"]).shape
+    transformer, names = released(told["config"], width)
+    module = SequentialTransformer(transformer, width, longest)
+    load(module, told["weights"], names | {"positions": "frame_position_embeddings"})
     frames, mask = tensor(told["inputs"]["video"]), tensor(told["inputs"]["video_mask"]).bool()
     text = torch.nn.functional.normalize(tensor(told["inputs"]["text"]), dim=-1)
     seen = module(frames, mask)
@@ -203,35 +206,32 @@ def weighted_interaction(words, frames, word_mask, frame_mask, weigh_words, weig
     return (by_word + by_frame) / 2
 
 
-def test_uatvr_with_extra_tokens_and_a_shared_transformer():
+def test_uatvr_with_extra_tokens_and_a_shared_transformer(golden):
     told = golden("uatvr_full_head")
     weights, given = told["weights"], told["inputs"]
-    shared = Transformer(16, 2, 2, eps=1e-12)
+    words, frames = (tensor(given[name]) for name in ("text_token", "frames"))
+    width = words.shape[2]
+    shared, names = released(told["config"], width)
     sides = {}
-    for side, table, count in (("video", "frame", 4), ("text", "word", 5)):
-        positions = weights[f"{table}_position_embeddings.weight"]
-        module = SequentialTransformer(shared, 16, count, extra=2)
-        mine = weights | {"own": positions[:count], "extra": positions[count : count + 2]}
-        load(
-            module,
-            mine,
-            {"positions.weight": "own", "extra.weight": "extra"}
-            | blocks("transformer.blocks.0", "transformerClip.resblocks.0")
-            | blocks("transformer.blocks.1", "transformerClip.resblocks.1"),
-        )
+    for side, table, tokens in (("video", "frame", frames), ("text", "word", words)):
+        positions, count = weights[f"{table}_position_embeddings.weight"], tokens.shape[1]
+        extra = told["config"][f"extra_{side}"]
+        module = SequentialTransformer(shared, width, count, extra=extra)
+        mine = weights | {"own": positions[:count], "extra": positions[count : count + extra]}
+        load(module, mine, names | {"positions.weight": "own", "extra.weight": "extra"})
+        hidden = len(weights[f"{side}_weight_fc.0.bias"])
         weigh = torch.nn.Sequential(
-            torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+            torch.nn.Linear(width, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1)
         )
         load(weigh, weights, {str(i): f"{side}_weight_fc.{i}" for i in (0, 2)})
         sides[side] = module, weigh
-    words, frames = (tensor(given[name]) for name in ("text_token", "frames"))
     word_mask = torch.ones(words.shape[:2], dtype=torch.bool)
     frame_mask = torch.ones(frames.shape[:2], dtype=torch.bool)
     expected = tensor(told["outputs"]["logits_all_valid"]) / 100
     seen_words = sides["text"][0](words, word_mask)
     seen_frames = sides["video"][0](frames, frame_mask)
-    for i in range(4):
-        for j in range(4):
+    for i in range(len(words)):
+        for j in range(len(frames)):
             found = weighted_interaction(
                 seen_words[i],
                 seen_frames[j],

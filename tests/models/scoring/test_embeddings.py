@@ -14,7 +14,6 @@ from sureshot.models.scoring.embeddings import (
     sample_distance,
     wasserstein_distance,
 )
-from tests.golden import golden
 
 CLOSED = [
     (kl_distance, gaussian.symmetric_kl),
@@ -141,7 +140,7 @@ def test_noise_is_ranked_at_chance_by_closed_forms(all_pairs, _):
     assert first_places(all_pairs(texts, videos).T) <= 0.03
 
 
-def test_closed_forms_are_pcme_plus_plus():
+def test_closed_forms_are_pcme_plus_plus(golden):
     file = golden("pcmepp_csd")
     image, caption = (
         Gaussian(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sureshot.models.scoring.token_wise import token_interaction, weighted_token_interaction
-from tests.golden import golden
+from tests.models.layers.weights import load, tensor
 
 TEXTS, WORDS, VIDEOS, FRAMES, DIM = 5, 4, 3, 6, 8
 
@@ -62,7 +62,7 @@ def test_scores_are_those_of_a_loop_over_all_tokens(block, sign):
     assert torch.allclose(scores, slow(words, frames, *given, word_mask, frame_mask), atol=1e-12)
 
 
-def test_scores_are_the_released_codes_where_nothing_is_padded():
+def test_scores_are_the_released_codes_where_nothing_is_padded(golden):
     file = golden("uatvr_token_interaction")
     words, frames = (
         torch.tensor(file["inputs"][name], dtype=torch.float64)
@@ -71,10 +71,10 @@ def test_scores_are_the_released_codes_where_nothing_is_padded():
     masks = torch.ones(words.shape[:2]).bool(), torch.ones(frames.shape[:2]).bool()
     expected = torch.tensor(file["outputs"]["ti_all_valid"], dtype=torch.float64)
     # The stored unit vectors are rounded, and the code takes their inner products.
-    assert torch.allclose(token_interaction(words, frames, *masks), expected, rtol=0, atol=1e-6)
+    assert torch.allclose(token_interaction(words, frames, *masks), expected, rtol=0, atol=2e-6)
 
 
-def test_padding_does_not_win_over_negative_similarities_as_in_the_released_code():
+def test_padding_does_not_win_over_negative_similarities_as_in_the_released_code(golden):
     file = golden("uatvr_token_interaction")
     values, outputs = (
         {name: torch.tensor(numbers, dtype=torch.float64) for name, numbers in file[part].items()}
@@ -85,11 +85,38 @@ def test_padding_does_not_win_over_negative_similarities_as_in_the_released_code
     given = outputs["text_weight"], outputs["video_weight"]
     scores = weighted_token_interaction(*tokens, *given, *masks)
     assert torch.allclose(scores, slow(*tokens, *given, *masks), atol=1e-8)
-    # The two agree where padding at 0 is not the maximum, and never is ours higher.
-    assert (scores <= outputs["wti"] + 1e-6).all()
-    assert torch.isclose(scores, outputs["wti"], rtol=0, atol=1e-6).sum() == 5
-    assert outputs["wti"][1, 1] == 0
-    assert scores[1, 1] < -0.1
+    # Theirs are those whose padding has a cosine of 0 with everything, so ours are never higher.
+    real = masks[0][:, None, :, None] & masks[1][None, :, None, :]
+    cosines = torch.einsum("tnd,vmd->tvnm", *tokens).masked_fill(~real, 0)
+    theirs = torch.einsum("tn,tvn->tv", given[0], cosines.amax(3))
+    theirs += torch.einsum("vm,tvm->tv", given[1], cosines.amax(2))
+    assert torch.allclose(theirs / 2, outputs["wti"], rtol=0, atol=2e-6)
+    assert (scores <= outputs["wti"] + 2e-6).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "video", "names"),
+    [
+        ("tv", "text_samples", "video_samples", ("t_prob_w", "v_prob_w")),
+        ("wp", "words", "patches", ("w_feat_w", "p_feat_w")),
+    ],
+)
+def test_samples_and_patches_meet_as_in_the_released_code_of_duq(golden, kind, text, video, names):
+    file = golden("duq_head_similarities")
+    tokens = [tensor(file["inputs"][side]) for side in (text, video)]
+    given = []
+    for name, own in zip(names, tokens, strict=True):
+        hidden, width = tensor(file["weights"][f"{name}.0.weight"]).shape
+        worth = torch.nn.Sequential(
+            torch.nn.Linear(width, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1)
+        )
+        load(worth, file["weights"], {str(i): f"{name}.{i}" for i in (0, 2)})
+        given.append(worth(own).squeeze(-1).softmax(-1))
+    masks = [torch.ones(own.shape[:2]).bool() for own in tokens]
+    scores = weighted_token_interaction(*tokens, *given, *masks)
+    torch.testing.assert_close(
+        scores, tensor(file["outputs"][f"sims_{kind}"]), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_more_padding_changes_no_score_whatever_stands_there():
@@ -136,9 +163,9 @@ def test_an_item_without_a_token_scores_minus_infinity_and_harms_no_other():
     assert torch.equal(scores[~empty], before[~empty])
     assert (weighted[empty] == -torch.inf).all()
     (scores[~empty] + weighted[~empty]).sum().backward()
-    for tensor in (words, *given):
-        assert tensor.grad.isfinite().all()
-        assert tensor.grad.any()
+    for leaf in (words, *given):
+        assert leaf.grad.isfinite().all()
+        assert leaf.grad.any()
 
 
 def test_length_of_tokens_does_not_matter_and_no_score_is_beyond_one():

@@ -9,26 +9,25 @@ from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.models.systems.system import rows
 from sureshot.models.tokens import TextTokens, VideoTokens
-from tests.golden import golden
+from tests.models.layers.weights import tensor
 from tests.models.systems.every import WIDTH, texts, videos
 
 
 @pytest.mark.parametrize(("scale", "name"), [(100.0, "loss_square"), (5.0, "loss_square_scale5")])
-def test_scores_and_losses_are_those_of_the_papers_code(scale: float, name: str) -> None:
+def test_scores_and_losses_are_those_of_the_papers_code(golden, scale: float, name: str) -> None:
     told = golden("clip4clip_meanp")
     sentence, frames, mask = (
-        torch.tensor(told["inputs"][key], dtype=torch.float32)
-        for key in ("text", "video", "video_mask")
+        tensor(told["inputs"][key]) for key in ("text", "video", "video_mask")
     )
-    made = Clip4Clip(Clip4ClipConfig(scale=scale), sentence.shape[1])
+    made = Clip4Clip(Clip4ClipConfig(scale=scale), sentence.shape[1]).double()
     words = TextTokens(sentence, sentence[:, None], torch.ones(len(sentence), 1).bool())
     none = frames.new_zeros(*frames.shape[:2], 0, sentence.shape[1])
     films = VideoTokens(frames, none, frames[..., :0], mask.bool())
     codes = made.texts(words), made.videos(films)
-    logits = torch.tensor(told["outputs"]["logits"])
-    torch.testing.assert_close(100 * made.similarity(*codes), logits, rtol=1e-4, atol=1e-4)
+    logits = tensor(told["outputs"]["logits"])
+    torch.testing.assert_close(100 * made.similarity(*codes), logits, rtol=1e-6, atol=1e-6)
     loss = made.losses(codes[0], rows(codes[1], slice(len(sentence))))["similarity"]
-    assert loss.item() == pytest.approx(told["outputs"][name], rel=1e-4)
+    assert loss.item() == pytest.approx(told["outputs"][name], rel=1e-5, abs=1e-8)
 
 
 def test_untrained_it_has_no_weight_but_the_scale() -> None:

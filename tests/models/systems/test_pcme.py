@@ -9,7 +9,6 @@ from sureshot.errors import SureshotError
 from sureshot.models.gaussian import Gaussian, draw_noise, expected_squared_distance
 from sureshot.models.systems.pcme import Pcme, PcmeConfig
 from sureshot.models.systems.system import Codes, objective
-from tests.golden import golden
 from tests.models.layers.weights import shake, tensor
 from tests.models.systems.every import WIDTH, gaussians, texts, videos
 from tests.models.systems.loops import SAMPLES, divergence, samples
@@ -65,21 +64,25 @@ def test_the_losses_are_the_equations(doubled: bool, weighing: str) -> None:
     assert losses["divergence"].item() == pytest.approx(prior, rel=1e-6)
 
 
-@pytest.mark.parametrize(("case", "start"), [("a5_b5", 5.0), ("a15_b15", 15.0), ("full", 5.0)])
-def test_losses_are_those_of_the_released_code(
-    case: str, start: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_losses_are_those_of_the_released_code(golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given its samples; it counts each pair twice, once in each direction."""
     told = golden("pcme_soft_contrastive")
-    made = pcme(
-        doubled=True, weighing="sum", uniformity=10.0, beta=0.0, scale=start, shift=start
-    ).double()
-    given = iter(tensor(told["inputs"][f"{side}_samples"]) for side in ("caption", "image"))
-    monkeypatch.setattr(made, "_drawn", lambda gaussian, generator: next(given))
-    losses, expected = made.losses(*pairs(4)), told["outputs"][case]
-    assert losses["similarity"].item() == pytest.approx(expected["i2t_loss"], rel=1e-6)
-    if case == "full":
-        assert losses["uniformity"].item() == pytest.approx(expected["uniform_loss"], rel=1e-6)
+    samples = [tensor(told["inputs"][f"{side}_samples"]) for side in ("caption", "image")]
+    for case, (shift, scale, weight, _) in told["config"]["cases"].items():
+        made = pcme(
+            doubled=True,
+            weighing="sum",
+            uniformity=float(weight),
+            beta=0.0,
+            scale=float(scale),
+            shift=float(shift),
+        ).double()
+        given = iter(samples)
+        monkeypatch.setattr(made, "_drawn", lambda gaussian, generator, given=given: next(given))
+        losses, expected = made.losses(*pairs(len(samples[0]))), told["outputs"][case]
+        assert losses["similarity"].item() == pytest.approx(expected["i2t_loss"], rel=1e-6)
+        if weight:
+            assert losses["uniformity"].item() == pytest.approx(expected["uniform_loss"], rel=1e-6)
 
 
 def test_the_distance_is_that_of_samples_in_expectation() -> None:

@@ -11,7 +11,6 @@ from sureshot.models.gaussian import draw_noise
 from sureshot.models.layers.cross_attention import scores_direct
 from sureshot.models.systems.tmass import Radius, TMass, TMassConfig
 from sureshot.models.tokens import VideoTokens
-from tests.golden import golden
 from tests.models.layers.weights import load, sample, shake, tensor
 from tests.models.systems.every import WIDTH, texts, videos
 from tests.models.systems.loops import cosine, picking
@@ -25,7 +24,9 @@ def tmass(seed: int = 0, **settings) -> TMass:
     return made
 
 
-def stochastic() -> tuple[Radius, dict]:
+@pytest.fixture
+def stochastic(golden) -> tuple[Radius, dict]:
+    """The released code's radius, and its numbers."""
     told = golden("tmass_stochastic")
     made = Radius(told["config"]["num_frames"], told["config"]["embed_dim"])
     names = {"linear": "std_branch.linear_proj"}
@@ -33,8 +34,8 @@ def stochastic() -> tuple[Radius, dict]:
     return made, told
 
 
-def test_the_radius_is_that_of_the_released_code() -> None:
-    made, told = stochastic()
+def test_the_radius_is_that_of_the_released_code(stochastic: tuple[Radius, dict]) -> None:
+    made, told = stochastic
     sentences, frames = (tensor(told["inputs"][name]) for name in ("text", "video"))
     shown = made.show(frames, torch.ones(frames.shape[:2]).bool())
     units = torch.nn.functional.normalize(sentences, dim=-1)
@@ -44,19 +45,21 @@ def test_the_radius_is_that_of_the_released_code() -> None:
 
 @pytest.mark.parametrize("noise", ["uniform", "normal"])
 def test_a_drawn_text_is_that_of_the_released_code(
-    noise: str, monkeypatch: pytest.MonkeyPatch
+    noise: str, stochastic: tuple[Radius, dict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    radius, told = stochastic()
-    made = TMass(TMassConfig("paper", noise, frames=4, dropout=0.0, scale=10.0), 16).double()
+    radius, told = stochastic
+    sentences, frames = (tensor(told["inputs"][name]) for name in ("text", "video"))
+    count, places, width = frames.shape
+    config = TMassConfig("paper", noise, frames=places, dropout=0.0, scale=10.0)
+    made = TMass(config, width).double()
     made.radius.load_state_dict(radius.state_dict())
     given = tensor(told["inputs"][f"noise_{noise}"])
     monkeypatch.setattr(made, "_noise", lambda shape, generator: given)
-    sentences, frames = (tensor(told["inputs"][name]) for name in ("text", "video"))
-    mask = torch.ones(4, 4).bool()
+    mask = torch.ones(count, places).bool()
     codes = {"sentence": sentences}, {"video": frames.mean(1), "frames": frames, "mask": mask}
     pooled = made.pooled.pool(sentences, frames, mask)
     drawn = tensor(told["outputs"][f"text_stochastic_{noise}"]).tolist()
-    scores = [[cosine(drawn[i], pooled[j, i].tolist()) for j in range(4)] for i in range(4)]
+    scores = [[cosine(drawn[i], pooled[j, i].tolist()) for j in range(count)] for i in range(count)]
     found = made.losses(*codes)["similarity"].item()
     assert found == pytest.approx(-picking(scores, 10.0), rel=1e-5)
 

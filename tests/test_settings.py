@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.settings import build, override, plain, toml
+from sureshot.settings import build, override, to_toml, to_values
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def test_settings_survive_toml() -> None:
         words=("a", ""),
         free={"odd key.": True, "deep": {"x": [1.5, -2]}},
     )
-    assert build(Outer, tomllib.loads(toml(plain(settings)))) == settings
+    assert build(Outer, tomllib.loads(to_toml(to_values(settings)))) == settings
 
 
 def toml_values() -> st.SearchStrategy[dict[str, Any]]:
@@ -156,4 +156,4 @@ def toml_values() -> st.SearchStrategy[dict[str, Any]]:
 
 @given(toml_values())
 def test_any_plain_values_survive_toml(values: dict[str, Any]) -> None:
-    assert tomllib.loads(toml(values)) == values
+    assert tomllib.loads(to_toml(values)) == values

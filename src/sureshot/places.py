@@ -1,27 +1,37 @@
-"""Where Sureshot keeps its files: XDG folders, each overridable by an environment variable."""
+"""Where Sureshot keeps its files: the folders that the system has for such files."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_cache_path, user_data_path
 
 from sureshot.errors import StoreError, SureshotError, option
 
 
 def data_dir() -> Path:
-    """Folder of the user's indexes: ``$XDG_DATA_HOME/sureshot`` or ``~/.local/share/sureshot``.
+    """Folder of the user's indexes.
+
+    It is ``$XDG_DATA_HOME/sureshot`` where that is set, else what the system has for data; on Linux
+    that is ``~/.local/share/sureshot``.
 
     Raises:
         SureshotError: the variable is not set and this user has no home.
     """
-    return _base("XDG_DATA_HOME", ".local/share") / "sureshot"
+    return _folder(user_data_path, "XDG_DATA_HOME")
 
 
 def cache_dir() -> Path:
-    """Folder of what can be thrown away: ``$XDG_CACHE_HOME/sureshot`` or ``~/.cache/sureshot``.
+    """Folder of what can be thrown away.
+
+    It is ``$XDG_CACHE_HOME/sureshot`` where that is set, else what the system has for caches; on
+    Linux that is ``~/.cache/sureshot``.
 
     Raises:
         SureshotError: the variable is not set and this user has no home.
     """
-    return _base("XDG_CACHE_HOME", ".cache") / "sureshot"
+    return _folder(user_cache_path, "XDG_CACHE_HOME")
 
 
 def default_index() -> str:
@@ -58,13 +68,9 @@ def absolute(path: str | Path) -> Path:
     return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
 
 
-def _base(variable: str, fallback: str) -> Path:
-    given = os.environ.get(variable, "")
-    # The XDG specification says that a relative path in these variables must be ignored.
-    if given and Path(given).is_absolute():
-        return Path(given)
+def _folder(of_user: Callable[[str, Literal[False]], Path], variable: str) -> Path:
     try:
-        return Path.home() / fallback
+        return of_user("sureshot", False)
     except RuntimeError:
         raise SureshotError(
             f"This user has no home folder; set {variable} to a folder, given from / on."

@@ -6,7 +6,6 @@ tuple, a string for a path, and one table for a tuple of one.
 """
 
 import dataclasses
-import json
 import math
 import tomllib
 import types
@@ -92,29 +91,37 @@ def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
     return changed
 
 
-def plain(value: Any) -> Any:
+def to_values(value: Any) -> Any:
     """A setting as a TOML or JSON file holds it: tables, lists, strings and numbers, or None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: to_values(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {name: plain(inner) for name, inner in value.items()}
+        return {name: to_values(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
+        return [to_values(inner) for inner in value]
     return str(value) if isinstance(value, Path) else value
 
 
-def toml(values: Mapping[str, object]) -> str:
+def to_toml(values: Mapping[str, object]) -> str:
     """Plain values as TOML text. None is left out: every setting that may be None is by default.
 
     Examples:
-        >>> print(toml({"seed": 0, "system": {"name": "duq"}}))
+        >>> print(to_toml({"seed": 0, "system": {"name": "duq"}}))
         seed = 0
         <BLANKLINE>
         [system]
         name = "duq"
         <BLANKLINE>
     """
-    return "\n".join(_tables(values, "")).lstrip("\n") + "\n"
+    from tomli_w import dumps  # takes longer to import than all the rest of this module
+
+    return dumps(_without_none(values))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_none(inner) for name, inner in value.items() if inner is not None}
+    return [_without_none(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _typed(kind: Any, value: object, at: str) -> Any:
@@ -189,51 +196,6 @@ def _parsed(text: str) -> object:
     except tomllib.TOMLDecodeError:
         return text
     return read["value"] if len(read) == 1 else text
-
-
-def _tables(values: Mapping[str, object], at: str) -> list[str]:
-    """Lines of a table: its plain values first, then the tables in it."""
-    lines, inner = [], []
-    for name, value in values.items():
-        path = _dotted(at, _key(name))
-        if isinstance(value, Mapping):
-            inner += ["", f"[{path}]", *_tables(value, path)]
-        elif _are_tables(value):
-            for table in typing.cast("list[Mapping[str, object]]", value):
-                inner += ["", f"[[{path}]]", *_tables(table, path)]
-        elif value is not None:
-            lines.append(f"{_key(name)} = {_literal(value)}")
-    return lines + inner
-
-
-def _are_tables(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(inner, Mapping) for inner in value)
-    )
-
-
-def _literal(value: object) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return repr(value)
-        case list():
-            return f"[{', '.join(map(_literal, value))}]"
-        case _:
-            return _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    # The escapes of JSON are those of TOML, but for one character.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    return name if bare else _quoted(name)
 
 
 def _dotted(at: str, name: str) -> str:

@@ -24,7 +24,7 @@ from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.load import load_system
 from sureshot.models.tokens import Sizes
-from sureshot.settings import build, plain
+from sureshot.settings import build, to_values
 from sureshot.trust.card import FILE as TRUST
 
 FORMAT = 1
@@ -175,8 +175,8 @@ class Checkpoint:
     def _config(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "encoder": plain(self.encoder),
-            "stem": plain(self.model.stem.config),
+            "encoder": to_values(self.encoder),
+            "stem": to_values(self.model.stem.config),
             "system": dict(self.system),
             "recipe": dict(self.recipe),
             "scores": dict(self.scores),

@@ -226,11 +226,11 @@ class Retriever(Comparing):
             ModelError: the weights have gone since they were loaded.
         """
         from sureshot.models.checkpoint import WEIGHTS
-        from sureshot.settings import plain
+        from sureshot.settings import to_values
 
         settings = {
-            "stem": plain(self._model.stem.config),
-            "system": plain(self._checkpoint.system),
+            "stem": to_values(self._model.stem.config),
+            "system": to_values(self._checkpoint.system),
         }
         try:
             weights = file_digest(self._folder / WEIGHTS)

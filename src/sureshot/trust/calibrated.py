@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.settings import plain
+from sureshot.settings import to_values
 from sureshot.trust.card import Calibration
 
 COVERAGES = (0.8, 0.9, 0.95)
@@ -51,14 +51,14 @@ class Calibrated:
         card = self.card
         return {
             "refused": card.refused,
-            "valid_for": plain(card.valid_for),
+            "valid_for": to_values(card.valid_for),
             "gallery": self.gallery,
             "absent": self.absent,
             "not_found": self.not_found,
             "left_out": self.left_out,
-            "quality": None if card.quality is None else plain(card.quality),
-            "sets": [plain(row) for row in self.sets],
-            "certified": [plain(row) for row in card.certificates],
+            "quality": None if card.quality is None else to_values(card.quality),
+            "sets": [to_values(row) for row in self.sets],
+            "certified": [to_values(row) for row in card.certificates],
         }
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from sureshot.errors import SureshotError
 from sureshot.files import write_text
-from sureshot.settings import build, plain
+from sureshot.settings import build, to_values
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.logistic import Logistic
 from sureshot.trust.risk import Certificate
@@ -304,7 +304,7 @@ class Calibration:
 
     def to_json(self) -> str:
         """The card as JSON text, with a checksum over all the rest."""
-        values = {"kind": _KIND, **plain(self)}
+        values = {"kind": _KIND, **to_values(self)}
         return json.dumps({**values, "checksum": _checksum(values)}, allow_nan=False, indent=1)
 
     @classmethod

@@ -18,7 +18,7 @@ from sureshot.errors import ModelError
 from sureshot.files import read_json, write_json, write_text
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.research.questions.head import AnswerHead, AnswerModel, HeadConfig, head_of
-from sureshot.settings import build, plain
+from sureshot.settings import build, to_values
 
 FORMAT = 1
 CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
@@ -103,7 +103,7 @@ class AnswerCheckpoint:
     def _config(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "head": plain(self.config),
+            "head": to_values(self.config),
             "answers": list(self.answers),
             "often": list(self.often),
             "recipe": dict(self.recipe),

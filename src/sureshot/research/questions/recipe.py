@@ -32,7 +32,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.model import StemConfig
 from sureshot.research.questions.head import HeadConfig
 from sureshot.research.training.recipe import EncoderRecipe, TrainingConfig, placed, read_values
-from sureshot.settings import build, plain, toml
+from sureshot.settings import build, to_toml, to_values
 
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
 _S = TypeVar("_S", bound="QuestionRecipe")
@@ -176,12 +176,12 @@ class AnswerRecipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = plain(self)
+        values: dict[str, Any] = to_values(self)
         return values
 
     def to_toml(self) -> str:
         """The text of a file that `load` reads as this recipe, wherever it lies."""
-        return toml(self.to_dict())
+        return to_toml(self.to_dict())
 
     def questions(self) -> tuple[Questions, Questions | None]:
         """Those to train and to choose on.

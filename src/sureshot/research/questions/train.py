@@ -36,7 +36,7 @@ from sureshot.research.training.pairs import FeaturePairs
 from sureshot.research.training.pixels import PixelPairs
 from sureshot.research.training.run import RECIPE, fresh_model, left_out
 from sureshot.research.training.tuning import TunedClip
-from sureshot.settings import plain
+from sureshot.settings import to_values
 
 Asked = tuple[Questions, SplitFeatures]
 
@@ -295,9 +295,9 @@ def _described(recipe: AnswerRecipe, start: Start, asked: Questions) -> dict[str
     return {
         "retrieval": None if recipe.retrieval is None else str(recipe.retrieval),
         "frozen": recipe.frozen,
-        "head": plain(recipe.head),
+        "head": to_values(recipe.head),
         "system": dict(base.system),
-        "stem": plain(base.model.stem.config),
+        "stem": to_values(base.model.stem.config),
         "encoder": start.encoder.fingerprint,
         "encoder.frames": base.encoder.frames,
         "train": asked.title(),

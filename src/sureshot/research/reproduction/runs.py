@@ -25,7 +25,7 @@ from sureshot.research.reproduction.table import Table, Variant
 from sureshot.research.scores import code_texts, code_videos, recalls, similarity
 from sureshot.research.training.recipe import Recipe, SplitRecipe, ValidationRecipe
 from sureshot.research.training.run import train_on
-from sureshot.settings import plain
+from sureshot.settings import to_values
 
 Scores = dict[str, float]
 Told = Callable[[str, int, int], None]
@@ -172,7 +172,7 @@ def _key(
 ) -> str:
     titles = [part.split.title() for part in _parts([home, *away])]
     # What is not set does not count, so that a setting that comes new changes no finished run.
-    parts = [_set(plain(recipe)), cell.variant.frames, encoder.fingerprint, titles]
+    parts = [_set(to_values(recipe)), cell.variant.frames, encoder.fingerprint, titles]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
 
 

@@ -27,7 +27,7 @@ from sureshot.research.training.state import (
     save_state,
 )
 from sureshot.research.training.step import Method, gradients, update
-from sureshot.settings import plain
+from sureshot.settings import to_values
 
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
 _BETAS, _EPS = (0.9, 0.98), 1e-6  # of AdamW, as in CLIP4Clip and its kin
@@ -223,12 +223,12 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
 
 def _described(run: _Run) -> dict[str, Any]:
     """What must not change within a run, by dotted path."""
-    settings = plain(run.config)
+    settings = to_values(run.config)
     for name in ("workers", "metric"):  # do not reach the weights
         del settings[name]
     videos = len(set(run.pairs.video_of))
     counts = {"captions": len(run.pairs.video_of), "videos": videos}
-    return _flat(counts | {"training": settings} | plain(run.described))
+    return _flat(counts | {"training": settings} | to_values(run.described))
 
 
 def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
@@ -333,7 +333,7 @@ def _log(folder: Path, after: int) -> Log | _NoLog:
 
 def _entry(progress: Progress) -> dict[str, Any]:
     """A line of the log."""
-    values: dict[str, Any] = plain(progress)
+    values: dict[str, Any] = to_values(progress)
     for name in ("epochs", "steps"):
         del values[name]
     return values

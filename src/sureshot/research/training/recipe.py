@@ -34,7 +34,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.model import StemConfig
 from sureshot.research.training.batches import Captions
 from sureshot.research.training.step import Precision
-from sureshot.settings import build, override, plain, toml, within
+from sureshot.settings import build, override, to_toml, to_values, within
 
 _S = TypeVar("_S", bound="SplitRecipe")
 
@@ -252,12 +252,12 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = plain(self)
+        values: dict[str, Any] = to_values(self)
         return values
 
     def to_toml(self) -> str:
         """The text of a file that `load` reads as this recipe, wherever it lies."""
-        return toml(self.to_dict())
+        return to_toml(self.to_dict())
 
     def splits(self) -> tuple[list[Split], Split | None]:
         """The training sets and the validation set.

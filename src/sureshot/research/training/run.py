@@ -32,7 +32,7 @@ from sureshot.research.training.pairs import FeaturePairs
 from sureshot.research.training.pixels import PixelPairs
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.tuning import TunedClip
-from sureshot.settings import plain
+from sureshot.settings import to_values
 
 RECIPE = "recipe.toml"  # in the folder of a run
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
@@ -263,7 +263,7 @@ def _described(recipe: Recipe, encoder: Encoder, splits: Sequence[Split]) -> Map
     """What must not change within a run, besides its training settings."""
     return {
         "system": dict(recipe.system),
-        "stem": plain(recipe.stem),
+        "stem": to_values(recipe.stem),
         "encoder": encoder.fingerprint,
         "encoder.frames": recipe.encoder.frames,
         "train": [split.title() for split in splits],

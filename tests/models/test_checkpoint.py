@@ -13,6 +13,7 @@ from sureshot.models.checkpoint import (
     CARD,
     CONFIG,
     ENCODER,
+    FORMAT,
     WEIGHTS,
     Checkpoint,
     EncoderNote,
@@ -158,10 +159,32 @@ def test_weights_of_another_model_are_refused(folder, tmp_path):
         Checkpoint.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("version", [2, 1000])
+def test_a_model_of_the_first_format_reads_sentences_at_unit_length(tmp_path):
+    """Before, no other length reached a system; what it learned then must score the same now."""
+    folder = tmp_path / "model"
+    checkpoint("duq", "none").save_pretrained(folder)
+    texts = text_tokens(TINY.encode_texts(["a red wall", "blue"]))
+    texts = texts._replace(sentence=3 * texts.sentence)
+    new = Checkpoint.from_pretrained(folder).model.stem.texts(texts).sentence
+    assert torch.equal(new, texts.sentence)
+
+    def earlier(config):
+        config["format"] = 1
+        del config["stem"]["sentence"]
+
+    rewrite(folder, earlier)
+    found = Checkpoint.from_pretrained(folder)
+    torch.testing.assert_close(found.model.stem.texts(texts).sentence, texts.sentence / 3)
+    found.save_pretrained(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / CONFIG).read_text())["format"] == 1
+
+
+@pytest.mark.parametrize("version", [FORMAT + 1, 1000])
 def test_a_newer_format_is_refused_whatever_else_it_holds(folder, version):
     (folder / CONFIG).write_text(json.dumps({"format": version, "system": {}, "stem": {}}))
-    with pytest.raises(ModelError, match=rf"checkpoint format {version}.*reads up to 1.*pip inst"):
+    with pytest.raises(
+        ModelError, match=rf"checkpoint format {version}.*reads up to {FORMAT}.*pip inst"
+    ):
         Checkpoint.from_pretrained(folder)
 
 

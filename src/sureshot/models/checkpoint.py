@@ -27,7 +27,7 @@ from sureshot.models.tokens import Sizes
 from sureshot.settings import build, to_values
 from sureshot.trust.card import FILE as TRUST
 
-FORMAT = 1
+FORMAT = 2  # 1 had sentences at unit length
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
@@ -67,6 +67,7 @@ class Checkpoint:
         note: sentences for the card: data, licences, limits.
         tuned: writes the encoder that was trained with the model into a new folder; None where the
             encoder was left as it is. Saving notes its fingerprint.
+        format: version of the settings, in which some defaults were others; kept when it is saved.
     """
 
     model: Model
@@ -76,6 +77,7 @@ class Checkpoint:
     scores: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     tuned: Callable[[Path], None] | None = None
+    format: int = FORMAT
 
     @property
     def encoder_name(self) -> str:
@@ -138,7 +140,10 @@ class Checkpoint:
         config = _read(folder)
         encoder = build(EncoderNote, config["encoder"], "encoder")
         sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
-        stem = Stem(build(StemConfig, config["stem"], "stem"), sizes)
+        given = config["stem"]
+        if config["format"] < 2:
+            given = {"sentence": "unit", **given}
+        stem = Stem(build(StemConfig, given, "stem"), sizes)
         model = Model(stem, load_system(config["system"], stem.sizes))
         try:
             model.load_state_dict(load_file(folder / WEIGHTS))
@@ -158,6 +163,7 @@ class Checkpoint:
             config.get("scores", {}),
             config.get("note", ""),
             partial(shutil.copytree, folder / ENCODER) if encoder.name == ENCODER else None,
+            config["format"],
         )
 
     def _write(self, folder: Path) -> None:
@@ -174,7 +180,7 @@ class Checkpoint:
 
     def _config(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
+            "format": self.format,
             "encoder": to_values(self.encoder),
             "stem": to_values(self.model.stem.config),
             "system": dict(self.system),

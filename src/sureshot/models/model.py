@@ -33,6 +33,8 @@ class StemConfig:
         dropout: share of the input features set to zero while training, with ``linear``.
         backbone: whether a frame's backbone features are read beside its vector, with ``linear``.
         words: whether word tokens are mapped as well; a system that reads none saves the weights.
+        sentence: ``own`` passes sentences on at the length the encoder gives them, ``unit`` at
+            unit length as models of earlier versions had them, with ``none``.
     """
 
     kind: Literal["none", "linear"] = "none"
@@ -40,6 +42,7 @@ class StemConfig:
     dropout: float = 0.3
     backbone: bool = True
     words: bool = True
+    sentence: Literal["own", "unit"] = "own"
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -74,6 +77,8 @@ class Stem(nn.Module):
     def texts(self, tokens: TextTokens) -> TextTokens:
         """Texts in the system's space; padding words are zero."""
         if self.config.kind == "none":
+            if self.config.sentence == "unit":
+                return tokens._replace(sentence=normalize(tokens.sentence, dim=-1))
             return tokens
         # Unit vectors are brought to unit variance, in which the weights' first values make sense.
         sentence = normalize(tokens.sentence, dim=-1) * tokens.sentence.shape[-1] ** 0.5

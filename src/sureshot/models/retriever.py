@@ -228,8 +228,11 @@ class Retriever(Comparing):
         from sureshot.models.checkpoint import WEIGHTS
         from sureshot.settings import to_values
 
+        stem = to_values(self._model.stem.config)
+        if stem["kind"] == "linear" or stem["sentence"] == "unit":
+            del stem["sentence"]  # which was added later: models from before keep their digest
         settings = {
-            "stem": to_values(self._model.stem.config),
+            "stem": stem,
             "system": to_values(self._checkpoint.system),
         }
         try:

@@ -11,7 +11,10 @@ from sureshot.models.encoders.protocol import TextFeatures, VideoFeatures
 
 
 class TextTokens(NamedTuple):
-    """Texts: a sentence vector each, padded word tokens, and a mask, True where one is real."""
+    """Texts: a sentence vector each, padded word tokens, and a mask, True where one is real.
+
+    Sentences are as long as the encoder gives them; only where it does not say, at unit length.
+    """
 
     sentence: Float[Tensor, "texts dim"]
     words: Float[Tensor, "texts words dim"]
@@ -70,8 +73,11 @@ class Sizes(NamedTuple):
 
 def text_tokens(features: TextFeatures, device: str | torch.device = "cpu") -> TextTokens:
     """Features of texts as 32-bit tensors on a device."""
+    sentence = torch.from_numpy(features.sentence).float()
+    if features.length is not None:
+        sentence = sentence * torch.from_numpy(features.length).float()[:, None]
     return TextTokens(
-        torch.from_numpy(features.sentence).float().to(device),
+        sentence.to(device),
         torch.from_numpy(features.words).float().to(device),
         torch.from_numpy(features.mask).to(device),
     )

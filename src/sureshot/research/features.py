@@ -45,7 +45,7 @@ _BATCH = 32  # frames encoded at once
 _GRID = 3  # patches are pooled to this many rows and columns, as an index stores them
 _WHOLE = 1e9  # seconds: no video is cut
 
-# Sentence and words of a caption; every caption has a number of words of its own.
+# Sentence at the length the encoder gives it, and words of a caption: any number of them.
 Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
 Told = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
@@ -82,7 +82,7 @@ class SplitFeatures:
         return replace(seen, experts=packed, which=which)
 
     def text_batch(self, rows: Sequence[int]) -> TextFeatures:
-        """The captions of these rows, padded to the longest of them."""
+        """The captions of these rows, padded to the longest; sentences at their own length."""
         chosen = [self.texts[row] for row in rows]
         longest = max(len(words) for _, words in chosen)
         padded = np.zeros((len(chosen), longest, chosen[0][1].shape[1]), np.float32)
@@ -280,7 +280,7 @@ def sampled_frames(
 
 def _texts(texts: Sequence[str], encoder: Encoder, cache: Path | None, told: Told) -> list[Text]:
     """Sentence and words of each text; equal ones are encoded once."""
-    folder = _folder(cache, encoder, "texts")
+    folder = _folder(cache, encoder, "captions")
     encoded: dict[str, Text] = {}
     different = sorted(set(texts))
     for first in range(0, len(different), _TEXTS):
@@ -295,8 +295,11 @@ def _text_chunk(texts: Sequence[str], encoder: Encoder, folder: Path) -> list[Te
     stored = _load(path)
     if stored is None:
         features = encoder.encode_texts(texts)
+        sentence = features.sentence
+        if features.length is not None:
+            sentence = sentence * features.length[:, None]
         stored = {
-            "sentence": features.sentence.astype(np.float16),
+            "sentence": sentence.astype(np.float16),
             "words": features.words[features.mask].astype(np.float16),
             "lengths": features.mask.sum(1),
         }

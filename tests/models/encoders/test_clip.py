@@ -84,10 +84,10 @@ def broken(checkpoint, tmp_path) -> Path:
     return shutil.copytree(checkpoint.folder, tmp_path / "broken")
 
 
-def network(hidden):
+def network(hidden, inner=40):
     return {
         "hidden_size": hidden,
-        "intermediate_size": 40,
+        "intermediate_size": inner,
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
     }
@@ -102,16 +102,17 @@ def saved(folder, model, tokenizer, processor, padding) -> Checkpoint:
     return Checkpoint(folder, model.eval(), tokenizer, processor, padding)
 
 
-def clip(folder, end=None) -> Checkpoint:
+def clip(folder, end=None, *, shared=20, inner=40) -> Checkpoint:
+    """A small CLIP; with ``shared=32, inner=128`` its text network is laid out as in OpenAI's."""
     letters = pre_tokenizers.ByteLevel.alphabet()
     pieces = ["<|startoftext|>", *sorted(letters), *sorted(f"{c}</w>" for c in letters)]
     vocab = {piece: i for i, piece in enumerate([*pieces, "<|endoftext|>"])}
     special = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": end or len(vocab) - 1}
     text = {"vocab_size": len(vocab), "max_position_embeddings": LONGEST, **special}
     config = CLIPConfig(
-        text_config=network(32) | text,
+        text_config=network(32, inner) | text,
         vision_config=network(24) | {"image_size": SIDE, "patch_size": 8},
-        projection_dim=20,
+        projection_dim=shared,
     )
     processor = CLIPImageProcessorPil(size={"shortest_edge": SIDE}, crop_size=SIDE)
     return saved(folder, CLIPModel(config), CLIPTokenizer(vocab, []), processor, "longest")

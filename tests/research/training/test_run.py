@@ -1,6 +1,7 @@
 """From a recipe to a checkpoint, on real videos: frozen features, and end to end."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -175,16 +176,16 @@ def test_videos_that_cannot_be_read_are_told_of(place, tmp_path):
 
 def test_the_seed_decides_the_first_weights(place):
     sizes = Sizes(5, 3)
-    one, again = (new_model(recipe(place), sizes).state_dict() for _ in range(2))
+    one, again = (new_model(recipe(place), sizes, TinyEncoder()).state_dict() for _ in range(2))
     assert same(one, again)
-    other = new_model(recipe(place, "training.seed=1"), sizes).state_dict()
+    other = new_model(recipe(place, "training.seed=1"), sizes, TinyEncoder()).state_dict()
     assert not same(one, other)
 
 
 def test_a_stem_that_leaves_out_what_the_system_reads_is_refused(place):
     settings = ("stem.kind=linear", "stem.words=false", "system.name=duq")
     with pytest.raises(SureshotError, match=r"stem\.words is false, and duq reads words"):
-        new_model(recipe(place, *settings), Sizes(5, 3))
+        new_model(recipe(place, *settings), Sizes(5, 3), TinyEncoder())
 
 
 @pytest.mark.parametrize(("metric", "captions"), [("rsum", 2000), ("r1", 2000), ("r1", 3)])
@@ -192,9 +193,8 @@ def test_validation_takes_captions_evenly_over_the_videos(place, monkeypatch, me
     monkeypatch.setattr(module, "_CAPTIONS", captions)
     _, held = recipe(place).splits()
     features = extract(held, TinyEncoder(), frames=3, cache=place / "cache")
-    model = new_model(
-        recipe(place, "training.seed=3"), Sizes(TinyEncoder().dim, TinyEncoder().channels)
-    ).eval()
+    sizes = Sizes(TinyEncoder().dim, TinyEncoder().channels)
+    model = new_model(recipe(place, "training.seed=3"), sizes, TinyEncoder()).eval()
     asked = []
     monkeypatch.setattr(module, "similarity", spy(module.similarity, asked))
     score = validation(model, features, metric)()
@@ -266,6 +266,48 @@ def test_a_batch_of_one_pair_and_no_validation(place, tmp_path, system):
 def test_features_are_not_enough_for_a_tuned_encoder(place, tmp_path):
     with pytest.raises(SureshotError, match=r"encoder\.tuned needs pixels"):
         train_on(recipe(place, "encoder.tuned=true"), TinyEncoder(), [], None, tmp_path)
+
+
+# --- starting from CLIP ---------------------------------------------------------------------------
+
+# System, its module with blocks, that with places.
+FROM_CLIP = [({"name": "clip4clip", "temporal": "transformer"}, "temporal.transformer", "temporal")]
+
+
+@pytest.fixture(scope="module")
+def fitting(place):
+    """A CLIP whose text blocks fit the space it shares with frames, as those of OpenAI do."""
+    clip(place / "fitting", shared=32, inner=128)
+    return ("encoder.name=fitting", "encoder.frames=2", "stem.kind=none", "training.epochs=1")
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+@pytest.mark.parametrize(("system", "blocks", "table"), FROM_CLIP)
+def test_what_a_paper_starts_from_clip_is(place, fitting, tmp_path, system, blocks, table, tuned):
+    """A run whose rates are 0 keeps its first weights."""
+    still = (
+        f"encoder.tuned={str(tuned).lower()}",
+        "training.rate=0.0",
+        "training.encoder_rate=0.0",
+    )
+    made = replace(recipe(place, *fitting, *still), system={**system, "layers": 1, "heads": 4})
+    found = Checkpoint.from_pretrained(train(made, tmp_path, cache=place / "cache").folder)
+    text = ClipEncoder.load(str(place / "fitting"), "cpu").text_weights()
+    first = found.model.system.get_submodule(blocks).blocks[0]
+    assert torch.equal(first.widen.weight, text["encoder.layers.0.mlp.fc1.weight"])
+    assert torch.equal(first.norm_mlp.bias, text["encoder.layers.0.layer_norm2.bias"])
+    places = text["embeddings.position_embedding.weight"]
+    ours = found.model.system.get_submodule(table).positions.weight[: len(places)]
+    assert torch.equal(ours, places)
+
+
+def test_a_clip_with_too_few_text_blocks_is_told_of(place, fitting, tmp_path):
+    made = replace(
+        recipe(place, *fitting),
+        system={"name": "clip4clip", "temporal": "transformer", "layers": 3, "heads": 4},
+    )
+    with pytest.raises(SureshotError, match="choose fewer blocks"):
+        train(made, tmp_path, cache=place / "cache")
 
 
 # --- end to end -----------------------------------------------------------------------------------
@@ -343,7 +385,8 @@ def test_each_epoch_is_judged_by_what_its_encoder_sees(place, tmp_path, monkeypa
 def test_both_networks_learn(place, tuned):
     losses = [entry["losses"]["loss"] for entry in read(place / "tuned" / LOG) if "losses" in entry]
     assert len(losses) == 4
-    start = new_model(recipe(place, *TUNED), Sizes(20, 24)).state_dict()
+    encoder = ClipEncoder.load(str(place / "clip"), "cpu")
+    start = new_model(recipe(place, *TUNED), Sizes(20, 24), encoder).state_dict()
     found = Checkpoint.from_pretrained(tuned.folder).model.state_dict()
     assert any(not torch.equal(start[name], found[name]) for name in start)
 

@@ -1,5 +1,7 @@
 """A small CLIP of random weights, trained: the same tokens as frozen, gradients, its own folder."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.protocol import stack
 from sureshot.models.mean_frames import pool_grid
 from sureshot.models.model import Stem, StemConfig
+from sureshot.models.systems.hit import HiT, HitConfig
+from sureshot.models.systems.xpool import XPool, XPoolConfig
 from sureshot.models.tokens import Sizes, text_tokens, video_tokens
 from sureshot.research.training.schedule import groups
 from sureshot.research.training.step import Method, gradients, update
@@ -116,7 +120,8 @@ def test_what_is_learned_is_what_is_encoded(tuned):
     assert told[-1] < told[0] - 0.2
     after = tuned.encoder.encode_texts(TEXTS).sentence
     assert np.abs(after - before).max() > 1e-3
-    np.testing.assert_allclose(after, tuned.texts(TEXTS).sentence.detach(), rtol=1e-4, atol=1e-5)
+    found = torch.nn.functional.normalize(tuned.texts(TEXTS).sentence.detach(), dim=-1)
+    np.testing.assert_allclose(after, found, rtol=1e-4, atol=1e-5)
 
 
 def test_half_precision_passes_leave_weights_in_single_and_small_updates_count(tuned):
@@ -144,6 +149,52 @@ def test_a_saved_encoder_is_loaded_like_any_other_and_is_another_one(tuned, tmp_
     np.testing.assert_array_equal(
         loaded.encode_frames(prepared[0]).patches, tuned.encoder.encode_frames(prepared[0]).patches
     )
+
+
+@pytest.mark.parametrize(("frozen", "still"), [("nothing", 0), ("patches", 1), ("embeddings", 7)])
+def test_what_a_system_freezes_stays(folder, tuned, frozen, still):
+    head = system(tuned)
+    head.frozen = frozen
+    made = TunedClip(ClipEncoder.load(str(folder), "cpu"), head)
+    names = {
+        name
+        for name, weight in made.network.named_parameters()
+        if not weight.requires_grad and not name.startswith("logit_")
+    }
+    assert all("embedding" in name or "pre_layrnorm" in name for name in names)
+    # SigLIP has a bias of its patches, and neither a class token nor a norm before the blocks.
+    siglip = {"patches": 2, "embeddings": 5}.get(frozen, 0)
+    assert len(names) == (still if "clip" in folder.name and "sig" not in folder.name else siglip)
+
+
+def test_the_logit_scale_is_one_parameter_at_the_encoders_rate(folder, tmp_path):
+    encoder = ClipEncoder.load(str(folder), "cpu")
+    head = XPool(XPoolConfig(), encoder.dim)
+    made = TunedClip(encoder, head)
+    own = made.network.logit_scale
+    assert made.log_scale is head.log_scale and not own.requires_grad
+    assert head.log_scale.item() == pytest.approx(min(own.item(), math.log(100)))
+    at_encoder = groups([(made, 1e-7), (head, 1e-4)], 0.2, "all_but_biases")[0]
+    assert any(weight is head.log_scale for weight in at_encoder["params"])
+    assert (at_encoder["rate"], at_encoder["weight_decay"]) == (1e-7, 0.2)
+    head.log_scale.data.fill_(1.5)
+    made.save(tmp_path / "new")
+    again = TunedClip(ClipEncoder.load(str(tmp_path / "new"), "cpu"))
+    assert again.network.logit_scale.item() == 1.5
+
+
+def test_a_scale_that_was_asked_for_is_kept(folder):
+    encoder = ClipEncoder.load(str(folder), "cpu")
+    head = XPool(XPoolConfig(scale=20.0), encoder.dim)
+    TunedClip(encoder, head)
+    assert head.scale.item() == pytest.approx(20)
+
+
+def test_a_system_with_a_scale_of_another_kind_keeps_it_to_itself(folder):
+    encoder = ClipEncoder.load(str(folder), "cpu")
+    head = HiT(HitConfig(layers=1, heads=4, bank=0), encoder.dim)
+    made = TunedClip(encoder, head)
+    assert made.log_scale is None and head.scale.item() == pytest.approx(1 / 0.07)
 
 
 def test_nothing_is_printed_while_it_is_saved(tuned, tmp_path, capfd):

@@ -100,19 +100,24 @@ class ClipEncoder:
         import torch
 
         cut = self._cutter.cut(texts)
-        sentences, states = [], []
+        sentences, states, lengths = [], [], []
         with torch.inference_mode():
             for first in range(0, len(texts), _TEXTS):
                 ids = torch.from_numpy(cut.ids[first : first + _TEXTS]).to(self.device)
                 sentence, state = self._read_texts(ids)
                 sentences.append(torch.nn.functional.normalize(sentence, dim=-1).cpu())
                 states.append(state.cpu())
-        lengths = cut.mask.sum(1)
-        mask = np.arange(lengths.max()) < lengths[:, None]
+                lengths.append(sentence.norm(dim=-1).cpu())
+        counts = cut.mask.sum(1)
+        mask = np.arange(counts.max()) < counts[:, None]
         words = np.zeros((*mask.shape, self.dim), np.float32)
         words[mask] = torch.cat(states).numpy()[cut.mask]
         return TextFeatures(
-            sentence=torch.cat(sentences).numpy(), words=words, mask=mask, truncated=cut.truncated
+            sentence=torch.cat(sentences).numpy(),
+            words=words,
+            mask=mask,
+            truncated=cut.truncated,
+            length=torch.cat(lengths).numpy(),
         )
 
     def prepare(
@@ -144,6 +149,13 @@ class ClipEncoder:
                 parts.append(tuple(part[: len(prepared)].cpu() for part in read))
         frames, patches, backbone = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
         return FrameFeatures(frames=frames, patches=patches, backbone=backbone)
+
+    def text_weights(self) -> "dict[str, torch.Tensor]":
+        """Weights of CLIP's text network by their names within it; none of a SigLIP."""
+        if self._family == "siglip":
+            return {}
+        weights: dict[str, torch.Tensor] = self._model.text_model.state_dict()
+        return weights
 
     def _read_texts(self, ids: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
         """Sentence and word vectors. No attention mask: CLIP looks back only, SigLIP has none."""

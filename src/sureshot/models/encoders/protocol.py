@@ -21,12 +21,15 @@ class TextFeatures:
         words: one vector a word token, unscaled; padding rows are zero.
         mask: True where a word token is real; every text has at least one.
         truncated: True where the text was longer than the encoder reads and its end was dropped.
+        length: length that each sentence vector had before, on the scale of the words; None where
+            unit length is its own.
     """
 
     sentence: Float[np.ndarray, "texts dim"]
     words: Float[np.ndarray, "texts words dim"]
     mask: Bool[np.ndarray, "texts words"]
     truncated: Bool[np.ndarray, " texts"]
+    length: Float[np.ndarray, " texts"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.transformer import Block, SequentialTransformer
+from sureshot.models.layers.transformer import Block, SequentialTransformer, Transformer
 
 _SAME = {  # ours to that of the transformers library
     "norm_attention": "layer_norm1",
@@ -23,7 +23,7 @@ def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -
     """Copy CLIP's text positions, and its first text blocks, into a module that is not trained yet.
 
     CLIP4Clip starts its transformer over frames from blocks that know sentences. Extra tokens are
-    left as they are.
+    left as they are, and so are positions beyond CLIP's last.
 
     Args:
         module: takes as many positions and blocks as it has.
@@ -31,14 +31,26 @@ def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -
             it, as from ``CLIPModel.text_model.state_dict()``.
 
     Raises:
-        SureshotError: CLIP has fewer positions or blocks, or vectors of another length.
+        SureshotError: CLIP has fewer blocks, or vectors of another length.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3.
     """
-    table = module.positions.weight
-    table.copy_(_like(table, text, _POSITIONS, rows=len(table)))
-    for number, block in enumerate(module.transformer.blocks):
+    places_from_clip(module.positions, text)
+    blocks_from_clip(module.transformer, text)
+
+
+@torch.no_grad()
+def places_from_clip(table: nn.Embedding, text: Mapping[str, Tensor]) -> None:
+    """Copy the first of CLIP's text positions into a table, as many as both have."""
+    rows = table.weight[: len(text[_POSITIONS])]
+    rows.copy_(_like(rows, text, _POSITIONS, rows=len(rows)))
+
+
+@torch.no_grad()
+def blocks_from_clip(transformer: Transformer, text: Mapping[str, Tensor]) -> None:
+    """Copy CLIP's first text blocks into a transformer; arguments as for `start_from_clip`."""
+    for number, block in enumerate(transformer.blocks):
         assert isinstance(block, Block)
         _fill(block, text, f"encoder.layers.{number}.")
 

@@ -108,6 +108,8 @@ class Ce(System):
 
     Config = CeConfig
 
+    shares_scale = False
+
     weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = False
     reads_experts = True

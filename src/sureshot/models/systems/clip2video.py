@@ -55,7 +55,8 @@ class Clip2VideoConfig:
             alone and within the alignment have one block.
         heads: attention heads of all transformers.
         longest: most frames the transformers can place.
-        scale: first value of the logit scale.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
     """
 
     difference: bool = True
@@ -65,7 +66,7 @@ class Clip2VideoConfig:
     layers: int = 4
     heads: int = 8
     longest: int = 77
-    scale: float = 100.0
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -74,7 +75,7 @@ class Clip2VideoConfig:
         within("system.layers", self.layers, 1, 100)
         within("system.heads", self.heads, 1, 1000)
         within("system.longest", self.longest, 1, 100_000)
-        within("system.scale", self.scale, 0.01, 100)
+        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
 
 
 class Difference(nn.Module):

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sureshot.models.layers.from_clip import start_from_clip
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import info_nce
@@ -26,23 +27,24 @@ class Clip4ClipConfig:
     Attributes:
         temporal: ``mean`` (meanP of the paper) or ``transformer`` (seqTransf).
         layers: blocks of the transformer.
-        heads: attention heads of the transformer.
+        heads: attention heads of the transformer; CLIP's text network has one for 64 numbers.
         longest: most frames the transformer can place.
-        scale: first value of the logit scale.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
     """
 
     temporal: Literal["mean", "transformer"] = "mean"
     layers: int = 4
     heads: int = 8
     longest: int = 77
-    scale: float = 100.0
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
         within("system.layers", self.layers, 1, 100)
         within("system.heads", self.heads, 1, 1000)
         within("system.longest", self.longest, 1, 100_000)
-        within("system.scale", self.scale, 0.01, 100)
+        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
 
 
 class Clip4Clip(System):
@@ -57,6 +59,7 @@ class Clip4Clip(System):
 
     weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = False
+    frozen = "embeddings"
 
     def __init__(self, config: Clip4ClipConfig, width: int) -> None:
         super().__init__(config.scale)
@@ -64,6 +67,11 @@ class Clip4Clip(System):
         if config.temporal == "transformer":
             blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
             self.temporal = SequentialTransformer(blocks, width, config.longest)
+
+    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
+        """Start the transformer from CLIP's first text blocks, and its places from CLIP's."""
+        if self.temporal is not None:
+            start_from_clip(self.temporal, text)
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence at unit length."""

@@ -106,7 +106,8 @@ class DuqConfig:
         beta: weight of the divergence from the prior.
         closeness: w, weight of 1 - d in a well-posed score.
         gamma: both gammas of the printed re-ranking.
-        scale: first value of the logit scale.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
     """
 
     mode: Literal["well_posed", "paper"] = "well_posed"
@@ -124,7 +125,7 @@ class DuqConfig:
     beta: float = 1e-4
     closeness: float = 0.5
     gamma: float = 0.1
-    scale: float = 100.0
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -135,7 +136,7 @@ class DuqConfig:
             "beta": (self.beta, 0, 1000),
             "closeness": (self.closeness, 0, 1000),
             "gamma": (self.gamma, 0, 1000),
-            "scale": (self.scale, 0.01, 100),
+            "scale": (100 if self.scale is None else self.scale, 0.01, 100),
             "kappa": (1 if self.kappa is None else self.kappa, 1e-6, 1e6),
         }
         for name, (value, low, high) in ranges.items():

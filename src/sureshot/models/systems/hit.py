@@ -162,6 +162,8 @@ class HiT(System):
 
     Config = HitConfig
 
+    shares_scale = False
+
     banks: Float[Tensor, "levels sides bank width"]
     stored: Tensor
 

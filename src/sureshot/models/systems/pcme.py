@@ -103,6 +103,8 @@ class Pcme(System):
 
     Config = PcmeConfig
 
+    shares_scale = False
+
     text_noise: Tensor
     video_noise: Tensor
 

@@ -7,7 +7,7 @@ a batch; only `System.similarity` brings the two together.
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -19,6 +19,7 @@ from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
 from sureshot.settings import build
 
 Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
+Frozen = Literal["nothing", "patches", "embeddings"]
 _LARGEST_SCALE = 100.0  # CLIP's limit
 
 
@@ -26,7 +27,8 @@ class System(nn.Module):
     """A retrieval system; one paper each in this package.
 
     Args:
-        scale: factor on similarities within a softmax, learned from here on, at most 100.
+        scale: factor on similarities within a softmax, learned from here on, at most 100; None is
+            that of a CLIP trained with the system, and 100 otherwise.
 
     Attributes:
         Config: dataclass of its settings, the table ``[system]`` of a recipe.
@@ -37,6 +39,11 @@ class System(nn.Module):
         reads_experts: whether it reads features that were extracted beforehand.
         searches: whether an index can be searched with it: it reads of a video what an index keeps,
             its frames, and its vectors lie in their space.
+        frozen: what stays as it is of a CLIP that is trained with the system, as in the released
+            code: ``nothing``, the map of ``patches``, or all ``embeddings`` of words, patches and
+            places with the layer norm behind them.
+        shares_scale: whether the logit scale is CLIP's, and trained at the rate of a CLIP that is
+            trained with the system.
     """
 
     Config: ClassVar[type[Any]]
@@ -46,6 +53,8 @@ class System(nn.Module):
     vector_width: int | None = None
     reads_experts = False
     searches = True
+    frozen: Frozen = "nothing"
+    shares_scale = True
 
     @classmethod
     def from_settings(
@@ -64,9 +73,28 @@ class System(nn.Module):
         made: System = cls(build(cls.Config, values, at), sizes.dim)  # type: ignore[call-arg]
         return made
 
-    def __init__(self, scale: float) -> None:
+    def __init__(self, scale: float | None) -> None:
         super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
+        self._chosen_scale = scale
+        self.log_scale = nn.Parameter(torch.tensor(math.log(scale or _LARGEST_SCALE)))
+
+    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
+        """Take over the weights that the paper starts from CLIP; here none.
+
+        Args:
+            text: weights of CLIP's text network, see `sureshot.models.layers.from_clip`. Its
+                vectors are as long as those that the system reads.
+        """
+
+    def start_scale(self, log_scale: float) -> nn.Parameter:
+        """The parameter of the logit scale, at CLIP's value unless another was asked for.
+
+        Args:
+            log_scale: logarithm of CLIP's scale, which is cut at 100.
+        """
+        if self._chosen_scale is None:
+            self.log_scale.data.fill_(min(log_scale, math.log(_LARGEST_SCALE)))
+        return self.log_scale
 
     @property
     def scale(self) -> Float[Tensor, ""]:

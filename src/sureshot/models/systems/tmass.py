@@ -76,7 +76,8 @@ class TMassConfig:
             paper.
         choice: which cosine of the trials is the score: their ``mean``, or the ``best``.
         dropout: share of the layer behind the attention that training drops.
-        scale: first value of the logit scale.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
     """
 
     mode: Literal["well_posed", "paper"] = "well_posed"
@@ -86,7 +87,7 @@ class TMassConfig:
     trials: int = 0
     choice: Literal["mean", "best"] = "mean"
     dropout: float = 0.3
-    scale: float = 100.0
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -94,7 +95,7 @@ class TMassConfig:
         within("system.frames", self.frames, 1, 100_000)
         within("system.trials", self.trials, 0, 1000)
         within("system.dropout", self.dropout, 0, 0.99)
-        within("system.scale", self.scale, 0.01, 100)
+        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
 
 
 class Radius(nn.Module):

@@ -84,7 +84,8 @@ class UatvrConfig:
         alpha: weight of the matching.
         beta: weight of the divergence.
         longest: most words and frames the transformer can place.
-        scale: first value of the logit scale.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
     """
 
     mode: Literal["well_posed", "paper"] = "well_posed"
@@ -101,7 +102,7 @@ class UatvrConfig:
     alpha: float = 1e-2
     beta: float = 1e-4
     longest: int = 77
-    scale: float = 100.0
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -113,7 +114,7 @@ class UatvrConfig:
             "alpha": (self.alpha, 0, 1000),
             "beta": (self.beta, 0, 1000),
             "longest": (self.longest, 1, 100_000),
-            "scale": (self.scale, 0.01, 100),
+            "scale": (100 if self.scale is None else self.scale, 0.01, 100),
         }
         for name, (value, low, high) in ranges.items():
             within(f"system.{name}", value, low, high)

@@ -21,16 +21,17 @@ class XPoolConfig:
     Attributes:
         dropout: share of the layer behind the attention that training drops; 0.3 in the paper, 0.4
             on small data sets.
-        scale: first value of the logit scale.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
     """
 
     dropout: float = 0.3
-    scale: float = 100.0
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
         within("system.dropout", self.dropout, 0, 0.99)
-        within("system.scale", self.scale, 0.01, 100)
+        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
 
 
 class XPool(System):

@@ -207,7 +207,7 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
         return found, found.load_encoder(recipe.retrieval, named.device)
     encoder = load(named.name, named.device)
     sizes = Sizes(encoder.dim, encoder.channels)
-    model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed)
+    model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
     note = EncoderNote(encoder.name, encoder.fingerprint, named.frames, sizes.dim, sizes.channels)
     return Checkpoint(model, note, recipe.system), encoder
 
@@ -231,7 +231,7 @@ def _tune(
         )
     device = encoder.device
     model = new_model(recipe, start).to(device)
-    tuned = TunedClip(encoder)
+    tuned = TunedClip(encoder, start.retrieval.model.system)
 
     def read(item: Item) -> UInt8[np.ndarray, "frames height width 3"]:
         return sampled_frames(item, frames, encoder.frame_side)

@@ -18,9 +18,10 @@ from sureshot.research.training import plot
 from sureshot.research.training.batches import count, plan
 from sureshot.research.training.gather import rank, same_start, told_by_first, world
 from sureshot.research.training.log import Log, read
+from sureshot.research.training.optimisers import new_optimiser
 from sureshot.research.training.pairs import Pairs
 from sureshot.research.training.recipe import TrainingConfig
-from sureshot.research.training.schedule import groups, multiplier
+from sureshot.research.training.schedule import multiplier
 from sureshot.research.training.state import (
     load_state,
     read_values,
@@ -30,7 +31,6 @@ from sureshot.research.training.step import Method, gradients, update
 from sureshot.settings import to_values
 
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
-_BETAS, _EPS = (0.9, 0.98), 1e-6  # of AdamW, as in CLIP4Clip and its kin
 _NAMED = 4  # pairs named in an error
 
 Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
@@ -180,10 +180,11 @@ def _prepare(
     rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
     if encoder is not None:
         parts["encoder"] = encoder
-        rates.append((encoder, config.encoder_rate))
+        # First: the logit scale that both share has the encoder's rate, as in the papers' codes.
+        rates.insert(0, (encoder, config.encoder_rate))
     modules = nn.ModuleDict(parts)
     same_start(modules)
-    optimiser = torch.optim.AdamW(groups(rates, config.weight_decay), betas=_BETAS, eps=_EPS)
+    optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
     steps = count(pairs.video_of, batch=config.batch, captions=config.captions)
     return _Run(model, modules, optimiser, pairs, config, described, steps, labels)
 
@@ -260,7 +261,7 @@ def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
             began = time.perf_counter()
             coming = batches[place : place + 2]
             run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
-            share = multiplier(step, total, config.warmup)
+            share = multiplier(step, total, config.warmup, config.optimizer)
             where = f"Training stopped in epoch {epoch + 1}, step {step + 1}"
             losses, length = _step(run, rows.tolist(), method, step, share, where)
             seconds = time.perf_counter() - began

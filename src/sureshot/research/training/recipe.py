@@ -33,6 +33,7 @@ from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError
 from sureshot.models.model import StemConfig
 from sureshot.research.training.batches import Captions
+from sureshot.research.training.schedule import Optimizer
 from sureshot.research.training.step import Precision
 from sureshot.settings import build, override, to_toml, to_values, within
 
@@ -113,7 +114,9 @@ class TrainingConfig:
         captions: ``one`` random caption of each video an epoch, or ``all`` of them.
         rate: learning rate of stem and system.
         encoder_rate: learning rate of a tuned encoder.
-        weight_decay: of AdamW, on matrices only.
+        optimizer: ``adamw``; ``bert_adam`` as in the codes of CLIP4Clip, UATVR and DUQ, or
+            ``hugging_face`` as in those of X-Pool and T-MASS, each with its own schedule.
+        weight_decay: decay of weights; the optimiser decides of which.
         warmup: share of all steps in which the rate rises.
         clip: longest gradient; 0 leaves all as they are.
         micro_batch: pairs embedded with a graph at once, for a batch that does not fit into memory.
@@ -130,6 +133,7 @@ class TrainingConfig:
     captions: Captions = "one"
     rate: float = 1e-4
     encoder_rate: float = 1e-7
+    optimizer: Optimizer = "adamw"
     weight_decay: float = 0.2
     warmup: float = 0.1
     clip: float = 1.0

@@ -68,7 +68,7 @@ def train(
     if not resume:
         check_new(folder)
     experts = [_experts(split) for split in splits]
-    new_model(recipe, Sizes(encoder.dim, encoder.channels, expert_sizes(experts)))
+    new_model(recipe, Sizes(encoder.dim, encoder.channels, expert_sizes(experts)), encoder)
 
     def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
         frames = recipe.encoder.frames
@@ -140,7 +140,7 @@ def train_on(
     device = device_for(recipe.encoder.device)
     # A linear stem reads no patches, and padding them is most of a batch's work.
     pairs = FeaturePairs(sets, device, patches=recipe.stem.kind == "none")
-    model = new_model(recipe, pairs.sizes).to(device)
+    model = new_model(recipe, pairs.sizes, encoder).to(device)
     return fit(
         model,
         pairs,
@@ -179,8 +179,8 @@ def _tune(
             "only CLIP and SigLIP can. Name one, or set it to false."
         )
     frames, training = recipe.encoder.frames, recipe.training
-    model = new_model(recipe, Sizes(encoder.dim, encoder.channels)).to(encoder.device)
-    tuned = TunedClip(encoder)
+    model = new_model(recipe, Sizes(encoder.dim, encoder.channels), encoder).to(encoder.device)
+    tuned = TunedClip(encoder, model.system)
 
     def read(item: Item) -> UInt8[np.ndarray, "frames height width 3"]:
         return sampled_frames(item, frames, encoder.frame_side)
@@ -270,19 +270,25 @@ def _described(recipe: Recipe, encoder: Encoder, splits: Sequence[Split]) -> Map
     }
 
 
-def new_model(recipe: Recipe, sizes: Sizes) -> Model:
-    """The model of a recipe with its first weights, which the seed decides.
+def new_model(recipe: Recipe, sizes: Sizes, encoder: Encoder) -> Model:
+    """The model of a recipe with its first weights, which the seed decides, and CLIP.
+
+    Args:
+        recipe: its stem, system and seed are read.
+        sizes: sizes of the features it will read.
+        encoder: what gives them; of a CLIP, systems take over what their papers take from CLIP.
 
     Raises:
-        SureshotError: a setting of the system is wrong, or the stem leaves out what it reads.
+        SureshotError: a setting of the system is wrong, the stem leaves out what it reads, or CLIP
+            has fewer text blocks than the system wants of it.
     """
-    return fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed)
+    return fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
 
 
 def fresh_model(
-    config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int
+    config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int, encoder: Encoder
 ) -> Model:
-    """A stem and a system with the first weights of a seed; errors as in `new_model`."""
+    """A stem and a system with the first weights of a seed; the rest as for `new_model`."""
     torch.manual_seed(seed)
     stem = Stem(config, sizes)
     system = load_system(settings, stem.sizes)
@@ -295,6 +301,11 @@ def fresh_model(
         raise SureshotError(
             f"{settings['name']} reads no experts such as {names}; leave train.experts out."
         )
+    if config.kind == "none" and isinstance(encoder, ClipEncoder):
+        text = encoder.text_weights()
+        # CLIP's blocks fit where its texts are as wide as the space they share with frames.
+        if text and text["final_layer_norm.weight"].shape == (stem.sizes.dim,):
+            system.start_from_clip(text)
     return Model(stem, system)
 
 

@@ -4,6 +4,9 @@ The networks and the way texts and frames go through them are those of
 `sureshot.models.encoders.clip.ClipEncoder`, so that what is trained is what is searched. Weights
 stay 32-bit whatever precision the pass through the network has.
 
+The logit scale is CLIP's own where the system has it so: one parameter, which starts with CLIP's
+value and is trained at CLIP's rate.
+
 Differs:
     The codes of CLIP4Clip, UATVR and DUQ keep CLIP's weights in half precision and update them in
     place. At their learning rate of 1e-7 nearly all updates are smaller than the distance of two
@@ -11,21 +14,27 @@ Differs:
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
 
 from sureshot.errors import ModelError
 from sureshot.models.encoders.clip import ClipEncoder, _silence
 from sureshot.models.encoders.snapshot import IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS
+from sureshot.models.systems.system import Frozen, System
 from sureshot.models.tokens import TextTokens, VideoTokens
 
+_EMBEDDINGS = ("text_model.embeddings.", "vision_model.embeddings.", "vision_model.pre_layrnorm.")
+_FROZEN: Mapping[Frozen, tuple[str, ...]] = {
+    "nothing": (),
+    "patches": ("vision_model.embeddings.patch_embedding.",),
+    "embeddings": _EMBEDDINGS,
+}
 _GRID = 3  # patches are pooled to this many rows and columns, as in features of a frozen encoder
 
 
@@ -38,16 +47,24 @@ class TunedClip(nn.Module):
 
     Args:
         encoder: whose weights are trained.
+        system: that it is trained with, on the encoder's device. It says what stays as it is and
+            whether its logit scale is the encoder's; None trains all but a logit scale.
     """
 
-    def __init__(self, encoder: ClipEncoder) -> None:
+    def __init__(self, encoder: ClipEncoder, system: System | None = None) -> None:
         super().__init__()
         self.encoder = encoder
         self.network: nn.Module = encoder._model
-        self.network.requires_grad_()
+        stays = () if system is None else _FROZEN[system.frozen]
+        for name, weight in self.network.named_parameters():
+            # The networks' own logit scale takes no part in tokens: no gradient would reach it.
+            weight.requires_grad_(not name.startswith(("logit_", *stays)))
+        self.log_scale: nn.Parameter | None = None
+        if system is not None and system.shares_scale:
+            self.log_scale = system.start_scale(float(self._own_scale()))
 
     def texts(self, texts: Sequence[str]) -> TextTokens:
-        """Texts as `ClipEncoder.encode_texts` has them; at least one."""
+        """Texts as `ClipEncoder.encode_texts` has them, at least one; sentences at their length."""
         cut = self.encoder._cutter.cut(texts)
         ids = torch.from_numpy(cut.ids).to(self.encoder.device)
         real = torch.from_numpy(cut.mask).to(self.encoder.device)
@@ -55,7 +72,7 @@ class TunedClip(nn.Module):
         words = [state[mask] for state, mask in zip(states, real, strict=True)]
         mask = [mask[mask] for mask in real]
         return TextTokens(
-            normalize(sentence, dim=-1),
+            sentence,
             pad_sequence(words, batch_first=True),
             pad_sequence(mask, batch_first=True),
         )
@@ -79,6 +96,8 @@ class TunedClip(nn.Module):
             ModelError: it cannot be written.
         """
         origin = self.encoder._snapshot.folder
+        if self.log_scale is not None:
+            self._own_scale().data.fill_(self.log_scale.item())
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _silence():  # it would draw a bar of its own
@@ -88,6 +107,10 @@ class TunedClip(nn.Module):
                     shutil.copyfile(origin / name, folder / name)
         except OSError as error:
             raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
+
+    def _own_scale(self) -> nn.Parameter:
+        """The logarithm of the logit scale that the network came with."""
+        return self.network.get_parameter("logit_scale")
 
 
 def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:

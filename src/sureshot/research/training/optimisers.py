@@ -1,0 +1,110 @@
+"""The optimiser of a run: AdamW of today, or one of those that the papers' codes carry along."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from sureshot.research.training.schedule import Decayed, Optimizer, groups
+
+_EPS = 1e-6
+
+
+class BertAdam(torch.optim.Optimizer):
+    r"""Adam as the first BERT in PyTorch had it, and AdamW as its successor had it.
+
+    .. math::
+        m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
+        v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
+        w \leftarrow w - r \Big(c\,\frac{m}{\sqrt v + \epsilon} + \delta w\Big)
+
+    with rate r and weight decay :math:`\delta`. Without ``corrected`` c is 1: the first steps are
+    then shorter than those of Adam. With it c is :math:`\sqrt{1 - \beta_2^t} / (1 - \beta_1^t)`;
+    epsilon stays beside the root that is not corrected, where it weighs more than in
+    ``torch.optim.AdamW``.
+
+    Args:
+        groups: parameter groups, each with ``lr`` and ``weight_decay``.
+        betas: shares of the old averages of gradients and of their squares.
+        corrected: whether the averages are corrected for having started at zero.
+        longest: gradient of a single tensor, beyond which it is shortened; None leaves all.
+
+    References:
+        ``BertAdam`` in CLIP4Clip, UATVR and DUQ; ``AdamW`` of transformers before version 5 in
+        X-Pool and T-MASS, which decays the weight after its step; the difference is r² small.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[dict[str, Any]],
+        betas: tuple[float, float],
+        *,
+        corrected: bool,
+        longest: float | None,
+    ) -> None:
+        settings = {"betas": betas, "corrected": corrected, "longest": longest}
+        super().__init__(groups, {"lr": 0.0, "weight_decay": 0.0, **settings})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Change all weights that have a gradient.
+
+        Args:
+            closure: not used; the gradients are there.
+        """
+        del closure
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    self._change(weight, weight.grad, group)
+
+    def _change(self, weight: Tensor, grad: Tensor, group: Mapping[str, Any]) -> None:
+        memory = self.state[weight]
+        if not memory:
+            memory["step"] = torch.tensor(0.0)
+            memory["mean"], memory["square"] = torch.zeros_like(weight), torch.zeros_like(weight)
+        if group["longest"] is not None:
+            grad = grad * (group["longest"] / (grad.norm() + 1e-6)).clamp(max=1.0)
+        first, second = group["betas"]
+        memory["step"] += 1
+        memory["mean"].lerp_(grad, 1 - first)
+        memory["square"].mul_(second).addcmul_(grad, grad, value=1 - second)
+        change = memory["mean"] / (memory["square"].sqrt() + _EPS)
+        if group["corrected"]:
+            steps = memory["step"].item()
+            change *= (1 - second**steps) ** 0.5 / (1 - first**steps)
+        weight.sub_(change.add_(weight, alpha=group["weight_decay"]), alpha=group["lr"])
+
+
+class _Kind(NamedTuple):
+    decayed: Decayed
+    make: Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+
+
+_KINDS: Mapping[Optimizer, _Kind] = {
+    "adamw": _Kind("matrices", lambda of: torch.optim.AdamW(of, betas=(0.9, 0.98), eps=_EPS)),
+    "bert_adam": _Kind(
+        "all_but_biases", lambda of: BertAdam(of, (0.9, 0.98), corrected=False, longest=1.0)
+    ),
+    "hugging_face": _Kind(
+        "all", lambda of: BertAdam(of, (0.9, 0.999), corrected=True, longest=None)
+    ),
+}
+
+
+def new_optimiser(
+    kind: Optimizer, modules: Sequence[tuple[nn.Module, float]], weight_decay: float
+) -> torch.optim.Optimizer:
+    """An optimiser of these modules' weights.
+
+    Args:
+        kind: ``adamw``; ``bert_adam`` as in CLIP4Clip, UATVR and DUQ; ``hugging_face`` as in X-Pool
+            and T-MASS. It also decides what is decayed, see
+            `sureshot.research.training.schedule.groups`.
+        modules: what is trained, each with its learning rate. A weight that two of them share
+            belongs to the first.
+        weight_decay: share of a decayed weight that a step at rate 1 would take off.
+    """
+    decayed, make = _KINDS[kind]
+    return make(groups(modules, weight_decay, decayed))

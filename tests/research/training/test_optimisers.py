@@ -1,0 +1,113 @@
+"""Optimisers of the papers' codes, beside that of torch and by hand.
+
+The official steps of whole models are in tests/models/systems/test_whole_*.py.
+"""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from sureshot.research.training.optimisers import BertAdam, new_optimiser
+
+
+def net(seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
+
+
+def stepped(module: nn.Module, optimiser: torch.optim.Optimizer, steps: int, size: float) -> None:
+    draw = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        for weight in module.parameters():
+            weight.grad = size * torch.randn(weight.shape, generator=draw)
+        optimiser.step()
+
+
+def test_without_corrections_the_first_steps_are_short():
+    weight = nn.Parameter(torch.zeros(3))
+    optimiser = BertAdam(
+        [{"params": [weight], "lr": 0.1}], (0.9, 0.98), corrected=False, longest=None
+    )
+    weight.grad = torch.tensor([1.0, -2.0, 0.5])
+    optimiser.step()
+    # m / sqrt(v) = 0.1 g / sqrt(0.02 g^2)
+    expected = -0.1 * 0.1 / 0.02**0.5 * torch.tensor([1.0, -1.0, 1.0])
+    torch.testing.assert_close(weight.detach(), expected, rtol=1e-4, atol=0)
+
+
+def test_with_corrections_and_large_gradients_it_is_adamw():
+    one, other = net(), net()
+    ours = BertAdam(
+        [{"params": list(one.parameters()), "lr": 0.01, "weight_decay": 0.2}],
+        (0.9, 0.999),
+        corrected=True,
+        longest=None,
+    )
+    torchs = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.2, eps=1e-12)
+    stepped(one, ours, 5, 1e3)
+    stepped(other, torchs, 5, 1e3)
+    for weight, expected in zip(one.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_gradient_of_one_tensor_is_shortened_by_itself():
+    def moved(size: float, longest: float | None) -> torch.Tensor:
+        weight = nn.Parameter(torch.zeros(4))
+        group = {"params": [weight], "lr": 1.0}
+        optimiser = BertAdam([group], (0.9, 0.98), corrected=False, longest=longest)
+        for grad in (torch.ones(4), size * torch.ones(4)):
+            weight.grad = grad
+            optimiser.step()
+        return weight.detach()
+
+    torch.testing.assert_close(moved(1e3, 1.0), moved(1.0, 1.0))
+    assert not torch.allclose(moved(1e3, None), moved(1.0, None))
+
+
+def test_a_weight_without_a_gradient_stays():
+    module = net()
+    before = copy.deepcopy(module.state_dict())
+    optimiser = new_optimiser("bert_adam", [(module, 0.1)], 0.2)
+    module[0].weight.grad = torch.ones_like(module[0].weight)
+    optimiser.step()
+    changed = {n for n, w in module.state_dict().items() if not torch.equal(w, before[n])}
+    assert changed == {"0.weight"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "decayed"),
+    [
+        ("adamw", {"0.weight", "2.weight"}),
+        ("bert_adam", {"0.weight", "1.weight", "2.weight"}),
+        ("hugging_face", {name for name, _ in net().named_parameters()}),
+    ],
+)
+def test_each_decays_what_its_code_decays(kind, decayed):
+    module = net()
+    optimiser = new_optimiser(kind, [(module, 0.1)], 0.2)
+    names = {weight: name for name, weight in module.named_parameters()}
+    found = {
+        names[weight]
+        for group in optimiser.param_groups
+        if group["weight_decay"]
+        for weight in group["params"]
+    }
+    assert found == decayed
+
+
+@pytest.mark.parametrize("kind", ["bert_adam", "hugging_face"])
+def test_it_goes_on_from_its_state(kind):
+    whole, halves = net(), net()
+    stepped(whole, new_optimiser(kind, [(whole, 0.1)], 0.2), 2, 1.0)
+    first = new_optimiser(kind, [(halves, 0.1)], 0.2)
+    draw = torch.Generator().manual_seed(1)
+    for optimiser in (first, new_optimiser(kind, [(halves, 0.1)], 0.2)):
+        if optimiser is not first:
+            optimiser.load_state_dict(first.state_dict())
+        for weight in halves.parameters():
+            weight.grad = torch.randn(weight.shape, generator=draw)
+        optimiser.step()
+    for weight, expected in zip(halves.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(weight, expected)

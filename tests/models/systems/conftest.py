@@ -7,7 +7,11 @@ import pytest
 from tests.golden.whole import sets, unpacked
 
 
-@pytest.fixture(scope="session", params=sets() or [None], ids=str)
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(source, marks=pytest.mark.golden) for source in sets() or [None]],
+    ids=lambda source: getattr(source, "name", "none"),
+)
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of whole official models."""
     if request.param is None:

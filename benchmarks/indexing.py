@@ -90,7 +90,7 @@ def loop(folder: Path, encoder: object) -> int:
 
 def index(folder: Path, encoder: object) -> int:
     """Sureshot's way, into a store on disk."""
-    from sureshot.library.ingest import ingest
+    from sureshot.library.indexing import ingest
     from sureshot.models.encoders.bundled import BundledEncoder
     from sureshot.store.header import IndexSettings
     from sureshot.store.store import Store

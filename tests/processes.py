@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.library.ingest import ingest
+from sureshot.library.indexing import ingest
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables

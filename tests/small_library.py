@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
-from sureshot.cli.app import run
+import sureshot
 from tests.clips import blocks, coloured, film
 
 
@@ -40,8 +38,7 @@ def build(root: Path) -> Library:
     return library
 
 
-def index(db: str, *paths: Path, options: tuple[str, ...] = ()) -> None:
+def index(db: str, *paths: Path, frame_rate: float | None = None) -> None:
     """Index videos with the tiny encoder in windows of two seconds."""
-    command = ["index", *map(str, paths), "--db", db, "--model", "tiny", "--window", "2", *options]
-    if run([*command, "--frames", "4", "--workers", "1"]):
-        pytest.fail("the test videos could not be indexed")
+    made = {"model": "tiny", "window": 2.0, "frames": 4, "frame_rate": frame_rate}
+    sureshot.index(paths, db=db, workers=1, **made)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import StoreError, SureshotError
-from sureshot.places import cache_dir, data_dir, default_index, locate
+from sureshot.places import absolute_model, cache_dir, data_dir, index_place, locate
 
 KINDS = [
     (data_dir, "XDG_DATA_HOME", ".local/share/sureshot"),
@@ -51,14 +51,29 @@ def test_without_a_home_folder_the_variable_to_set_is_named(
     assert folder() == Path("/x/sureshot")
 
 
-def test_the_default_index_lies_in_the_data_folder() -> None:
-    assert default_index() == "/home/ann/.local/share/sureshot/index"
+def test_the_index_is_where_one_says_else_the_variable_else_the_data_folder(monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    monkeypatch.delenv("SURESHOT_DB", raising=False)
+    assert index_place(None) == "/data/sureshot/index"
+    monkeypatch.setenv("SURESHOT_DB", "/elsewhere")
+    assert index_place(None) == "/elsewhere"
+    assert index_place("/given") == "/given"
+    assert index_place("s3://bucket/index") == "s3://bucket/index"
 
 
-@pytest.mark.parametrize("place", ["/else/where", "s3://bucket/index", "~/here"])
-def test_the_environment_names_another_default_as_it_is(place, monkeypatch) -> None:
-    monkeypatch.setenv("SURESHOT_DB", place)
-    assert default_index() == place
+@pytest.mark.parametrize("name", ["bundled", "tiny", "openai/clip-vit-base-patch16"])
+def test_names_of_models_stay_as_they_are(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert absolute_model(name) == name
+
+
+def test_folders_of_models_become_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Path("mine").mkdir()
+    for way in ("mine", "./mine", "mine/../mine", str(tmp_path / "mine"), "~/mine"):
+        assert absolute_model(way) == str(tmp_path / "mine")
+    assert absolute_model("./not-there") == str(tmp_path / "not-there")
 
 
 def test_relative_places_are_made_absolute(monkeypatch, tmp_path) -> None:

@@ -34,9 +34,9 @@ def cache_dir() -> Path:
     return _folder(user_cache_path, "XDG_CACHE_HOME")
 
 
-def default_index() -> str:
-    """The index used where none is named: ``$SURESHOT_DB`` or one in the data folder."""
-    return os.environ.get("SURESHOT_DB") or str(data_dir() / "index")
+def index_place(db: str | Path | None = None) -> str:
+    """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder."""
+    return os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
 
 
 def locate(location: str | Path) -> str:
@@ -66,6 +66,12 @@ def locate(location: str | Path) -> str:
 def absolute(path: str | Path) -> Path:
     """A path as the index knows it: without ``~`` and ``..``, symbolic links kept."""
     return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+
+
+def absolute_model(model: str) -> str:
+    """A model name as an index should remember it: local folders by their absolute path."""
+    is_folder = model.startswith(("/", "./", "../", "~")) or Path(model).is_dir()
+    return str(absolute(model)) if is_folder else model
 
 
 def _folder(of_user: Callable[[str, Literal[False]], Path], variable: str) -> Path:

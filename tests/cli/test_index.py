@@ -13,7 +13,7 @@ import pytest
 from sureshot.cli import bar
 from sureshot.cli import index as module
 from sureshot.cli.show import console
-from sureshot.library.ingest import Report
+from sureshot.library.indexed import Indexed
 from sureshot.store.header import Decode
 from tests.cli.terminal import COMMAND, colours, in_terminal
 from tests.clips import coloured
@@ -67,10 +67,18 @@ def test_one_video_is_no_videos(index, videos):
     assert index(videos / "a.mp4").out.startswith("1 video found: 1 indexed.\n2 s of video in 1 ")
 
 
-def test_a_folder_without_videos_is_said(index, tmp_path):
+def test_a_folder_without_videos_is_said_and_an_error(index, tmp_path):
     ran = index(tmp_path)
-    assert ran.code == 0
-    assert ran.out.startswith("No videos found there: ")
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == f"No video files in {tmp_path}."
+
+
+def test_a_folder_whose_last_video_is_forgotten_is_no_error(index, videos):
+    index(videos)
+    for video in videos.iterdir():
+        video.unlink()
+    assert index(videos).code == 1
+    assert index(videos, "--prune").code == 0
 
 
 def test_a_path_that_does_not_exist_makes_no_index(index, tmp_path):
@@ -174,6 +182,55 @@ def test_a_model_that_does_not_exist_makes_no_index(sureshot, videos, tmp_path):
     assert not (tmp_path / "db").exists()
 
 
+def told(capsys, **values):
+    values = {"found": 3, "bytes_found": 9, "bytes_done": 9, "elapsed": 2.0} | values
+    module._print(console(), Indexed(index="/index", **values), [Path("/v")])
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_run_tells_every_number_that_is_not_zero(capsys):
+    lines = told(
+        capsys,
+        indexed=1,
+        unchanged=2,
+        moved=3,
+        copied=4,
+        failed=[(Path("/v/a.mp4"), "is broken")],
+        notes=[(Path("/v/b.mp4"), "breaks off")],
+        known_failures=5,
+        pruned=6,
+        missing=7,
+        windows=8,
+        seconds=90.0,
+    )
+    assert lines == [
+        "3 videos found: 1 indexed, 2 unchanged, 3 moved, 4 with the content of another, "
+        "1 failed, 5 failed before.",
+        "1 min 30 s of video in 8 windows; took 2 s, 45.0 times real time.",
+        "  failed: /v/a.mp4 — is broken",
+        "  damaged, indexed as far as it goes: /v/b.mp4 — breaks off",
+        "What failed before is tried again with --force; `sureshot status` lists it.",
+        "Gone from disk and forgotten: 6 videos.",
+        "Gone from disk, still indexed: 7 videos; --prune forgets what is gone.",
+        "Index: /index",
+    ]
+
+
+def test_an_interrupted_run_says_so_first(capsys):
+    assert told(capsys, interrupted=True)[0].startswith("Interrupted. What is indexed stays")
+
+
+def test_a_run_names_twenty_failures_and_counts_the_rest(capsys):
+    lines = told(capsys, failed=[(Path(f"/v/{n}.mp4"), "is broken") for n in range(50)])
+    assert sum("is broken" in line for line in lines) == 20
+    assert "  … and 30 more; `sureshot status` lists them all." in lines
+
+
+def test_reasons_cannot_steer_the_terminal(capsys):
+    lines = told(capsys, failed=[(Path("/v/\x1b[2J.mp4"), "frame \x1b[2J\udce9 is broken")])
+    assert not any("\x1b" in line for line in lines)
+
+
 # --- progress -------------------------------------------------------------------------------------
 
 
@@ -206,8 +263,8 @@ def test_a_dumb_terminal_gets_plain_lines(videos, tmp_path):
     assert "\x1b" not in sent and "━" not in sent
 
 
-def report(**values):
-    return Report(found=10, bytes_found=1000, **values)
+def result(**values):
+    return Indexed(found=10, bytes_found=1000, **values)
 
 
 def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
@@ -223,7 +280,7 @@ def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
             (40, {"unchanged": 5, "bytes_done": 500, "bytes_begun": 100, "failed": broken}),
         ):
             now[0] = seconds
-            progress.update(report(**values))
+            progress.update(result(**values))
     first, second, third, fourth = capsys.readouterr().err.splitlines()
     assert first == "0 of 10 videos"
     # What cost no time says nothing about the time that is left.

@@ -7,7 +7,6 @@ import pytest
 
 from sureshot.cli import show
 from sureshot.library.answer import Answer, FrameScore, Hit
-from sureshot.library.ingest import Report
 
 
 def answer(*hits, warnings=()):
@@ -95,55 +94,3 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
     assert json.loads(out) == {"text": text}
-
-
-def report(**values):
-    return Report(**{"found": 3, "bytes_found": 9, "bytes_done": 9, "elapsed": 2.0} | values)
-
-
-def told(capsys, **values):
-    show.print_report(show.console(), report(**values), "/index")
-    return capsys.readouterr().out.splitlines()
-
-
-def test_a_report_tells_every_number_that_is_not_zero(capsys):
-    lines = told(
-        capsys,
-        indexed=1,
-        unchanged=2,
-        moved=3,
-        copied=4,
-        failed=[(Path("/v/a.mp4"), "is broken")],
-        notes=[(Path("/v/b.mp4"), "breaks off")],
-        known_failures=5,
-        pruned=6,
-        missing=7,
-        windows=8,
-        seconds=90.0,
-    )
-    assert lines == [
-        "3 videos found: 1 indexed, 2 unchanged, 3 moved, 4 with the content of another, "
-        "1 failed, 5 failed before.",
-        "1 min 30 s of video in 8 windows; took 2 s, 45.0 times real time.",
-        "  failed: /v/a.mp4 — is broken",
-        "  damaged, indexed as far as it goes: /v/b.mp4 — breaks off",
-        "What failed before is tried again with --force; `sureshot status` lists it.",
-        "Gone from disk and forgotten: 6 videos.",
-        "Gone from disk, still indexed: 7 videos; --prune forgets what is gone.",
-        "Index: /index",
-    ]
-
-
-def test_a_report_of_an_interrupted_run_says_so_first(capsys):
-    assert told(capsys, interrupted=True)[0].startswith("Interrupted. What is indexed stays")
-
-
-def test_a_report_names_twenty_failures_and_counts_the_rest(capsys):
-    lines = told(capsys, failed=[(Path(f"/v/{n}.mp4"), "is broken") for n in range(50)])
-    assert sum("is broken" in line for line in lines) == 20
-    assert "  … and 30 more; `sureshot status` lists them all." in lines
-
-
-def test_reasons_cannot_steer_the_terminal(capsys):
-    lines = told(capsys, failed=[(Path("/v/\x1b[2J.mp4"), "frame \x1b[2J\udce9 is broken")])
-    assert not any("\x1b" in line for line in lines)

@@ -87,7 +87,7 @@ def test_frames_of_a_folder_come_at_its_rate(tmp_path):
     for number in range(8):
         colour = "blue" if number < 4 else "red"
         Image.new("RGB", (32, 24), COLOURS[colour]).save(folder / f"{number}.png")
-    index(str(tmp_path / "index"), folder, options=("--frame-rate", "2"))
+    index(str(tmp_path / "index"), folder, frame_rate=2.0)
     answer = open_index(tmp_path / "index").search("red", k=1)
     (row,) = sheet_rows(answer, 2.0)
     assert answer[0].start == pytest.approx(2.0)

@@ -18,9 +18,7 @@ from sureshot.cli.options import (
     MistypedError,
     Protocol,
     VideoFolder,
-    absolute_model,
     examples,
-    place,
 )
 
 if TYPE_CHECKING:
@@ -117,10 +115,11 @@ def calibrate(
         raise MistypedError("--data needs the MODEL and --root as well.")
     else:
         from sureshot.datasets import load_split
+        from sureshot.places import absolute_model
         from sureshot.research.scorer import Scorer
         from sureshot.research.source import check_experts
 
-        scorer = Scorer.load(absolute_model(model) or model, device)
+        scorer = Scorer.load(absolute_model(model), device)
         check_experts(scorer, experts)
         found = load_split(
             data, split, root, protocol=protocol, videos=videos, ids=ids, label=label
@@ -166,7 +165,7 @@ def _of_index(
     from sureshot.library.search import open_index
     from sureshot.places import absolute
 
-    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    searcher = open_index(db, model=model, device=device)
     target = card_of_index(searcher) if noted.to is None else absolute(noted.to)
     with Bar(show.console(err=True), "scoring the index") as bar:
         done = calibrate_index(

@@ -16,7 +16,6 @@ from sureshot.cli.options import (
     Protocol,
     Root,
     VideoFolder,
-    absolute_model,
     examples,
 )
 
@@ -78,10 +77,11 @@ def evaluate(
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.places import absolute_model
 
     with Bar(show.console(err=True)) as bar:
         evaluation = research.evaluate(
-            absolute_model(model) or model,
+            absolute_model(model),
             data,
             root,
             split=split,

@@ -1,23 +1,19 @@
 """`sureshot index`."""
 
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Db, Device, Json, Model, absolute_model, examples, place
-from sureshot.errors import QueryError
+from sureshot.cli.options import Db, Device, Json, Model, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sureshot.cli.bar import Bar
-    from sureshot.library.ingest import Report
-    from sureshot.store.header import IndexSettings
+    from sureshot.library.indexed import Indexed
 
 
 class Decoded(StrEnum):
@@ -78,6 +74,10 @@ Workers = Annotated[
     ),
 ]
 
+_NEW = (
+    "New index with the bundled model: offline, English, good at everyday things. Where a model "
+    "hub can be reached, --model openai/clip-vit-base-patch16 finds far more."
+)
 EXAMPLES = examples(
     "sureshot index ~/Videos",
     "sureshot index ~/Videos /media/camera/clip.mkv --prune",
@@ -101,118 +101,113 @@ def index(
     as_json: Json = False,
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
-    from sureshot.cli import show
-
-    given = {
-        "model": absolute_model(model),
-        "frames": frames,
-        "window": window,
-        "scenes": scenes,
-        "decode": None if decode is None else decode.value,
-        "frame_rate": frame_rate,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    options = {"force": force, "prune": prune, "workers": workers}
-    report, location = _run(paths, place(db), given, device, options)
-    if as_json:
-        show.print_json(_plain(report, location))
-    else:
-        show.print_report(show.console(), report, location)
-    if report.interrupted:
-        return 130
-    return 1 if _failed(paths, report) else 0
-
-
-def _run(
-    paths: Sequence[Path],
-    where: str,
-    given: dict[str, Any],
-    device: str | None,
-    options: dict[str, Any],
-) -> "tuple[Report, str]":
-    """Index with a progress bar; also gives where the index is."""
+    from sureshot import library
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.library.ingest import ingest
-    from sureshot.models.retriever import Retriever, load
-    from sureshot.store.store import Store
-    from sureshot.text import plain
 
-    # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
-    # others are indexed: a nightly run must not stop at an unplugged drive.
-    if not any(os.path.exists(os.path.expanduser(path)) for path in paths):  # noqa: PTH110, PTH111
-        missing = ", ".join(plain(path) for path in paths)
-        raise QueryError(f"There is nothing at {missing}; name videos or folders that hold some.")
+    is_new = model is None and not _exists(db)
     err = show.console(err=True)
-    settings = _settings(where, given, err)
-    encoder = load(settings.model, device)
-    if isinstance(encoder, Retriever) and "frames" not in given and not Store.exists(where):
-        settings = replace(settings, frames=encoder.frames)
-    store = Store.create(where, settings, encoder.fingerprint, encoder.dim, encoder.channels)
     with Bar(err, "looking for videos") as bar:
-        report = ingest(store, encoder, paths, observe=_Progress(bar).update, **options)
-    return report, store.location
+        result = library.index(
+            paths,
+            db=db,
+            model=model,
+            device=device,
+            frames=frames,
+            window=window,
+            scenes=scenes,
+            decode=None if decode is None else decode.value,
+            frame_rate=frame_rate,
+            force=force,
+            prune=prune,
+            workers=workers,
+            observe=_Progress(bar, _NEW if is_new else "").update,
+        )
+    if as_json:
+        show.print_json(result.to_dict())
+    else:
+        _print(show.console(), result, paths)
+    if result.interrupted:
+        return 130
+    return 1 if _failed(paths, result) else 0
 
 
-def _settings(where: str, given: dict[str, Any], err: "Console") -> "IndexSettings":
-    """The index's own settings with what was asked for on top; defaults for a new index."""
-    from sureshot.store.header import IndexSettings
+def _exists(db: str | None) -> bool:
+    from sureshot.places import index_place
     from sureshot.store.store import Store
 
-    if Store.exists(where):
-        return replace(Store.open(where).settings, **given)
-    settings = IndexSettings(**given)
-    if settings.model == "bundled":
-        err.print(
-            "New index with the bundled model: offline, English, good at everyday things. Where a "
-            "model hub can be reached, --model openai/clip-vit-base-patch16 finds far more."
-        )
-    return settings
+    return Store.exists(index_place(db))
 
 
-def _failed(paths: Sequence[Path], report: "Report") -> bool:
-    """Whether a path could not be read that was named itself, not only found in a folder."""
+def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
+    """Whether there is nothing to index, or a path that was itself named could not be read."""
     from sureshot.places import absolute
 
-    return not {absolute(path) for path in paths}.isdisjoint(path for path, _ in report.failed)
+    named = {absolute(path) for path in paths}
+    nothing = not result.found + result.pruned
+    return nothing or not named.isdisjoint(path for path, _ in result.failed)
 
 
-def _plain(report: "Report", location: str) -> dict[str, Any]:
-    from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
-    from sureshot.text import printable
+def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
+    """What the run did."""
+    from sureshot.cli.show import duration, print_paths, short
+    from sureshot.places import absolute
+    from sureshot.text import counted, plain
 
-    values = asdict(report)
-    for name in ("current", "bytes_begun", "bytes_done", "bytes_found"):
-        del values[name]
-    for name in ("failed", "notes"):
-        values[name] = show.reasons(values[name])
-    for name in ("seconds", "elapsed"):
-        values[name] = round(values[name], 3)
-    return {"schema": JSON_SCHEMA, "index": printable(location), **values}
+    if result.interrupted:
+        out.print("Interrupted. What is indexed stays; the same command goes on from here.")
+    if result.found or result.failed:
+        out.print(result.summary)
+    else:
+        out.print(f"No video files in {', '.join(short(absolute(path)) for path in paths)}.")
+    if result.indexed:
+        speed = f"{result.seconds / max(result.elapsed, 1e-9):.1f} times real time"
+        windows = counted(result.windows, "window")
+        took = f"took {duration(result.elapsed)}, {speed}"
+        out.print(f"{duration(result.seconds)} of video in {windows}; {took}.")
+    print_paths(out, "failed", result.failed, "red")
+    print_paths(out, "damaged, indexed as far as it goes", result.notes, "yellow")
+    if result.known_failures:
+        out.print("What failed before is tried again with --force; `sureshot status` lists it.")
+    if result.pruned:
+        out.print(f"Gone from disk and forgotten: {counted(result.pruned, 'video')}.")
+    if result.missing:
+        gone = counted(result.missing, "video")
+        out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
+    out.print(f"Index: {plain(result.index)}")
 
 
 class _Progress:
-    """Tells a bar where an indexing run stands."""
+    """Tells a bar where an indexing run stands.
 
-    def __init__(self, bar: "Bar") -> None:
+    Args:
+        bar: the bar.
+        first: a sentence to print when the run begins.
+    """
+
+    def __init__(self, bar: "Bar", first: str = "") -> None:
         self._bar = bar
+        self._first = first
         self._free = 0  # bytes that cost no time, as they were indexed before
 
-    def update(self, report: "Report") -> None:
+    def update(self, result: "Indexed") -> None:
         """Show where the run stands."""
-        if not report.indexed + len(report.failed):
-            self._free = report.bytes_done
-        # Bytes, not videos, so that one film among clips does not upset the estimate.
-        worked = report.bytes_done + report.bytes_begun
-        self._bar.show(self._text(report), worked, report.bytes_found, self._free)
+        if self._first:
+            self._bar.line(self._first)
+            self._first = ""
+        if not result.indexed + len(result.failed):
+            self._free = result.bytes_done
+        if result.found:
+            # Bytes, not videos, so that one film among clips does not upset the estimate.
+            worked = result.bytes_done + result.bytes_begun
+            self._bar.show(self._text(result), worked, result.bytes_found, self._free)
 
-    def _text(self, report: "Report") -> str:
-        failed = len(report.failed) + report.known_failures
-        done = report.indexed + report.unchanged + report.moved + report.copied + failed
-        text = f"{done} of {report.found} videos"
-        if report.failed:
-            text += f", {len(report.failed)} failed"
-        if report.seconds:
-            text += f", {report.seconds / self._bar.elapsed:.1f} times real time"
+    def _text(self, result: "Indexed") -> str:
+        failed = len(result.failed) + result.known_failures
+        done = result.indexed + result.unchanged + result.moved + result.copied + failed
+        text = f"{done} of {result.found} videos"
+        if result.failed:
+            text += f", {len(result.failed)} failed"
+        if result.seconds:
+            text += f", {result.seconds / self._bar.elapsed:.1f} times real time"
         return text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Db, Device, Json, Model, absolute_model, examples, place
+from sureshot.cli.options import Db, Device, Json, Model, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +87,7 @@ def judge(
         out.print(f"The last line of {show.short(to)} was cut short; it was dropped.")
     code = 0
     if left:
-        searcher = open_index(place(db), model=absolute_model(model), device=device)
+        searcher = open_index(db, model=model, device=device)
         code = _sitting(searcher, kept, left, limit, _Desk(out), explain)
     if as_json:
         show.print_json(_values(kept, left))

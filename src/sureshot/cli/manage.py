@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sureshot.cli.options import Db, Json, absolute_model, as_typed, place
+from sureshot.cli.options import Db, Json, as_typed
 from sureshot.errors import ModelError, QueryError, SureshotError
 
 if TYPE_CHECKING:
@@ -21,18 +21,19 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BAD", "
 def status(db: Db = None, as_json: Json = False) -> int:
     """Show what is indexed, with which model, how large, and what failed and why."""
     from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.library.answer import JSON_SCHEMA, reasons
+    from sureshot.places import index_place
     from sureshot.store.store import Store
     from sureshot.text import counted, plain
 
-    store = Store.open(place(db))
+    store = Store.open(index_place(db))
     records = store.videos()
     good = [r for r in records if not r.reason]
     failed = [(r.path, r.reason) for r in records if r.reason]
     notes = [(r.path, r.note) for r in good if r.note]
     facts = _facts(store, good)
     if as_json:
-        paths = {"failed": show.reasons(failed), "notes": show.reasons(notes)}
+        paths = {"failed": reasons(failed), "notes": reasons(notes)}
         show.print_json({"schema": JSON_SCHEMA, **facts, **paths})
         return 0
     out = show.console()
@@ -60,11 +61,11 @@ def remove(
     """Forget videos. The files themselves are not touched."""
     from sureshot.cli import show
     from sureshot.library.answer import JSON_SCHEMA
-    from sureshot.places import absolute
+    from sureshot.places import absolute, index_place
     from sureshot.store.store import Store
     from sureshot.text import counted
 
-    store = Store.open(place(db))
+    store = Store.open(index_place(db))
     tops = [absolute(path) for path in paths]
     records = store.videos()
     for top in tops:
@@ -88,10 +89,11 @@ def reset(
 ) -> int:
     """Delete the whole index. The videos themselves are not touched."""
     from sureshot.cli import show
+    from sureshot.places import index_place
     from sureshot.store.store import Store
     from sureshot.text import plain
 
-    where = place(db)
+    where = index_place(db)
     if not Store.exists(where):
         show.console().print(f"There is no index at {plain(where)}.")
         return 0
@@ -121,8 +123,9 @@ def doctor(
     from sureshot.cli import show
     from sureshot.library.answer import JSON_SCHEMA
     from sureshot.library.doctor import examine
+    from sureshot.places import index_place
 
-    checks = examine(place(db), absolute_model(model))
+    checks = examine(index_place(db), model)
     if as_json:
         show.print_json({"schema": JSON_SCHEMA, "checks": [asdict(check) for check in checks]})
     else:

@@ -1,6 +1,5 @@
 """Options that several commands share, and the values they stand for."""
 
-import os
 import re
 import shlex
 from pathlib import Path
@@ -84,13 +83,6 @@ class MistypedError(ArgumentError):
     """Options that do not go together."""
 
 
-def place(db: str | None) -> str:
-    """Where the index is."""
-    from sureshot.places import default_index
-
-    return db or str(default_index())
-
-
 def as_typed(message: str) -> str:
     """What an error or a note says, with the caller's choices as options of the terminal.
 
@@ -111,13 +103,6 @@ def _as_option(choice: re.Match[str]) -> str:
     if value == "False":
         return f"--no-{flag.removeprefix('--')}"
     return f"{flag} {shlex.quote(value[1:-1])}"
-
-
-def absolute_model(model: str | None) -> str | None:
-    """A model name as an index should remember it: local folders by their absolute path."""
-    if model and (model.startswith(("/", "./", "../", "~")) or Path(model).is_dir()):
-        return os.path.abspath(os.path.expanduser(model))  # noqa: PTH100, PTH111
-    return model
 
 
 def examples(*commands: str) -> str:

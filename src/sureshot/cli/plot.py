@@ -16,7 +16,6 @@ from sureshot.cli.options import (
     Protocol,
     Root,
     VideoFolder,
-    absolute_model,
     examples,
 )
 
@@ -96,12 +95,13 @@ def plot(
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.library.answer import JSON_SCHEMA
+    from sureshot.places import absolute_model
 
     del listed
     with Bar(show.console(err=True)) as bar:
         drawn = research.plot(
             figure,
-            [absolute_model(model) or model for model in models],
+            [absolute_model(model) for model in models],
             data,
             root,
             split=split,

@@ -19,9 +19,7 @@ from sureshot.cli.options import (
     MistypedError,
     Model,
     Under,
-    absolute_model,
     examples,
-    place,
 )
 from sureshot.errors import QueryError, SureshotError, option
 
@@ -110,7 +108,7 @@ def search(
         raise MistypedError("Give one of: a query, --like FILE[@TIME], --from-file FILE.")
     if explain is not None and from_file is not None:
         raise MistypedError("--explain draws one answer; leave out --from-file.")
-    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    searcher = open_index(db, model=model, device=device)
     wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
     if like is None:
         wanted |= {"coverage": coverage, "risk": risk}
@@ -139,7 +137,7 @@ def describe(
     from sureshot.cli import show
     from sureshot.library.search import open_index
 
-    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    searcher = open_index(db, model=model, device=device)
     path, at = _split_time(video)
     found = searcher.describe(path, list(lines_of(sentences)), at=at)
     if as_json:
@@ -165,14 +163,15 @@ def export(
 ) -> int:
     """Search, and cut every hit into a file of its own."""
     from sureshot.cli import show
+    from sureshot.library.answer import reasons
     from sureshot.library.search import open_index
     from sureshot.text import printable
 
-    searcher = open_index(place(db), model=absolute_model(model), device=device)
+    searcher = open_index(db, model=model, device=device)
     answer = searcher.search(" ".join(words), k=limit, under=under)
     written, failed = _cut(answer, to, pad, overwrite, searcher.store.settings.frame_rate)
     if as_json:
-        clips = {"written": [printable(p) for p in written], "failed": show.reasons(failed)}
+        clips = {"written": [printable(p) for p in written], "failed": reasons(failed)}
         show.print_json(answer.to_dict() | clips)
     else:
         out = show.console()

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,10 +13,7 @@ from rich.text import Text
 
 from sureshot.cli.options import as_typed
 from sureshot.library.answer import Answer, Confidence, Descriptions, Hit, Status
-from sureshot.text import counted, plain, printable, time_range, timecode
-
-if TYPE_CHECKING:
-    from sureshot.library.ingest import Report
+from sureshot.text import counted, plain, time_range, timecode
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
@@ -200,40 +197,6 @@ def print_notes(out: Console, notes: Sequence[str]) -> None:
         out.print(Text(f"note: {as_typed(note)}", "yellow"))
 
 
-def print_report(out: Console, report: "Report", place: str) -> None:
-    """What an indexing run did."""
-    if report.interrupted:
-        out.print("Interrupted. What is indexed stays; the same command goes on from here.")
-    found = counted(report.found, "video")
-    if report.found or report.failed:
-        parts = [
-            f"{report.indexed} indexed" if report.indexed else "nothing new",
-            f"{report.unchanged} unchanged" if report.unchanged else "",
-            f"{report.moved} moved" if report.moved else "",
-            f"{report.copied} with the content of another" if report.copied else "",
-            f"{len(report.failed)} failed" if report.failed else "",
-            f"{report.known_failures} failed before" if report.known_failures else "",
-        ]
-        out.print(f"{found} found: {', '.join(part for part in parts if part)}.")
-    else:
-        out.print("No videos found there: no file with the suffix of one, no numbered frames.")
-    if report.indexed:
-        speed = f"{report.seconds / max(report.elapsed, 1e-9):.1f} times real time"
-        windows = counted(report.windows, "window")
-        took = f"took {duration(report.elapsed)}, {speed}"
-        out.print(f"{duration(report.seconds)} of video in {windows}; {took}.")
-    print_paths(out, "failed", report.failed, "red")
-    print_paths(out, "damaged, indexed as far as it goes", report.notes, "yellow")
-    if report.known_failures:
-        out.print("What failed before is tried again with --force; `sureshot status` lists it.")
-    if report.pruned:
-        out.print(f"Gone from disk and forgotten: {counted(report.pruned, 'video')}.")
-    if report.missing:
-        gone = counted(report.missing, "video")
-        out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
-    out.print(f"Index: {plain(place)}")
-
-
 def print_paths(
     out: Console, what: str, paths: Sequence[tuple[Path, str]], style: str, most: int = 20
 ) -> None:
@@ -242,11 +205,6 @@ def print_paths(
         out.print(Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}"))
     if len(paths) > most:
         out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
-
-
-def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
-    """The same for JSON."""
-    return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
 
 
 def _video(hit: Hit) -> Text:

@@ -13,6 +13,11 @@ JSON_SCHEMA = 1  # docs/json.md describes it; raised whenever a field changes it
 Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
 
 
+def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
+    """Paths with what was wrong with each, for JSON."""
+    return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
+
+
 @dataclass(frozen=True, slots=True)
 class FrameScore:
     """One sampled frame of a hit: its time in seconds and its own similarity to the query."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import read_json
+from sureshot.places import absolute_model
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -52,7 +53,7 @@ def examine(location: str, model: str | None = None) -> list[Check]:
         ("disk", lambda: _disk(location)),
     )
     if model is not None:
-        examined = (*examined, ("model", lambda: _model(model)))
+        examined = (*examined, ("model", lambda: _model(absolute_model(model))))
     return [_loaded(name, check) for name, check in examined]
 
 

@@ -26,7 +26,7 @@ from sureshot.models.bank import bank_of
 from sureshot.models.encoders import Encoder, TextFeatures
 from sureshot.models.mean_frames import cosine, mean_pool
 from sureshot.models.retriever import elsewhere, load, scoring
-from sureshot.places import absolute, default_index
+from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.store import Store
 from sureshot.text import clean, other_script, printable
@@ -52,8 +52,8 @@ def open_index(
         StoreError: no index, damaged, too new, or written by another model.
         ModelError: the index's model cannot be loaded here.
     """
-    store = Store.open(default_index() if db is None else db)
-    encoder = load(model or store.settings.model, device)
+    store = Store.open(index_place(db))
+    encoder = load(absolute_model(model) if model else store.settings.model, device)
     store.check_model(encoder.name, encoder.fingerprint)
     return Searcher(store, encoder)
 

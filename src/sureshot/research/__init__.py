@@ -3,7 +3,9 @@
 Importing this package is cheap: what needs numpy or torch is imported at its first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sureshot.lazy import lazy
 
 if TYPE_CHECKING:
     from sureshot.research.evaluation import Evaluation as Evaluation
@@ -17,18 +19,5 @@ _HOMES = {
     "evaluate": "sureshot.research.evaluation",
     "plot": "sureshot.research.figures.plotting",
 }
-__all__ = ["Evaluation", "Plot", "evaluate", "plot"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first asked for."""
-    if name in _HOMES:
-        from importlib import import_module
-
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'sureshot.research' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """Names that can be asked for, imported yet or not."""
-    return sorted(__all__)
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -14,9 +14,11 @@ import pytest
 from jaxtyping import UInt8
 from PIL import Image
 
-from sureshot.errors import StoreError
-from sureshot.library.ingest import Report, ingest
+from sureshot.errors import QueryError, StoreError, SureshotError
+from sureshot.library.indexed import Indexed
+from sureshot.library.indexing import index, ingest
 from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
+from sureshot.store.header import IndexSettings
 from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 from tests import processes
@@ -80,8 +82,8 @@ def store(tmp_path: Path) -> Store:
     return make_store(tmp_path / "index")
 
 
-def run(store: Store, *paths: Path, **options) -> tuple[Report, int]:
-    """The report of a run, and how many windows it decoded."""
+def run(store: Store, *paths: Path, **options) -> tuple[Indexed, int]:
+    """The result of a run, and how many windows it decoded."""
     encoder = Counting()
     return ingest(store, encoder, list(paths), **options), encoder.windows
 
@@ -97,13 +99,13 @@ def later(path: Path) -> None:
 
 
 def test_a_first_run_indexes_all_and_says_so(store: Store, library: Path) -> None:
-    report, decoded = run(store, library)
-    assert (report.found, report.indexed, report.windows, decoded) == (3, 3, 7, 7)
-    assert report.seconds == pytest.approx(14, abs=0.5)
-    assert report.bytes_done == report.bytes_found == sum(r.size for r in store.videos())
-    assert not report.failed
-    assert not report.interrupted
-    assert report.elapsed > 0
+    result, decoded = run(store, library)
+    assert (result.found, result.indexed, result.windows, decoded) == (3, 3, 7, 7)
+    assert result.seconds == pytest.approx(14, abs=0.5)
+    assert result.bytes_done == result.bytes_found == sum(r.size for r in store.videos())
+    assert not result.failed
+    assert not result.interrupted
+    assert result.elapsed > 0
     for each in store.videos():
         assert each.digest
         assert each.duration == pytest.approx(2 * each.windows, abs=0.3)
@@ -113,8 +115,8 @@ def test_a_second_run_does_nothing(store: Store, library: Path) -> None:
     run(store, library)
     before = contents(store.location)
     versions = sorted(p.name for p in Path(store.location).rglob("*.manifest"))
-    report, decoded = run(store, library)
-    assert (report.unchanged, report.indexed, decoded) == (3, 0, 0)
+    result, decoded = run(store, library)
+    assert (result.unchanged, result.indexed, decoded) == (3, 0, 0)
     assert contents(store.location) == before
     assert sorted(p.name for p in Path(store.location).rglob("*.manifest")) == versions
 
@@ -125,8 +127,8 @@ def test_a_file_of_the_same_size_and_time_is_not_even_read(store: Store, library
         stat = path.stat()
         path.write_bytes(b"\0" * stat.st_size)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    report, decoded = run(store, library)
-    assert (report.unchanged, decoded) == (3, 0)
+    result, decoded = run(store, library)
+    assert (result.unchanged, decoded) == (3, 0)
 
 
 def test_a_touched_file_is_not_encoded_again_and_is_known_from_then_on(
@@ -135,23 +137,23 @@ def test_a_touched_file_is_not_encoded_again_and_is_known_from_then_on(
     run(store, library)
     windows = contents(store.location)[1]
     later(library / "b" / "0.mp4")
-    report, decoded = run(store, library)
-    assert (report.unchanged, report.copied, report.indexed, decoded) == (3, 0, 0, 0)
+    result, decoded = run(store, library)
+    assert (result.unchanged, result.copied, result.indexed, decoded) == (3, 0, 0, 0)
     assert contents(store.location)[1] == windows
     assert known(store)["0.mp4"].mtime_ns == (library / "b" / "0.mp4").stat().st_mtime_ns
 
     def unread(source: object) -> str:
         raise AssertionError(f"{source} was read again")
 
-    monkeypatch.setattr("sureshot.library.ingest.content_digest", unread)
+    monkeypatch.setattr("sureshot.library.indexing.content_digest", unread)
     assert run(store, library)[0].unchanged == 3
 
 
 def test_a_changed_file_is_indexed_again_without_rest(store: Store, library: Path) -> None:
     run(store, library)
     coloured(library / "a" / "1.mp4", ["white"], rate=5)
-    report, decoded = run(store, library)
-    assert (report.unchanged, report.indexed, decoded) == (2, 1, 1)
+    result, decoded = run(store, library)
+    assert (result.unchanged, result.indexed, decoded) == (2, 1, 1)
     assert store.windows_of(library / "a" / "1.mp4").start.tolist() == [0]
     assert store.count() == 5
     assert known(store)["1.mp4"].windows == 1
@@ -161,8 +163,8 @@ def test_a_moved_file_is_recognised(store: Store, library: Path) -> None:
     run(store, library)
     before = store.windows_of(library / "a" / "1.mp4")
     (library / "a" / "1.mp4").rename(library / "moved.mkv")
-    report, decoded = run(store, library)
-    assert (report.moved, report.copied, report.indexed, decoded) == (1, 0, 0, 0)
+    result, decoded = run(store, library)
+    assert (result.moved, result.copied, result.indexed, decoded) == (1, 0, 0, 0)
     assert set(known(store)) == {"0.mp4", "2.mp4", "moved.mkv"}
     after = store.windows_of(library / "moved.mkv")
     np.testing.assert_array_equal(after.frames, before.frames)
@@ -173,8 +175,8 @@ def test_a_moved_file_is_recognised(store: Store, library: Path) -> None:
 def test_a_copied_file_is_recognised(store: Store, library: Path) -> None:
     run(store, library)
     shutil.copy(library / "a" / "1.mp4", library / "copy.mp4")
-    report, decoded = run(store, library)
-    assert (report.copied, report.moved, report.indexed, decoded) == (1, 0, 0, 0)
+    result, decoded = run(store, library)
+    assert (result.copied, result.moved, result.indexed, decoded) == (1, 0, 0, 0)
     assert len(store.windows_of(library / "copy.mp4").keys) == 3
     assert len(store.windows_of(library / "a" / "1.mp4").keys) == 3
 
@@ -183,8 +185,8 @@ def test_a_file_moved_and_copied_at_once_is_recognised_twice(store: Store, libra
     run(store, library)
     (library / "a" / "1.mp4").rename(library / "one.mp4")
     shutil.copy(library / "one.mp4", library / "two.mp4")
-    report, decoded = run(store, library)
-    assert (report.moved, report.copied, decoded) == (1, 1, 0)
+    result, decoded = run(store, library)
+    assert (result.moved, result.copied, decoded) == (1, 1, 0)
     assert set(known(store)) == {"0.mp4", "2.mp4", "one.mp4", "two.mp4"}
     assert store.count() == 10
 
@@ -192,8 +194,8 @@ def test_a_file_moved_and_copied_at_once_is_recognised_twice(store: Store, libra
 def test_a_file_that_now_holds_what_another_does_is_recognised(store: Store, library: Path) -> None:
     run(store, library)
     shutil.copy(library / "b" / "0.mp4", library / "a" / "1.mp4")
-    report, decoded = run(store, library)
-    assert (report.copied, decoded) == (1, 0)
+    result, decoded = run(store, library)
+    assert (result.copied, decoded) == (1, 0)
     assert len(store.windows_of(library / "a" / "1.mp4").keys) == 2
     assert known(store)["1.mp4"].digest == known(store)["0.mp4"].digest
 
@@ -203,8 +205,8 @@ def test_a_twin_whose_windows_are_gone_is_decoded_instead(store: Store, library:
     twin = known(store)["1.mp4"]
     shutil.copy(library / "a" / "1.mp4", library / "copy.mp4")
     store._tables.drop("windows", f"video = '{twin.id}'")
-    report, decoded = run(store, library)
-    assert (report.copied, report.indexed, decoded) == (0, 1, 3)
+    result, decoded = run(store, library)
+    assert (result.copied, result.indexed, decoded) == (0, 1, 3)
     assert len(store.windows_of(library / "copy.mp4").keys) == 3
 
 
@@ -216,11 +218,11 @@ def test_a_folder_of_frames_is_followed_too(store: Store, tmp_path: Path) -> Non
     assert run(store, tmp_path / "library")[0].indexed == 1
     assert run(store, tmp_path / "library")[0].unchanged == 1
     later(folder / "2.png")
-    report, decoded = run(store, tmp_path / "library")
-    assert (report.unchanged, decoded) == (1, 0)
+    result, decoded = run(store, tmp_path / "library")
+    assert (result.unchanged, decoded) == (1, 0)
     folder.rename(tmp_path / "library" / "moved")
-    report, decoded = run(store, tmp_path / "library")
-    assert (report.moved, decoded) == (1, 0)
+    result, decoded = run(store, tmp_path / "library")
+    assert (result.moved, decoded) == (1, 0)
     for path in (tmp_path / "library" / "moved").iterdir():
         path.unlink()
     assert run(store, tmp_path / "library")[0].missing == 1
@@ -229,19 +231,19 @@ def test_a_folder_of_frames_is_followed_too(store: Store, tmp_path: Path) -> Non
 def test_force_indexes_all_again(store: Store, library: Path) -> None:
     run(store, library)
     before = contents(store.location)
-    report, decoded = run(store, library, force=True)
-    assert (report.indexed, report.unchanged, decoded) == (3, 0, 7)
+    result, decoded = run(store, library, force=True)
+    assert (result.indexed, result.unchanged, decoded) == (3, 0, 7)
     assert contents(store.location) == before
 
 
 def test_what_is_gone_stays_until_it_is_pruned(store: Store, library: Path) -> None:
     run(store, library)
     (library / "a" / "1.mp4").unlink()
-    report, _ = run(store, library)
-    assert (report.missing, report.pruned) == (1, 0)
+    result, _ = run(store, library)
+    assert (result.missing, result.pruned) == (1, 0)
     assert "1.mp4" in known(store)
-    report, _ = run(store, library, prune=True)
-    assert (report.missing, report.pruned) == (0, 1)
+    result, _ = run(store, library, prune=True)
+    assert (result.missing, result.pruned) == (0, 1)
     assert set(known(store)) == {"0.mp4", "2.mp4"}
     assert store.count() == 4
 
@@ -251,8 +253,8 @@ def test_pruning_takes_only_what_lies_below_the_given_paths(store: Store, librar
     for path in list(library.rglob("*.mp4")):
         path.unlink()
     (library / "b" / "here.txt").touch()
-    report, _ = run(store, library / "a", prune=True)
-    assert report.pruned == 1
+    result, _ = run(store, library / "a", prune=True)
+    assert result.pruned == 1
     assert set(known(store)) == {"0.mp4", "2.mp4"}
 
 
@@ -269,9 +271,9 @@ def test_pruning_leaves_a_sibling_with_the_same_beginning_alone(
 def test_pruning_leaves_an_unplugged_drive_alone(store: Store, library: Path) -> None:
     run(store, library)
     library.rename(library.with_name("unplugged"))
-    report, _ = run(store, library, prune=True)
-    assert (report.pruned, report.missing) == (0, 0)
-    assert [path for path, _ in report.failed] == [library]
+    result, _ = run(store, library, prune=True)
+    assert (result.pruned, result.missing) == (0, 0)
+    assert [path for path, _ in result.failed] == [library]
     assert len(known(store)) == 3
 
 
@@ -280,26 +282,26 @@ def test_failures_are_remembered_and_left_alone_until_something_changes(
 ) -> None:
     bad = library / "bad.mp4"
     bad.write_bytes(b"this is no video")
-    report, _ = run(store, library)
-    ((path, reason),) = report.failed
+    result, _ = run(store, library)
+    ((path, reason),) = result.failed
     assert path == bad
     assert "damaged" in reason
     assert known(store)["bad.mp4"].reason == reason
     assert known(store)["bad.mp4"].windows == 0
 
-    report, _ = run(store, library)
-    assert (report.known_failures, report.failed, report.unchanged) == (1, [], 3)
+    result, _ = run(store, library)
+    assert (result.known_failures, result.failed, result.unchanged) == (1, [], 3)
 
-    report, _ = run(store, library, force=True)
-    assert (report.known_failures, len(report.failed), report.indexed) == (0, 1, 3)
+    result, _ = run(store, library, force=True)
+    assert (result.known_failures, len(result.failed), result.indexed) == (0, 1, 3)
 
     later(bad)
-    report, _ = run(store, library)
-    assert (report.known_failures, len(report.failed)) == (0, 1)
+    result, _ = run(store, library)
+    assert (result.known_failures, len(result.failed)) == (0, 1)
 
     coloured(bad, ["red"], rate=5)
-    report, _ = run(store, library)
-    assert (report.known_failures, report.failed, report.indexed) == (0, [], 1)
+    result, _ = run(store, library)
+    assert (result.known_failures, result.failed, result.indexed) == (0, [], 1)
     assert known(store)["bad.mp4"].reason == ""
 
 
@@ -313,10 +315,10 @@ class Refused(TinyEncoder):
 
 
 def test_what_may_go_away_by_itself_is_tried_again(store: Store, library: Path) -> None:
-    report = ingest(store, Refused(), [library])
-    assert [reason for _, reason in report.failed] == ["permission denied"] * 3
-    report, decoded = run(store, library)
-    assert (report.indexed, report.known_failures, decoded) == (3, 0, 7)
+    result = ingest(store, Refused(), [library])
+    assert [reason for _, reason in result.failed] == ["permission denied"] * 3
+    result, decoded = run(store, library)
+    assert (result.indexed, result.known_failures, decoded) == (3, 0, 7)
 
 
 def test_a_file_out_of_reach_just_now_keeps_what_is_indexed_of_it(
@@ -324,8 +326,8 @@ def test_a_file_out_of_reach_just_now_keeps_what_is_indexed_of_it(
 ) -> None:
     run(store, library)
     before = contents(store.location)
-    report = ingest(store, Refused(), [library], force=True)
-    assert len(report.failed) == 3
+    result = ingest(store, Refused(), [library], force=True)
+    assert len(result.failed) == 3
     assert contents(store.location) == before
 
 
@@ -342,32 +344,34 @@ def test_a_changed_file_out_of_reach_does_not_keep_what_it_no_longer_shows(
 def test_damage_that_did_not_stop_a_video_is_reported(store: Store, tmp_path: Path) -> None:
     path = coloured(tmp_path / "v.mkv", ["red", "green", "blue"])
     os.truncate(path, path.stat().st_size * 2 // 3)
-    report, _ = run(store, path)
+    result, _ = run(store, path)
     (video,) = store.videos()
-    assert report.indexed == 1
+    assert result.indexed == 1
     assert video.note
-    assert report.notes == [(path, video.note)]
+    assert result.notes == [(path, video.note)]
 
 
 def test_a_missing_path_is_reported_and_costs_only_itself(store: Store, library: Path) -> None:
-    report, _ = run(store, library / "none", library)
-    assert report.failed == [(library / "none", "no such file or directory")]
-    assert report.indexed == 3
+    result, _ = run(store, library / "none", library)
+    assert result.failed == [(library / "none", "no such file or directory")]
+    assert result.indexed == 3
 
 
-def test_progress_is_told_after_every_window_and_every_video(store: Store, library: Path) -> None:
+def test_progress_is_told_first_and_after_every_window_and_every_video(
+    store: Store, library: Path
+) -> None:
     told: list[tuple[int, int, int]] = []
 
-    def observe(report: Report) -> None:
-        told.append((report.indexed, report.bytes_done, report.bytes_begun))
+    def observe(result: Indexed) -> None:
+        told.append((result.indexed, result.bytes_done, result.bytes_begun))
 
-    report, windows = run(store, library, observe=observe, workers=1)
-    assert len(told) == windows + 3
+    result, windows = run(store, library, observe=observe, workers=1)
+    assert len(told) == 1 + windows + 3
     assert told == sorted(told, key=lambda t: t[:2])
     assert {indexed for indexed, _, _ in told} == {0, 1, 2, 3}
     # What is begun is part of what is not done yet, and nothing is begun any more at the end.
-    assert all(0 <= begun <= report.bytes_found - done for _, done, begun in told)
-    assert told[-1] == (3, report.bytes_found, 0)
+    assert all(0 <= begun <= result.bytes_found - done for _, done, begun in told)
+    assert told[-1] == (3, result.bytes_found, 0)
 
 
 def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> None:
@@ -375,19 +379,19 @@ def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> N
     size, told = path.stat().st_size, []
     run(store, path, observe=lambda r: told.append(r.bytes_done + r.bytes_begun))
     expected = [size * (number + 1) / 16 for number in range(16)]
-    assert told == pytest.approx([*expected, size], abs=size / 30)
+    assert told == pytest.approx([0, *expected, size], abs=size / 30)
 
 
 def test_an_interrupt_ends_the_run_and_keeps_what_is_done(store: Store, library: Path) -> None:
-    def stop(report: Report) -> None:
-        if report.indexed == 2:
+    def stop(result: Indexed) -> None:
+        if result.indexed == 2:
             raise KeyboardInterrupt
 
-    report, _ = run(store, library, observe=stop, workers=1)
-    assert report.interrupted
+    result, _ = run(store, library, observe=stop, workers=1)
+    assert result.interrupted
     assert len(known(store)) == 2
-    report, _ = run(store, library)
-    assert (report.unchanged, report.indexed, report.interrupted) == (2, 1, False)
+    result, _ = run(store, library)
+    assert (result.unchanged, result.indexed, result.interrupted) == (2, 1, False)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -403,10 +407,10 @@ def test_a_video_that_is_being_written_at_an_interrupt_is_written_and_counted(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Store, "write", interrupted)
-    report, _ = run(store, library)
-    assert report.interrupted
-    assert report.indexed == len(known(store)) == 1
-    assert store.count() == report.windows
+    result, _ = run(store, library)
+    assert result.interrupted
+    assert result.indexed == len(known(store)) == 1
+    assert store.count() == result.windows
 
 
 def test_an_index_that_cannot_be_written_ends_the_run(store: Store, library: Path) -> None:
@@ -505,3 +509,39 @@ def test_ctrl_c_gives_130_and_keeps_what_is_done(clips: Path, tmp_path: Path) ->
     assert 1 <= len(done) < 40
     for video in done:
         assert len(store.windows_of(video.path).keys) == video.windows == 2
+
+
+# --- from paths to an index ----------------------------------------------------------------------
+
+
+def test_one_call_makes_an_index_and_the_next_brings_it_up_to_date(library: Path, tmp_path: Path):
+    db = tmp_path / "db"
+    heard: list[int] = []
+    result = index(
+        str(library), db=db, model="tiny", frames=4, observe=lambda r: heard.append(r.found)
+    )
+    assert (result.index, result.found, result.indexed) == (str(db), 3, 3)
+    assert (heard[0], heard[-1]) == (0, 3)
+    assert Store.open(db).settings == IndexSettings(model="tiny", frames=4)
+    # What is left out is that of the index.
+    again = index([library / "a", library / "b"], db=db)
+    assert (again.found, again.unchanged, again.indexed) == (3, 3, 0)
+
+
+def test_settings_of_an_index_cannot_be_changed(library: Path, tmp_path: Path) -> None:
+    index(library, db=tmp_path / "db", model="tiny")
+    with pytest.raises(StoreError, match=r"other settings \(window = 30.0\).*`db=`"):
+        index(library, db=tmp_path / "db", window=5.0)
+
+
+def test_a_path_that_does_not_exist_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=f"There is nothing at {tmp_path / 'typo'};"):
+        index(tmp_path / "typo", db=tmp_path / "db", model="no model has this name")
+    assert not (tmp_path / "db").exists()
+
+
+def test_the_folder_of_a_model_is_kept_whole(library: Path, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SureshotError, match=str(tmp_path / "model")):
+        index(library, db=tmp_path / "db", model="model")

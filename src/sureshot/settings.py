@@ -26,7 +26,7 @@ def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
     Args:
         kind: the dataclass. Fields may be bool, int, float, str, Path, Literal, ``X | None``,
             ``tuple[X, ...]``, a mapping that is taken as it comes, or dataclasses of all these.
-        values: by name; what is left out takes its default.
+        values: plain values by name; what is left out takes its default.
         at: dotted path of these values, for errors.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sureshot.datasets.listing import Listing, locate
+from sureshot.datasets.listing import Listing, to_split
 from sureshot.errors import SureshotError
 from tests.datasets.files import films, put, told
 
@@ -14,7 +14,7 @@ def listing(captions, **more):
 def test_what_is_found_is_a_split_and_the_rest_is_missing(tmp_path):
     films(tmp_path, "a.mp4", "c.avi", "e.mp4")
     captions = {"c": ["x", "x"], "b": ["y"], "a": [" z "], "e": []}
-    split = locate(
+    split = to_split(
         listing(captions, expected=9, span=(0.0, 30.0)), "didemo", "test", [tmp_path], "mine"
     )
     assert told(split) == {"c": ["x", "x"], "a": ["z"]}
@@ -25,26 +25,26 @@ def test_what_is_found_is_a_split_and_the_rest_is_missing(tmp_path):
 
 
 def test_all_of_a_video_counts_unless_a_span_says_otherwise(tmp_path):
-    split = locate(listing({"a": ["x"]}), "msvd", "val", [films(tmp_path, "a.mp4")])
+    split = to_split(listing({"a": ["x"]}), "msvd", "val", [films(tmp_path, "a.mp4")])
     assert (split.items[0].start, split.items[0].end, split.label) == (None, None, None)
 
 
 def test_empty_captions_of_the_videos_found_are_dropped_and_counted(tmp_path):
     films(tmp_path, "a.mp4", "b.mp4")
     captions = {"a": ["x", "", " \n"], "b": [""], "gone": ["", ""]}
-    split = locate(listing(captions), "msvd", "test", [tmp_path])
+    split = to_split(listing(captions), "msvd", "test", [tmp_path])
     assert told(split) == {"a": ["x"]}
     assert (split.dropped, split.missing) == (3, ("b", "gone"))
 
 
 def test_videos_without_any_caption_are_an_error(tmp_path):
     with pytest.raises(SureshotError, match="None of the 1 videos found for msvd test has a"):
-        locate(listing({"a": [], "b": ["x"]}), "msvd", "test", [films(tmp_path, "a.mp4")])
+        to_split(listing({"a": [], "b": ["x"]}), "msvd", "test", [films(tmp_path, "a.mp4")])
 
 
 def test_an_annotation_of_nothing_is_an_error(tmp_path):
     with pytest.raises(SureshotError, match="msvd test lists no video"):
-        locate(listing({}), "msvd", "test", [tmp_path])
+        to_split(listing({}), "msvd", "test", [tmp_path])
 
 
 def test_only_the_videos_of_a_file_in_the_order_of_the_split(tmp_path):

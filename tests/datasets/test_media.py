@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from sureshot.datasets.media import find, is_frames, usual_folders
+from sureshot.datasets.media import find_videos, is_frames, usual_folders
 from sureshot.errors import SureshotError
 from tests.datasets.files import films, frames
 
@@ -12,7 +12,7 @@ from tests.datasets.files import films, frames
 def found(folder, *ids, names=None, photos=False):
     """Paths below the folder of the ids found."""
     wanted = dict.fromkeys(ids, ()) | (names or {})
-    paths = find([folder], wanted, photos=photos)
+    paths = find_videos([folder], wanted, photos=photos)
     return {name: str(path.relative_to(folder)) for name, path in paths.items()}
 
 
@@ -107,7 +107,7 @@ def test_an_id_is_not_taken_for_another_spelling_of_its_neighbour(tmp_path):
 
 def test_the_first_folder_with_any_video_is_taken(tmp_path):
     films(tmp_path, "two/a.mp4", "three/a.mp4", "three/b.mp4", "one/other.mp4")
-    paths = find([tmp_path / name for name in ("one", "two", "three")], {"a": (), "b": ()})
+    paths = find_videos([tmp_path / name for name in ("one", "two", "three")], {"a": (), "b": ()})
     assert paths == {"a": tmp_path / "two" / "a.mp4"}
 
 

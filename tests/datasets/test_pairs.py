@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sureshot.datasets import check_disjoint, load_split
-from sureshot.datasets.pairs import load
+from sureshot.datasets.pairs import read_pairs
 from sureshot.errors import SureshotError
 from tests.datasets.files import data, films, frames, put, told
 
@@ -46,22 +46,22 @@ def test_lines_of_json_say_the_same(root):
         {"video": "a.mp4", "caption": "a dog", "split": "test", "start": None},
     ]
     file = put(root / "my.jsonl", "\n\n".join(json.dumps(line) for line in lines))
-    test = load(file, "test")
+    test = read_pairs(file, "test")
     assert told(test) == {f"{root}/sub/b.mkv#t=1.0,2.5": ["è"], "a.mp4": ["a dog"]}
     assert (test.items[0].start, test.items[0].end) == (1.0, 2.5)
     assert test.items[0].path == root / "sub" / "b.mkv"
-    assert told(load(file, "train")) == {"a.mp4": ["a dog"]}
+    assert told(read_pairs(file, "train")) == {"a.mp4": ["a dog"]}
 
 
 def test_tabs_may_separate_the_columns(root):
     file = put(root / "my.tsv", "caption\tvideo\na dog, a cat\ta.mp4\n")
-    assert told(load(file, "test")) == {"a.mp4": ["a dog, a cat"]}
+    assert told(read_pairs(file, "test")) == {"a.mp4": ["a dog, a cat"]}
 
 
 def test_each_part_of_a_video_is_an_item(root):
     lines = ["a.mp4,x,0,5", "a.mp4,y,5,", "a.mp4,z,,", "a.mp4,w,0.0,5", "a.mp4,v,,2"]
     text = "\n".join(["video,caption,start,end", *lines, "gone.mp4,u,1,2"])
-    own = load(put(root / "my.csv", text), "val")
+    own = read_pairs(put(root / "my.csv", text), "val")
     assert told(own) == {
         "a.mp4#t=0.0,5.0": ["x", "w"],
         "a.mp4#t=5.0,": ["y"],
@@ -75,12 +75,12 @@ def test_each_part_of_a_video_is_an_item(root):
 
 def test_two_spellings_of_one_video_are_one_item(root):
     text = f"video,caption\na.mp4,x\n{root}/a.mp4,y\n"
-    assert told(load(put(root / "my.csv", text), "test")) == {"a.mp4": ["x", "y"]}
+    assert told(read_pairs(put(root / "my.csv", text), "test")) == {"a.mp4": ["x", "y"]}
 
 
 def test_without_a_split_column_all_lines_belong_to_any_split(root):
     file = put(root / "my.csv", "video,caption\na.mp4,x\n")
-    train, test = load(file, "train"), load(file, "test")
+    train, test = read_pairs(file, "train"), read_pairs(file, "test")
     assert told(train) == told(test)
     with pytest.raises(SureshotError, match=r"share 1 videos: a\.mp4"):
         check_disjoint(train, test)
@@ -98,31 +98,31 @@ def test_ids_labels_and_videos_are_as_everywhere(root):
 
 def test_a_folder_stands_for_the_list_in_it(root):
     put(root / "pairs.jsonl", '{"video": "a.mp4", "caption": "x"}')
-    assert load(root, "test").protocol == "pairs.jsonl"
+    assert read_pairs(root, "test").protocol == "pairs.jsonl"
     put(root / "captions.csv", "video,caption\na.mp4,x\n")
-    assert load(root, "test").protocol == "captions.csv"
+    assert read_pairs(root, "test").protocol == "captions.csv"
 
 
 def test_where_no_video_is_there_a_path_is_named(root):
     file = put(root / "my.csv", "video,caption\nx.mp4,a\ny.mp4,b\n")
     with pytest.raises(SureshotError, match=rf"names 2 videos and none .* example {root}/x\.mp4\."):
-        load(file, "test")
+        read_pairs(file, "test")
 
 
 @pytest.mark.parametrize("video", ["empty", "x\0y", "n" * 300, "a.mp4/b", "~nobody/a.mp4"])
 def test_odd_paths_are_missing_and_no_harm(root, video):
     (root / "empty").mkdir()
     lines = [{"video": "a.mp4", "caption": "x"}, {"video": video, "caption": "y"}]
-    own = load(put(root / "my.jsonl", "\n".join(map(json.dumps, lines))), "test")
+    own = read_pairs(put(root / "my.jsonl", "\n".join(map(json.dumps, lines))), "test")
     assert own.missing == (video,)
 
 
 def test_a_split_without_lines_names_those_there_are(root):
     file = put(root / "my.csv", "video,caption,split\na.mp4,x,val\na.mp4,y,train\n")
     with pytest.raises(SureshotError, match="no line of the split test; it has: train, val"):
-        load(file, "test")
+        read_pairs(file, "test")
     with pytest.raises(SureshotError, match="it has: none, the file is empty"):
-        load(put(root / "my.csv", "video,caption\n"), "test")
+        read_pairs(put(root / "my.csv", "video,caption\n"), "test")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_split_without_lines_names_those_there_are(root):
 )
 def test_a_fault_in_a_table_names_the_file_and_the_line(root, text, line, reason):
     with pytest.raises(SureshotError) as caught:
-        load(put(root / "my.csv", text), "test")
+        read_pairs(put(root / "my.csv", text), "test")
     assert str(caught.value).startswith(f"{root}/my.csv, line {line}")
     assert reason in str(caught.value)
 
@@ -174,17 +174,17 @@ def test_a_fault_in_a_table_names_the_file_and_the_line(root, text, line, reason
 def test_a_fault_in_lines_of_json_names_the_file_and_the_line(root, text, reason):
     file = put(root / "my.jsonl", '{"video": "a.mp4", "caption": "x"}\n\n' + text)
     with pytest.raises(SureshotError) as caught:
-        load(file, "test")
+        read_pairs(file, "test")
     assert str(caught.value).startswith(f"{file}, line 3: ")
     assert reason in str(caught.value)
 
 
 def test_a_list_that_is_not_there_or_not_utf8_is_named(root):
     with pytest.raises(SureshotError, match=r"gone\.csv cannot be read: No such file"):
-        load(root / "gone.csv", "test")
+        read_pairs(root / "gone.csv", "test")
     (root / "my.csv").write_bytes("video,caption\na.mp4,café\n".encode("latin-1"))
     with pytest.raises(SureshotError, match=r"my\.csv is not UTF-8 .*; save it as UTF-8"):
-        load(root / "my.csv", "test")
+        read_pairs(root / "my.csv", "test")
 
 
 def test_real_clips_are_a_list_of_ones_own():

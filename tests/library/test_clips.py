@@ -12,7 +12,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError, VideoError
-from sureshot.library import clips as export
 from sureshot.library.clips import cut, export_name
 from sureshot.media import mp4 as film
 from tests.grey import grey_clip, watch
@@ -223,7 +222,3 @@ def test_export_names_are_safe(source, start, end, rank):
     assert len(name.encode()) <= 200 and name.endswith(".mp4") and not name.startswith(".")
     assert not set(name) & set('/\\:*?"<>|')
     assert not any(unicodedata.category(c) in {"Cc", "Cs"} for c in name)
-
-
-def test_messages_hold_no_half_characters():
-    assert export._plain(Path(os.fsdecode(b"caf\xe9"))) == "caf\ufffd"

@@ -3,7 +3,7 @@
 import pytest
 
 from sureshot.media import lettering
-from sureshot.media.lettering import clean, face_for, fitted, load_font, wrapped
+from sureshot.media.lettering import drawable, face_for, fitted, load_font, wrapped
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,11 @@ from sureshot.media.lettering import clean, face_for, fitted, load_font, wrapped
     ],
 )
 def test_clean(text, expected):
-    assert clean(text) == expected
+    assert drawable(text) == expected
 
 
 def test_clean_bounds_the_length():
-    assert len(clean("x" * 3_000_000)) == 2001
+    assert len(drawable("x" * 3_000_000)) == 2001
 
 
 def test_fitted_shortens_in_the_middle_and_no_more_than_needed():

@@ -20,7 +20,7 @@ from sureshot.datasets import (
     pairs,
     vatex,
 )
-from sureshot.datasets.listing import Listing, locate
+from sureshot.datasets.listing import Listing, to_split
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Caption, Item, Split, check_disjoint
 from sureshot.errors import SureshotError
@@ -91,12 +91,12 @@ def load_split(
     if dataset == "pairs":
         if protocol is not None:
             raise SureshotError(f"A list of one's own has no protocol; leave out {protocol}.")
-        return pairs.load(root, split, folder, listed, label)
+        return pairs.read_pairs(root, split, folder, listed, label)
     reader = _READERS[dataset]
     protocol = reader.PROTOCOLS[0] if protocol is None else protocol
     _known(f"protocol of {dataset}", protocol, reader.PROTOCOLS)
     listing = _read(reader, root, split, protocol, listed)
-    return locate(listing, dataset, split, [folder] if folder else usual_folders(root), label)
+    return to_split(listing, dataset, split, [folder] if folder else usual_folders(root), label)
 
 
 def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | None) -> Listing:

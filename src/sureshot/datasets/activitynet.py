@@ -51,10 +51,10 @@ def read(root: Path, split: str, protocol: str) -> Listing:
             spelled = sentences(spelled)
     captions = {_bare(name): [paragraphs.get(name, "")] for name in spelled}
     return Listing(
-        f"{protocol} val1" if split == "test" else protocol,
-        captions,
-        expected,
-        {name: (f"v_{name}",) for name in captions},
+        protocol=f"{protocol} val1" if split == "test" else protocol,
+        captions=captions,
+        expected=expected,
+        names={name: (f"v_{name}",) for name in captions},
     )
 
 

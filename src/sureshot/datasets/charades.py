@@ -47,4 +47,4 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         parts = [row[protocol]] if protocol == "script" else row[protocol].split(";")
         text = " ".join(part.strip() for part in parts if part.strip())
         captions.setdefault(row["id"], [text])
-    return Listing(protocol, captions, _EXPECTED[split])
+    return Listing(protocol=protocol, captions=captions, expected=_EXPECTED[split])

@@ -52,11 +52,11 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     for name in dict.fromkeys([*spelled, *(video for video, _ in described)]):
         names[_bare(name)] = (*names.get(_bare(name), ()), name)
     return Listing(
-        protocol,
-        {name: [" ".join(parts)] for name, parts in texts.items()},
-        _EXPECTED[split],
-        names,
-        _SPAN,
+        protocol=protocol,
+        captions={name: [" ".join(parts)] for name, parts in texts.items()},
+        expected=_EXPECTED[split],
+        names=names,
+        span=_SPAN,
     )
 
 

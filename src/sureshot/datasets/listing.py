@@ -15,8 +15,8 @@ class Listing:
     """Ids and captions of a split.
 
     Attributes:
-        protocol: as the title of the split shows it.
-        captions: of each id, in the order of the split; may be empty where the annotation has none.
+        protocol: name of the reading, as the title of the split shows it.
+        captions: texts of each id, in the order of the split; none where the annotation has none.
         expected: number of videos the published split has.
         names: other spellings of an id, as a file name and in a list of ids.
         span: seconds of each video that count, where not all of it does.
@@ -51,7 +51,7 @@ class Listing:
         return replace(self, captions={k: v for k, v in self.captions.items() if k in kept})
 
 
-def locate(
+def to_split(
     listing: Listing, dataset: str, name: str, folders: Sequence[Path], label: str | None = None
 ) -> Split:
     """The split of a listing, its videos found on disk.
@@ -59,7 +59,7 @@ def locate(
     Args:
         listing: what is wanted.
         dataset: name of the data set.
-        name: of the split.
+        name: ``train``, ``val`` or ``test``.
         folders: where its videos may lie; the first that has any is taken.
         label: name for results, in place of the protocol's.
 
@@ -69,7 +69,7 @@ def locate(
     if not listing.captions:
         raise SureshotError(f"The annotation of {dataset} {name} lists no video; is it complete?")
     names = {one: listing.names.get(one, ()) for one in listing.captions}
-    paths = media.find(folders, names, photos=listing.photos)
+    paths = media.find_videos(folders, names, photos=listing.photos)
     start, end = listing.span or (None, None)
     items: list[Item] = []
     captions: list[Caption] = []
@@ -83,20 +83,20 @@ def locate(
             missing.append(one)
             continue
         captions += [Caption(text, len(items)) for text in kept]
-        items.append(Item(one, paths[one], start, end))
+        items.append(Item(id=one, path=paths[one], start=start, end=end))
     if not items:
         raise SureshotError(
             f"None of the {len(paths)} videos found for {dataset} {name} has a caption; the "
             "annotation and the videos are of different splits."
         )
     return Split(
-        dataset,
-        name,
-        listing.protocol,
-        tuple(items),
-        tuple(captions),
-        tuple(missing),
-        listing.expected,
-        dropped,
-        label,
+        dataset=dataset,
+        name=name,
+        protocol=listing.protocol,
+        items=tuple(items),
+        captions=tuple(captions),
+        missing=tuple(missing),
+        expected=listing.expected,
+        dropped=dropped,
+        label=label,
     )

@@ -59,7 +59,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         captions.setdefault(fields[0], []).append(fields[-1])
     if protocol == "last":
         captions = {clip: sentences[-1:] for clip, sentences in captions.items()}
-    return Listing(_TITLES[protocol], captions, expected)
+    return Listing(protocol=_TITLES[protocol], captions=captions, expected=expected)
 
 
 def _unwrapped(line: str) -> str:

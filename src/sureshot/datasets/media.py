@@ -43,7 +43,7 @@ def usual_folders(root: Path) -> list[Path]:
     return [root / name for name in _USUAL if (root / name).is_dir()] + [root]
 
 
-def find(
+def find_videos(
     folders: Sequence[Path],
     names: Mapping[str, Sequence[str]],
     *,
@@ -56,7 +56,7 @@ def find(
 
     Args:
         folders: looked at in this order.
-        names: of each id, the other spellings a file may have.
+        names: other spellings that the file of each id may have.
         photos: pictures count as videos of one frame.
 
     Raises:

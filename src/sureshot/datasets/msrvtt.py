@@ -60,14 +60,15 @@ def _pairs(root: Path) -> Listing:
     captions: dict[str, list[str]] = {}
     for row in read_table(path, "video_id", "sentence"):
         captions.setdefault(row["video_id"], []).append(row["sentence"])
-    return Listing("1k-A", captions, 1000)
+    return Listing(protocol="1k-A", captions=captions, expected=1000)
 
 
 def _train(root: Path, size: str) -> Listing:
     files, expected = _TRAIN[size]
     ids = [row["video_id"] for row in read_table(pick(root, *files), "video_id")]
     _, sentences = _sentences(root)
-    return Listing(f"1k-A {size}", {name: sentences.get(name, []) for name in ids}, expected)
+    captions = {name: sentences.get(name, []) for name in ids}
+    return Listing(protocol=f"1k-A {size}", captions=captions, expected=expected)
 
 
 def _full(root: Path, split: str) -> Listing:
@@ -78,7 +79,7 @@ def _full(root: Path, split: str) -> Listing:
     else:
         ids = [name for name, part in parts.items() if part == _IN_JSON[split]]
     captions = {name: sentences.get(name, []) for name in ids}
-    return Listing("full multi-caption", captions, _FULL[split])
+    return Listing(protocol="full multi-caption", captions=captions, expected=_FULL[split])
 
 
 def _sentences(root: Path) -> tuple[dict[str, str], dict[str, list[str]]]:

@@ -45,7 +45,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         data = read_annotation(path)
     with expecting(path, "a list of sentences for each id"):
         captions = {name: _sentences(data.get(name, [])) for name in ids}
-    return Listing(protocol, captions, _EXPECTED[split])
+    return Listing(protocol=protocol, captions=captions, expected=_EXPECTED[split])
 
 
 def _sentences(value: Any) -> list[str]:

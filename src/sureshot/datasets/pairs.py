@@ -46,7 +46,7 @@ class _Row:
         return f"{self.video}#t={start},{end}"
 
 
-def load(
+def read_pairs(
     file: Path,
     split: str,
     videos: Path | None = None,
@@ -75,8 +75,8 @@ def load(
         known = ", ".join(sorted({row.split for row in rows})) or "none, the file is empty"
         raise SureshotError(f"{file} has no line of the split {split}; it has: {known}.")
     bases = [file.parent, file.parent / "videos"] if videos is None else [videos]
-    found = _collect(wanted, file, split, bases, label)
-    return found if ids is None else found.part(read_lines(ids))
+    whole = _collect(wanted, file, split, bases, label)
+    return whole if ids is None else whole.part(read_lines(ids))
 
 
 def _collect(
@@ -98,7 +98,7 @@ def _collect(
         key = path, row.start, row.end
         if key not in place:
             place[key] = len(items)
-            items.append(Item(row.id(), *key))
+            items.append(Item(id=row.id(), path=path, start=row.start, end=row.end))
             captions.append([])
         captions[place[key]].append(row.caption)
     if not items:
@@ -107,9 +107,14 @@ def _collect(
             f"{bases[0] / rows[0].video}. Paths start from {bases[0]}; name another folder as "
             "videos if they lie elsewhere."
         )
-    texts = tuple(Caption(text, i) for i, own in enumerate(captions) for text in own)
     return Split(
-        "pairs", split, file.name, tuple(items), texts, missing=tuple(missing), label=label
+        dataset="pairs",
+        name=split,
+        protocol=file.name,
+        items=tuple(items),
+        captions=tuple(Caption(text, i) for i, texts in enumerate(captions) for text in texts),
+        missing=tuple(missing),
+        label=label,
     )
 
 
@@ -185,7 +190,7 @@ def _checked(values: Any) -> _Row:
     start, end = _seconds(values, "start"), _seconds(values, "end")
     if end is not None and end <= (start or 0.0):
         raise ValueError(f"it ends at {end} s, which is not after its start at {start or 0.0} s")
-    return _Row(video, caption, split, start, end)
+    return _Row(video=video, caption=caption, split=split, start=start, end=end)
 
 
 def _text(values: dict[str, Any], name: str) -> str:

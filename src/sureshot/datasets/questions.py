@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.datasets.annotation import pick, read_annotation, read_json_lines, read_json_list
-from sureshot.datasets.listing import Listing, locate
+from sureshot.datasets.listing import Listing, to_split
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Caption, Split
 from sureshot.errors import SureshotError
@@ -102,7 +102,8 @@ class Questions:
             captions=tuple(Caption(one.text, place[one.video]) for one in captions),
         )
         answers = tuple(self.answers[row] for row in rows)
-        return Questions(split, answers, tuple(self.kinds[row] for row in rows), self.absent)
+        kinds = tuple(self.kinds[row] for row in rows)
+        return replace(self, split=split, answers=answers, kinds=kinds)
 
 
 def load_questions(
@@ -144,22 +145,24 @@ def load_questions(
     whole = len(lines), len(asked)
     published = whole == _SIZES[split]
     listing = Listing(
-        "questions",
-        {video: [question for question, _, _ in own] for video, own in asked.items()},
-        len(asked) if ids is None else None,
-        {video: (video.removeprefix("video"),) for video in asked if video.startswith("video")},
+        protocol="questions",
+        captions={video: [question for question, _, _ in rows] for video, rows in asked.items()},
+        expected=len(asked) if ids is None else None,
+        names={
+            video: (video.removeprefix("video"),) for video in asked if video.startswith("video")
+        },
     )
     if ids is not None:
         listing = listing.only(_path(ids))
     folders = usual_folders(root) if videos is None else [_path(videos)]
-    found = locate(listing, PUBLISHED if published else root.resolve().name, split, folders, label)
-    own = [part for item in found.items for part in asked[item.id]]
-    absent = sum(len(asked[video]) for video in found.missing)
+    dataset = PUBLISHED if published else root.resolve().name
+    there = to_split(listing, dataset, split, folders, label)
+    rows = [row for item in there.items for row in asked[item.id]]
     return Questions(
-        found,
-        tuple(answer for _, answer, _ in own),
-        tuple(kind for _, _, kind in own),
-        absent,
+        split=there,
+        answers=tuple(answer for _, answer, _ in rows),
+        kinds=tuple(kind for _, _, kind in rows),
+        absent=sum(len(asked[video]) for video in there.missing),
     )
 
 

@@ -28,7 +28,7 @@ class Item:
     """One video: a file, a photo, or a folder of frames.
 
     Attributes:
-        id: as the annotation spells it, without what the reader of the data set strips.
+        id: name in the annotation, without what the reader of the data set strips.
         path: where it lies.
         start: seconds, where only a part of it counts; None is its beginning.
         end: seconds; None is its end.
@@ -124,7 +124,7 @@ class Split:
         """The same split with these videos only, in the order they have here.
 
         Args:
-            ids: of items, or of videos that are missing and so stay missing.
+            ids: names of items, or of videos that are missing and so stay missing.
 
         Raises:
             SureshotError: an id that this split does not have, or none at all.

@@ -19,6 +19,7 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file
 from sureshot.media.excerpt import footage
 from sureshot.media.mp4 import write_film
+from sureshot.text import plain
 
 _NAME_BYTES = 200
 
@@ -54,10 +55,10 @@ def cut(
             if not write_film(pictures, sounds, fresh):
                 raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
     except VideoError as error:
-        raise VideoError(f"{_plain(source)} {error}") from error
+        raise VideoError(f"{plain(source)} {error}") from error
     except (av.FFmpegError, OSError) as error:
         raise SureshotError(
-            f"{_plain(target)} could not be written ({error.strerror or error}); "
+            f"{plain(target)} could not be written ({error.strerror or error}); "
             "free some space there or choose another folder"
         ) from error
     return target
@@ -97,11 +98,6 @@ def _unsafe(letter: str) -> bool:
     return hidden or letter in '/\\:*?"<>|'
 
 
-def _plain(path: Path) -> str:
-    """The path as text that every terminal can print."""
-    return os.fsencode(path).decode(errors="replace")
-
-
 def _check(
     source: Path, start: float, end: float, target: Path, frame_rate: float, overwrite: bool
 ) -> None:
@@ -113,14 +109,14 @@ def _check(
     if not 0 < frame_rate < math.inf:
         raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
     if target.suffix.lower() != ".mp4":
-        raise SureshotError(f"{_plain(target)} would be an mp4; give it a name that ends in .mp4")
+        raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
     if not target.parent.is_dir():
-        raise SureshotError(f"the folder {_plain(target.parent)} does not exist; create it first")
+        raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
     if _same(source, target):
-        raise SureshotError(f"{_plain(target)} is the source itself; choose another target")
+        raise SureshotError(f"{plain(target)} is the source itself; choose another target")
     if os.path.lexists(target) and not overwrite:
         raise SureshotError(
-            f"{_plain(target)} exists already; choose another name, or allow to overwrite it"
+            f"{plain(target)} exists already; choose another name, or allow to overwrite it"
         )
 
 

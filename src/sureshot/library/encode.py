@@ -36,7 +36,7 @@ class EncodedVideo:
     Attributes:
         source: the file or folder.
         windows: its windows in the order of time; empty if it failed.
-        digest: of its content.
+        digest: digest of its content, as `content_digest` gives it; empty if it failed.
         note: what was wrong with it but did not stop it.
         error: why it failed, if it did.
     """
@@ -56,7 +56,8 @@ class _Part:
         source: the video.
         window: times and pictures.
         prepared: the pictures as the encoder takes them.
-        share: of the video that ends with this window, 0 where its length is not known.
+        share: part of the video that has passed with this window, from 0 to 1; 0 where its
+            length is not known.
     """
 
     source: Source
@@ -135,16 +136,16 @@ def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterat
         digest = content_digest(source)
         if _stamp(source) != (source.size, source.mtime_ns):
             raise VideoError("changed while it was being read", transient=True)
-        yield _End(source, digest=digest, note=note)
+        yield _End(source=source, digest=digest, note=note)
     except VideoError as error:
-        yield _End(source, error=error)
+        yield _End(source=source, error=error)
     except OSError as error:
-        yield _End(source, error=unreadable(error))
+        yield _End(source=source, error=unreadable(error))
     except Exception as error:
         # Foreign files reach corners of ffmpeg nobody has seen; one of them must not cost the rest
         # of the folder. The reason is kept and shown like any other.
         reason = f"cannot be decoded ({type(error).__name__}: {error})"
-        yield _End(source, error=VideoError(reason))
+        yield _End(source=source, error=VideoError(reason))
 
 
 def _decode_windows(
@@ -162,7 +163,8 @@ def _decode_windows(
             scenes=settings.scenes,
         ):
             share = min(window.end / video.duration, 1.0) if video.duration else 0.0
-            yield _Part(source, window, encoder.prepare(window.images), share)
+            prepared = encoder.prepare(window.images)
+            yield _Part(source=source, window=window, prepared=prepared, share=share)
             count += 1
     if not count:
         raise VideoError("holds no frame that can be decoded")
@@ -189,9 +191,15 @@ def _encoded(
 
     def flush() -> None:
         for part, features in _encode_parts(waiting, encoder):
-            w = part.window
+            window = part.window
             done[part.source.path].append(
-                EncodedWindow(w.start, w.end, w.times, w.signatures, features)
+                EncodedWindow(
+                    start=window.start,
+                    end=window.end,
+                    times=window.times,
+                    signatures=window.signatures,
+                    features=features,
+                )
             )
             advance(part.source, part.share)
         waiting.clear()
@@ -239,6 +247,6 @@ def _encode_parts(
 def _complete(end: _End, encoded: list[EncodedWindow]) -> EncodedVideo:
     """A video all of whose messages have come; what a failed one gave so far is dropped."""
     if end.error is not None:
-        return EncodedVideo(end.source, [], error=end.error)
+        return EncodedVideo(source=end.source, windows=[], error=end.error)
     ordered = sorted(encoded, key=lambda w: w.start)
-    return EncodedVideo(end.source, ordered, digest=end.digest, note=end.note)
+    return EncodedVideo(source=end.source, windows=ordered, digest=end.digest, note=end.note)

@@ -41,7 +41,7 @@ class Label:
     """What is known of one query.
 
     Attributes:
-        query: in one line, without spaces around it.
+        query: text in one line, without spaces around it.
         relevant: the right videos.
         judged: all that were looked at, the right ones among them; None where nobody says.
         absent: whether somebody said that the library has no right one.
@@ -110,8 +110,8 @@ def located(
     """The same queries with the paths of the index in the place of the names of their videos.
 
     Args:
-        labels: as `read_labels` gives them.
-        file: that they are from; names may start from its folder.
+        labels: the queries that `read_labels` gives.
+        file: place of the file they are from; names may start from its folder.
         videos: absolute paths of those in the index.
         lenient: leave out queries with a right video that is not in the index.
 
@@ -324,7 +324,7 @@ def _label(values: Any) -> Label:
         raise ValueError("absent is true, but relevant names a video; it can only be one of them")
     if judged is not None:
         judged = tuple(dict.fromkeys((*judged, *relevant)))
-    return Label(query, relevant, judged, absent)
+    return Label(query=query, relevant=relevant, judged=judged, absent=absent)
 
 
 def _paths(values: dict[str, Any], name: str) -> tuple[Path, ...]:
@@ -341,7 +341,7 @@ def _joined(old: Label, new: Label) -> Label:
     if old.judged is not None and new.judged is not None:
         judged = tuple(dict.fromkeys((*old.judged, *new.judged)))
     absent = not relevant and "absent" in (old.state, new.state)
-    return Label(old.query, relevant, judged, absent)
+    return Label(query=old.query, relevant=relevant, judged=judged, absent=absent)
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:

@@ -90,17 +90,17 @@ def stream(
     Raises:
         Exception: whatever the work on an item raised; the other items end with it.
     """
-    results: queue.Queue[Result | _End] = queue.Queue(waiting)
+    results: queue.Queue[Result | _Done] = queue.Queue(waiting)
     threads = _Threads(min(workers or _usual_workers(), len(items)))
 
     def run(item: Item) -> None:
-        end = _End()
+        end = _Done()
         try:
             for result in work(item):
                 if not threads.put(results, result):
                     return
         except BaseException as error:
-            end = _End(error)
+            end = _Done(error)
         threads.put(results, end)
 
     try:
@@ -109,7 +109,7 @@ def stream(
         left = len(items)
         while left:
             result = results.get()
-            if not isinstance(result, _End):
+            if not isinstance(result, _Done):
                 yield result
             elif result.error is None:
                 left -= 1
@@ -120,7 +120,7 @@ def stream(
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _Done:
     """All results of an item have come, or its work raised an error."""
 
     error: BaseException | None = None

@@ -120,7 +120,7 @@ def _frames(folder: Path) -> Iterator[Source]:
     if frames:
         stats = [p.stat() for p in frames]
         size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
-        yield Source(folder, "frames", size, newest)
+        yield Source(path=folder, kind="frames", size=size, mtime_ns=newest)
 
 
 def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable]:
@@ -133,7 +133,7 @@ def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadabl
     # Hard and symbolic links to one file are one video.
     if is_file and (stat.st_dev, stat.st_ino) not in seen:
         seen.add((stat.st_dev, stat.st_ino))
-        yield Source(path, "file", stat.st_size, stat.st_mtime_ns)
+        yield Source(path=path, kind="file", size=stat.st_size, mtime_ns=stat.st_mtime_ns)
 
 
 def _may_be_mpeg_ts(path: Path) -> bool:

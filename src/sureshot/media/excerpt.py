@@ -142,7 +142,7 @@ def _shown(
     time, frame, look = shot
     first, last = max(time, start) - start, min(until, end) - start
     if last - first > _INSTANT:
-        yield Picture(first, last, frame, look)
+        yield Picture(time=first, until=last, frame=frame, look=look)
 
 
 def _samples(

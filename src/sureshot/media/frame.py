@@ -56,9 +56,9 @@ class FileFrame:
 
     Args:
         time: seconds from the start of the video.
-        frame: as decoded.
+        frame: the decoded frame; its colour matrix may be changed.
         ratio: width of a pixel over its height.
-        scalers: those of the video.
+        scalers: the scalers that all frames of the video share.
     """
 
     def __init__(self, time: float, frame: av.VideoFrame, ratio: float, scalers: Scalers) -> None:
@@ -98,7 +98,7 @@ class ImageFrame:
 
     Args:
         time: seconds from the start of the video.
-        picture: as `read_image` gives it.
+        picture: the upright RGB picture that `read_image` gives.
     """
 
     def __init__(self, time: float, picture: "Image.Image") -> None:

@@ -20,11 +20,11 @@ _SIMPLER = str.maketrans({"–": "-", "—": "-", "‑": "-", "−": "-", "×": 
 _LONGEST = 2000  # characters; nobody reads more in a picture
 
 
-def clean(text: str) -> str:
+def drawable(text: str) -> str:
     """One line without what cannot be drawn: control characters, stray halves of characters.
 
     Examples:
-        >>> clean("snow –   storm")
+        >>> drawable("snow –   storm")
         'snow - storm'
     """
     plain = text.translate(_SIMPLER).encode("utf-8", "replace").decode()

@@ -73,8 +73,9 @@ def write_film(pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path)
     """True when `path` holds the film, False when there was no picture and nothing was written.
 
     Args:
-        pictures: in the order of their times, without overlap.
-        sounds: in the order of their times, without gaps; what outlasts the pictures is left out.
+        pictures: what is shown, in the order of time, without overlap.
+        sounds: what is heard, in the order of time, without gaps; what outlasts the pictures is
+            left out.
         path: a file in an existing folder; replaced if it exists.
 
     Raises:

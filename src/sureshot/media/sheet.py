@@ -18,8 +18,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from sureshot.errors import SureshotError
 from sureshot.files import replace_file
-from sureshot.media.lettering import clean, face_for, fitted, load_font, wrapped
-from sureshot.text import timecode
+from sureshot.media.lettering import drawable, face_for, fitted, load_font, wrapped
+from sureshot.text import plain, timecode
 
 _MARGIN, _PAD, _GAP = 48, 28, 16  # pixels around the sheet, inside a card, between frames
 _NARROW, _WIDE = 820, 1484  # pixels inside a card
@@ -95,13 +95,13 @@ def save_sheet(image: Image.Image, path: Path) -> Path:
         SureshotError: the file is not named `.png`, or cannot be written.
     """
     if path.suffix.lower() != ".png":
-        raise SureshotError(f"{clean(str(path))} would be a PNG; give it a name ending in .png")
+        raise SureshotError(f"{plain(path)} would be a PNG; give it a name ending in .png")
     try:
         with replace_file(path) as fresh, fresh.open("wb") as file:
             image.save(file, format="PNG")
     except OSError as error:
         raise SureshotError(
-            f"{clean(str(path))} could not be written ({error.strerror or error}); "
+            f"{plain(path)} could not be written ({error.strerror or error}); "
             "free some space there or choose another folder"
         ) from error
     return path
@@ -151,14 +151,14 @@ def _look(heading: str, rows: Sequence[SheetRow]) -> _Look:
     lines = max(1, min(_MOST_LINES, _LINES // max(1, len(rows))))
     strips = (len(row.frames) * (_cell_width(row.frames) + _GAP) - _GAP for row in rows)
     inner = min(_WIDE, max([_NARROW, *strips]))
-    face = face_for("".join(clean(word) for word in words))
-    return _Look(face, min(scores), max(scores), inner, lines)
+    face = face_for("".join(drawable(word) for word in words))
+    return _Look(face=face, low=min(scores), high=max(scores), inner=inner, lines=lines)
 
 
 def _header(heading: str, look: _Look) -> Image.Image:
     """The heading on at most two lines, and what the bars and the badge mean."""
     width, big, small = look.inner + 2 * _PAD, look.font(40), look.font(20)
-    lines, scored = wrapped(clean(heading), big, float(width)), math.isfinite(look.low)
+    lines, scored = wrapped(drawable(heading), big, float(width)), math.isfinite(look.low)
     block = Image.new("RGB", (width, 52 * len(lines) + (52 if scored else 8)), _GROUND)
     write = ImageDraw.Draw(block).text
     for number, line in enumerate(lines):
@@ -186,15 +186,21 @@ def _card(row: SheetRow, look: _Look) -> Image.Image:
     _rounded(card, (0, 0, *size), _EDGE, 16)
     _rounded(card, (1, 1, size[0] - 2, size[1] - 2), _CARD, 15)
     write, title, small = ImageDraw.Draw(card).text, look.font(27), look.font(20)
-    write((_PAD, _PAD + 22), fitted(clean(row.title), title, float(inner)), _INK, title, "ls")
+    write((_PAD, _PAD + 22), fitted(drawable(row.title), title, float(inner)), _INK, title, "ls")
     room = inner - small.getlength(note) - 24
-    write((_PAD, _PAD + 54), fitted(clean(row.subtitle), small, room), _MUTED, small, "ls")
+    write((_PAD, _PAD + 54), fitted(drawable(row.subtitle), small, room), _MUTED, small, "ls")
     write((_PAD + inner, _PAD + 54), note, _MUTED, small, "rs")
     best = max(range(len(frames)), key=lambda place: frames[place].score, default=None)
     for place, (frame, time) in enumerate(zip(frames, _times(frames), strict=True)):
-        left = _PAD + place % columns * (width + _GAP)
-        top = _PAD + words + 22 + place // columns * step
-        _draw(card, _Cell(frame, time, place == best, left, top, width), look)
+        cell = _Cell(
+            frame=frame,
+            time=time,
+            best=place == best,
+            left=_PAD + place % columns * (width + _GAP),
+            top=_PAD + words + 22 + place // columns * step,
+            width=width,
+        )
+        _draw(card, cell, look)
     return card
 
 

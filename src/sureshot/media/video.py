@@ -83,7 +83,8 @@ def open_video(
     Args:
         source: file or folder of frames.
         decode: ``all``, ``keyframes`` or ``auto``, as in `IndexSettings`.
-        step: with ``auto``, the widest mean gap between keyframes that is dense enough, in seconds.
+        step: seconds; with ``auto``, keyframes alone are read if they lie no further apart on
+            average.
         rate: frames per second of a folder of frames.
 
     Raises:
@@ -91,7 +92,7 @@ def open_video(
     """
     if source.kind == "frames":
         return _open_folder(source.path, rate)
-    video = Video(source.path)
+    video = Video(path=source.path)
     try:
         _check(source.path)
         container = video._close.enter_context(av.open(source.path, metadata_errors="ignore"))
@@ -251,7 +252,7 @@ def _explain(error: BaseException) -> str:
 
 def _open_folder(folder: Path, rate: float) -> Video:
     files = _frames_of(folder)
-    video = Video(folder, duration=len(files) / rate)
+    video = Video(path=folder, duration=len(files) / rate)
     video._frames = _read_folder(video, files, rate)
     return video
 
@@ -323,7 +324,7 @@ def frames_at(
 def _open_before(path: Path, time: float) -> tuple[Video, Frame]:
     """The video, and a frame of it at or before a time, not long before where it can seek."""
     for back in _BACK:
-        video = open_video(Source(path, "file", 0, 0), decode="all")
+        video = open_video(Source(path=path, kind="file", size=0, mtime_ns=0), decode="all")
         aim = min(time, video.duration) - back
         sought = aim > 0 and video.seek(aim)
         try:

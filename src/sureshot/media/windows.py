@@ -138,7 +138,7 @@ def _scenes(
     last = 0.0
     for frame, is_first in frames:
         if scene is None:
-            scene = _Scene(frame.time)
+            scene = _Scene(start=frame.time)
         elif frame.time > last:
             gaps.append(frame.time - last)
             length = frame.time - scene.start
@@ -146,7 +146,7 @@ def _scenes(
                 # A frame is on screen until the next one comes, but not forever.
                 scene.end = min(frame.time, scene.start + longest)
                 yield scene
-                scene = _Scene(frame.time)
+                scene = _Scene(start=frame.time)
         scene.add(frame, side, most)
         last = frame.time
     if scene is not None:
@@ -157,15 +157,15 @@ def _scenes(
 
 def _join(one: _Scene, two: _Scene) -> _Scene:
     fitted = [_Kept(k.time, _fitted(k.image, one.kept[0].image)) for k in two.kept]
-    return _Scene(one.start, two.end, one.kept + fitted)
+    return _Scene(start=one.start, end=two.end, kept=one.kept + fitted)
 
 
 def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
     middle = (scene.start + scene.end) / 2
-    return (
-        _Scene(scene.start, middle, [k for k in scene.kept if k.time < middle]),
-        _Scene(middle, scene.end, [k for k in scene.kept if k.time >= middle]),
-    )
+    early = [k for k in scene.kept if k.time < middle]
+    late = [k for k in scene.kept if k.time >= middle]
+    first = _Scene(start=scene.start, end=middle, kept=early)
+    return first, _Scene(start=middle, end=scene.end, kept=late)
 
 
 def _fitted(

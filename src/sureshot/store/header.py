@@ -62,7 +62,7 @@ class Header:
 
     Attributes:
         settings: how its videos were cut and sampled.
-        fingerprint: of the encoder that wrote it.
+        fingerprint: digest that identifies the encoder that wrote it.
         dim: size of its vectors.
         channels: size of its backbone features.
     """
@@ -121,7 +121,12 @@ class Header:
                 "channels": int(channels),
             }:
                 try:
-                    return cls(IndexSettings.from_dict(settings), fingerprint, dim, channels)
+                    return cls(
+                        settings=IndexSettings.from_dict(settings),
+                        fingerprint=fingerprint,
+                        dim=dim,
+                        channels=channels,
+                    )
                 except SureshotError:
                     raise damaged from None
         raise damaged

@@ -44,7 +44,7 @@ class Store:
     Attributes:
         location: folder or object-storage URI.
         settings: how its videos were cut and sampled.
-        fingerprint: of the encoder that wrote it.
+        fingerprint: digest that identifies the encoder that wrote it.
         dim: size of its vectors.
     """
 
@@ -74,7 +74,8 @@ class Store:
         """
         tables = Tables(locate(location))
         if not tables.exists():
-            tables.create(Header(settings, fingerprint, dim, channels))
+            header = Header(settings=settings, fingerprint=fingerprint, dim=dim, channels=channels)
+            tables.create(header)
         store = cls(tables, tables.header())
         store.check_model(settings.model, fingerprint)
         # The same model may have moved to another folder; all else must agree.
@@ -157,7 +158,7 @@ class Store:
 
         Args:
             record: the video, indexed, not failed.
-            windows: at least one.
+            windows: its windows, one at least, in the order of time.
 
         Raises:
             StoreError: the disk is full or cannot be written; what was there before is unharmed.

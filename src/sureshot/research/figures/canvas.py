@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import SureshotError
 from sureshot.files import replace_file
-from sureshot.media.lettering import clean
+from sureshot.media.lettering import drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def words(text: str, width: float, size: float = NORMAL, lines: int = 3) -> list
         ['a man is…']
     """
     letters = max(4, int(width / (size * 0.0078)))
-    return textwrap.wrap(clean(text), letters, max_lines=lines, placeholder="…") or [""]
+    return textwrap.wrap(drawable(text), letters, max_lines=lines, placeholder="…") or [""]
 
 
 def number(value: float) -> str:

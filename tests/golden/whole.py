@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -279,8 +279,8 @@ def check_steps(
     trained: Trained,
     texts: Sequence[str],
     videos: Sequence[np.ndarray],
-    noise: Sequence[Any] = (None, None, None),
-    use: Any = None,
+    losses: Sequence[float],
+    before: Callable[[int], None] = lambda step: None,
 ) -> None:
     """Take the official steps and compare losses and how far each weight has moved.
 
@@ -288,8 +288,8 @@ def check_steps(
         trained: our model with its first weights.
         texts: of the batch.
         videos: of the batch.
-        noise: of each step, handed to ``use`` before it.
-        use: has the system draw this noise.
+        losses: the official loss of each step.
+        before: called before each step with its number.
     """
     told = trained.official.told
     group = told["parameter_groups"][0]
@@ -299,10 +299,8 @@ def check_steps(
     optimiser, system = trained.optimiser(), trained.model.system
     start = trained.weights()
     for step, record in enumerate(told["steps"]["records"]):
-        if use is not None:
-            use(noise[step])
-        losses = trained.losses(texts, videos)
-        assert losses["loss"] == pytest.approx(told["steps"]["losses"][step], rel=LOSS)
+        before(step)
+        assert trained.losses(texts, videos)["loss"] == pytest.approx(losses[step], rel=LOSS)
         share = multiplier(step, total, group.get("warmup", 0.1), trained.optimizer)
         update(optimiser, trained.modules, system, share=share, clip=1.0)
         now = trained.weights()
@@ -350,6 +348,25 @@ def _rounding(start: Tensor, change: Tensor) -> float:
     """
     spacing = start.abs().max().item() * 2**-23
     return spacing * change.abs().max().item() / max(change.norm().item(), 1e-30)
+
+
+def pooling(ours: str = "model.system.pooled.pool.") -> dict[str, Source]:
+    """The cross-attention pooling of X-Pool: official names and ours."""
+    pairs = {
+        "cross_attn.q_proj": "queries",
+        "cross_attn.k_proj": "keys",
+        "cross_attn.v_proj": "values",
+        "cross_attn.out_proj": "out",
+        "linear_proj": "linear",
+        "layer_norm1": "norm_inputs",
+        "layer_norm2": "norm_pooled",
+        "layer_norm3": "norm_out",
+    }
+    return {
+        f"pool_frames.{theirs}.{kind}": ((f"{ours}{name}.{kind}",), False)
+        for theirs, name in pairs.items()
+        for kind in ("weight", "bias")
+    }
 
 
 def block(official: str, ours: str) -> dict[str, Source]:

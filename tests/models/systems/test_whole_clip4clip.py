@@ -77,5 +77,5 @@ def test_what_is_trained_at_which_rate_and_decay(trained: Trained) -> None:
     check_groups(trained)
 
 
-def test_three_steps_move_the_weights_as_far(trained: Trained, batch) -> None:
-    check_steps(trained, *batch)
+def test_three_steps_move_the_weights_as_far(official: Official, trained: Trained, batch) -> None:
+    check_steps(trained, *batch, official.told["steps"]["losses"])

@@ -40,16 +40,26 @@ def test_without_corrections_the_first_steps_are_short():
 def test_with_corrections_and_large_gradients_it_is_adamw():
     one, other = net(), net()
     ours = BertAdam(
-        [{"params": list(one.parameters()), "lr": 0.01, "weight_decay": 0.2}],
+        [{"params": list(one.parameters()), "lr": 0.01}],
         (0.9, 0.999),
         corrected=True,
         longest=None,
     )
-    torchs = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.2, eps=1e-12)
+    torchs = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.0, eps=1e-12)
     stepped(one, ours, 5, 1e3)
     stepped(other, torchs, 5, 1e3)
     for weight, expected in zip(one.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_decay_takes_off_a_share_of_the_weight(corrected):
+    weight = nn.Parameter(torch.tensor([2.0, -4.0]))
+    group = {"params": [weight], "lr": 0.1, "weight_decay": 0.2}
+    optimiser = BertAdam([group], (0.9, 0.98), corrected=corrected, longest=None)
+    weight.grad = torch.zeros(2)
+    optimiser.step()
+    torch.testing.assert_close(weight.detach(), 0.98 * torch.tensor([2.0, -4.0]))
 
 
 def test_a_gradient_of_one_tensor_is_shortened_by_itself():

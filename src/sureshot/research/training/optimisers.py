@@ -31,8 +31,9 @@ class BertAdam(torch.optim.Optimizer):
         longest: gradient of a single tensor, beyond which it is shortened; None leaves all.
 
     References:
-        ``BertAdam`` in CLIP4Clip, UATVR and DUQ; ``AdamW`` of transformers before version 5 in
-        X-Pool and T-MASS, which decays the weight after its step; the difference is r² small.
+        ``BertAdam`` in CLIP4Clip, UATVR and DUQ; with ``corrected`` the ``AdamW`` of transformers
+        before version 5 in X-Pool and T-MASS, which decays a weight after its step. At the rates
+        of CLIP a weight moves by few spacings of its numbers, so that the order shows.
     """
 
     def __init__(
@@ -70,11 +71,16 @@ class BertAdam(torch.optim.Optimizer):
         memory["step"] += 1
         memory["mean"].lerp_(grad, 1 - first)
         memory["square"].mul_(second).addcmul_(grad, grad, value=1 - second)
-        change = memory["mean"] / (memory["square"].sqrt() + _EPS)
+        root = memory["square"].sqrt().add_(_EPS)
+        rate, decay = group["lr"], group["weight_decay"]
         if group["corrected"]:
             steps = memory["step"].item()
-            change *= (1 - second**steps) ** 0.5 / (1 - first**steps)
-        weight.sub_(change.add_(weight, alpha=group["weight_decay"]), alpha=group["lr"])
+            longer = (1 - second**steps) ** 0.5 / (1 - first**steps)
+            weight.addcdiv_(memory["mean"], root, value=-rate * longer)
+            weight.add_(weight, alpha=-rate * decay)
+        else:
+            change = (memory["mean"] / root).add_(weight, alpha=decay)
+            weight.sub_(change, alpha=rate)
 
 
 class _Kind(NamedTuple):

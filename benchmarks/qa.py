@@ -35,9 +35,9 @@ from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.questions.answerer import answerable, predict
 from sureshot.research.questions.checkpoint import AnswerCheckpoint
 from sureshot.research.questions.recipe import AnswerRecipe
-from sureshot.research.questions.train import Start, train_on
+from sureshot.research.questions.run import Start, train_answers_on
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import train_on as train_retrieval
+from sureshot.research.training.run import train_on
 
 _CAPTION = re.compile(
     r"^(?:a|an|the|some|two|three|one) (?:[a-z]+ ){0,2}?(?P<who>[a-z]+) (?P<be>is|are) "
@@ -179,7 +179,9 @@ class Bench:
                 recipe = self.recipe({}, seed, retrieval=began, frozen=True, **bare)
             start = Start.of(recipe, self.parts["train"][0])
             start = replace(start, answers=self.answers, often=self.often)
-            done = train_on(recipe, start, parts["train"], parts["val"], Path(place) / "run")
+            done = train_answers_on(
+                recipe, start, parts["train"], parts["val"], Path(place) / "run"
+            )
             made = AnswerCheckpoint.load(done.folder)
         print(f"{name}, seed {seed}: val {done.score:.1f} after epoch {done.epoch}", flush=True)
         tested = self.tested(made, *parts["test"])
@@ -205,7 +207,7 @@ class Bench:
             "training": {**training, "seed": recipe.training.seed},
         }
         made = Recipe.from_dict(values, Path.cwd())
-        train_retrieval(made, self.encoder, self.captioned[:1], self.captioned[1], folder)
+        train_on(made, self.encoder, self.captioned[:1], self.captioned[1], folder)
 
     def tested(
         self, made: AnswerCheckpoint, asked: Questions, features: SplitFeatures

@@ -193,11 +193,10 @@ def _of_split(
     from sureshot.places import absolute
     from sureshot.research.calibration import calibrate_scores, card_of_model, check_unseen
     from sureshot.research.features import extract
-    from sureshot.research.source import split_line
 
     target = card_of_model(scorer) if noted.to is None else absolute(noted.to)
     err = show.console(err=True)
-    err.print(split_line(split))
+    err.print(split.summary())
     check_unseen(scorer, split)
     given = {} if experts is None else read_experts(experts, [item.id for item in split.items])
     with Bar(err) as bar:

@@ -1,7 +1,8 @@
 """`sureshot train`."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sureshot.cli.options import (
     Cache,
@@ -14,7 +15,7 @@ from sureshot.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from sureshot.research.training.loop import Progress
+    from sureshot.research.training.loop import Fitted
 
 EXAMPLES = examples(
     "sureshot train recipe.toml",
@@ -32,55 +33,59 @@ def train(
     as_json: Json = False,
 ) -> int:
     """Train a system by a recipe. The run's folder gets the model, a log and a plot."""
+    from sureshot import research
+
+    run = fitted(research.train, recipe, to, settings, resume, cache)
+    if run is not None:
+        measured = {"metric": run.metric, "score": run.score}
+        score = f"{run.metric} {run.score or 0:.1f} on the validation set"
+        show_run(run, measured, score, f"sureshot evaluate {run.folder} --data …", as_json)
+    return 0
+
+
+def fitted(
+    train: "Callable[..., Fitted]",
+    recipe: Path,
+    to: Path | None,
+    settings: list[str] | None,
+    resume: bool,
+    cache: Path | None,
+) -> "Fitted | None":
+    """Train and show how far it is; None in a process that leaves the printing to the first."""
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.library.answer import JSON_SCHEMA
-    from sureshot.research.source import split_line
-    from sureshot.research.training.gather import rank
-    from sureshot.research.training.launch import from_torchrun
-    from sureshot.research.training.recipe import Recipe
-    from sureshot.research.training.run import train as run
+    from sureshot.research.training.launch import is_first
 
-    read = Recipe.load(recipe, settings or [])
-    folder = to or Path("runs") / recipe.stem
     err = show.console(err=True)
-    with from_torchrun():
-        err.quiet = rank() != 0  # one process speaks for all
-        with Bar(err) as bar:
-            train_sets, val = read.splits()
-            for split in [*train_sets, *([val] if val else [])]:
-                bar.line(split_line(split))
+    err.quiet = not is_first()
+    with Bar(err) as bar:
+        run = train(
+            recipe, to=to, settings=settings or (), resume=resume, cache=cache, listener=bar
+        )
+    return run if is_first() else None
 
-            def told(progress: "Progress") -> None:
-                more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
-                bar.update("steps", progress.step, progress.steps, more)
 
-            done = run(
-                read,
-                folder,
-                resume=resume,
-                cache=cache,
-                told=told,
-                extracting=lambda what, done, total: bar.update(f"{what} encoded", done, total),
-            )
-            if rank() != 0:
-                return 0
-    for line in done.notes:
-        err.print(line)
+def show_run(
+    run: "Fitted", measured: dict[str, Any], score: str, measure: str, as_json: bool
+) -> None:
+    """Print where the model is and how good it is.
+
+    Args:
+        run: the finished run.
+        measured: its score by name, for JSON.
+        score: its score in words, if it has one.
+        measure: command that measures the model.
+        as_json: whether to print JSON.
+    """
+    from sureshot.cli import show
+    from sureshot.library.answer import JSON_SCHEMA
+
     if as_json:
-        values = {
-            "schema": JSON_SCHEMA,
-            "folder": str(done.folder.absolute()),
-            "epoch": done.epoch,
-            "metric": read.training.metric,
-            "score": done.score,
-        }
-        show.print_json(values)
-        return 0
+        folder = str(run.folder.absolute())
+        show.print_json({"schema": JSON_SCHEMA, "folder": folder, "epoch": run.epoch, **measured})
+        return
+    kept = f"the weights after epoch {run.epoch}"
+    kept += "" if run.score is None else f", {score}"
     out = show.console()
-    kept = f"the weights after epoch {done.epoch}"
-    if done.score is not None:
-        kept += f", {read.training.metric} {done.score:.1f} on the validation set"
-    out.print(f"Trained: {done.folder} holds {kept}.", soft_wrap=True)
-    out.print(f"sureshot evaluate {done.folder} --data … says how good it is.", soft_wrap=True)
-    return 0
+    out.print(f"Trained: {run.folder} holds {kept}.", soft_wrap=True)
+    out.print(f"{measure} says how good it is.", soft_wrap=True)

@@ -70,6 +70,14 @@ class Questions:
         count = f"{found}" if found == full else f"{found} of {full}"
         return f"{split.dataset} {split.name}, {count} videos, {asked}"
 
+    def summary(self) -> str:
+        """The title, and what of the questions was not there."""
+        line, missing = self.title(), self.split.missing
+        if missing:
+            line += f"; {len(missing)} videos not on disk, such as {missing[0]}, with "
+            line += f"{self.absent} questions"
+        return line
+
     def about(self, videos: Collection[str]) -> "Questions":
         """Those about videos with these ids, of which there is one at least."""
         items = self.split.items

@@ -105,6 +105,15 @@ class Split:
         captions = f"{len(self.captions)} captions"
         return f"{dataset} {self.protocol} {self.name}, {count} {kind}, {captions}"
 
+    def summary(self) -> str:
+        """The title, and what of the split was not there."""
+        line = self.title()
+        if self.missing:
+            line += f"; {len(self.missing)} not on disk, such as {self.missing[0]}"
+        if self.dropped:
+            line += f"; {self.dropped} empty captions left out"
+        return line
+
     def by_video(self) -> list[list[int]]:
         """The rows of the captions of each item."""
         rows: list[list[int]] = [[] for _ in self.items]

@@ -61,22 +61,12 @@ def read_source(source: SplitRecipe, listener: Listener) -> Source:
             `sureshot.models.encoders.experts.read_experts`.
     """
     split = source.load()
-    listener.line(split_line(split))
+    listener.line(split.summary())
     if source.experts is None:
         return Source(split, {})
     experts = read_experts(source.experts, [item.id for item in split.items])
     listener.line(f"experts: {presence(experts)}")
     return Source(split, experts)
-
-
-def split_line(split: Split) -> str:
-    """What was read of a split, and what was not there."""
-    line = split.title()
-    if split.missing:
-        line += f"; {len(split.missing)} not on disk, such as {split.missing[0]}"
-    if split.dropped:
-        line += f"; {split.dropped} empty captions left out"
-    return line
 
 
 def encode(

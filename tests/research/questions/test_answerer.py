@@ -10,7 +10,7 @@ from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.models.tokens import text_tokens, video_tokens
 from sureshot.research.questions import answerer as module
-from sureshot.research.questions.answerer import Answerer, encode, logits, predict
+from sureshot.research.questions.answerer import Answerer, encode_questions, logits, predict
 from sureshot.research.questions.checkpoint import CONFIG
 from sureshot.research.questions.recipe import AnswerRecipe
 from tests.asked import asked
@@ -27,7 +27,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def seen(place):
     questions = AnswerRecipe.load(place / "questions.toml").train.load()
-    return encode(questions, TinyEncoder(), 3, place / "cache")
+    return encode_questions(questions, TinyEncoder(), 3, place / "cache")
 
 
 def test_an_answer_is_the_best_of_one_question_and_one_video(seen):

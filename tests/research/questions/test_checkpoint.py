@@ -22,13 +22,13 @@ from tests.trained import checkpoint
 ANSWERS = ("man", "dog", "schön")
 
 
-def made(system="xpool", **more):
+def made(system="xpool", answers=ANSWERS, **more):
     retrieval = checkpoint(system, "linear", seed=3)
-    head = head_of(retrieval.model, len(ANSWERS), HeadConfig())
+    head = head_of(retrieval.model, len(answers), HeadConfig())
     shake(head)
     settings = {"recipe": {"frozen": True}, "scores": {"accuracy": 41.25}, "note": "From qa."}
     return AnswerCheckpoint(
-        retrieval, head, HeadConfig(0.3, 20), ANSWERS, (5, 2, 0), **{**settings, **more}
+        retrieval, head, HeadConfig(0.3, 20), answers, (5, 2, 0), **{**settings, **more}
     )
 
 

@@ -182,7 +182,7 @@ def test_a_training_on_two_data_sets_keeps_videos_of_both(place, tmp_path):
     more = f'[[train]]\ndataset = "pairs"\nroot = "{tmp_path}/away/pairs.csv"\n\n[val]'
     (place / "two.toml").write_text(text.replace("[val]", more, 1))
     recipe = Recipe.load(place / "two.toml", ["training.epochs=1"])
-    done = train(recipe, tmp_path / "run", cache=place / "cache")
+    done = train(recipe, to=tmp_path / "run", cache=place / "cache")
     assert "hub correction" in done.notes[-1]
     bank = Bank.load(done.folder, load(str(done.folder)).fingerprint)
     assert bank is not None and len(bank.frames) == 12
@@ -194,7 +194,7 @@ def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_p
 
     def run(found):
         monkeypatch.setattr(correction, "chosen", found)
-        return train(recipe, tmp_path / "run", resume=True, cache=place / "cache")
+        return train(recipe, to=tmp_path / "run", resume=True, cache=place / "cache")
 
     done = run(sure(WEIGHTS[0]))
     assert done.notes[-1].startswith("hub correction (k=16, weight 0.25; 6 captions of")

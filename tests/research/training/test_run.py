@@ -22,7 +22,8 @@ from sureshot.research.training import run as module
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import RECIPE, new_model, train, train_on, validation
+from sureshot.research.training.run import RECIPE, new_model, train, train_on, validation_score
+from tests.heard import Heard, stop_at
 from tests.models.encoders.test_clip import clip
 from tests.walls import walls
 
@@ -44,7 +45,7 @@ def recipe(place, *settings):
 
 
 def trained(place, folder, *settings, **more):
-    return train(recipe(place, *settings), folder, cache=place / "cache", **more)
+    return train(recipe(place, *settings), to=folder, cache=place / "cache", **more)
 
 
 def weights(folder):
@@ -72,17 +73,17 @@ def rsum_of(scores, owner):
 
 @pytest.fixture(scope="module")
 def finished(place):
-    told = []
-    return trained(place, place / "finished", told=told.append), told
+    heard = Heard()
+    return trained(place, place / "finished", listener=heard), heard
 
 
 def test_a_run_leaves_a_checkpoint_its_recipe_and_what_it_went_on_from(place, finished):
-    fitted, told = finished
+    fitted, heard = finished
     folder = place / "finished"
     assert fitted.folder == folder / MODEL
     assert {p.name for p in folder.iterdir()} == {MODEL, STATE, LOG, PLOT, RECIPE}
     assert {p.name for p in fitted.folder.iterdir()} == {CONFIG, WEIGHTS, CARD}
-    assert [p.step for p in told] == [1, 2, 3, 4]
+    assert heard.steps == [1, 2, 3, 4] and list(fitted.notes) == heard.lines
     found = Checkpoint.from_pretrained(fitted.folder)
     tiny = TinyEncoder()
     assert (found.encoder.name, found.encoder.fingerprint) == ("tiny", tiny.fingerprint)
@@ -105,24 +106,20 @@ def test_the_score_is_that_of_the_kept_weights_on_the_validation_set(place, fini
 def test_the_kept_recipe_trains_the_same_model(place, finished, tmp_path):
     kept = Recipe.load(place / "finished" / RECIPE)
     assert kept == recipe(place)
-    train(kept, tmp_path / "again", cache=tmp_path / "cache")
+    train(kept, to=tmp_path / "again", cache=tmp_path / "cache")
     assert same(weights(tmp_path / "again"), weights(place / "finished"))
     other = recipe(place, "training.seed=1")
-    train(other, tmp_path / "other", cache=place / "cache")
+    train(other, to=tmp_path / "other", cache=place / "cache")
     assert not same(weights(tmp_path / "other"), weights(place / "finished"))
 
 
 def test_an_interrupted_run_goes_on_to_the_same_weights(place, finished, tmp_path):
-    def told(progress):
-        if progress.step == 3:  # in the second epoch
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path, told=told)
+        trained(place, tmp_path, listener=stop_at(3))  # in the second epoch
     assert not (tmp_path / RECIPE).exists()
-    left = []
-    fitted = trained(place, tmp_path, resume=True, told=left.append)
-    assert [p.step for p in left] == [3, 4]
+    left = Heard()
+    fitted = trained(place, tmp_path, resume=True, listener=left)
+    assert left.steps == [3, 4]
     assert (fitted.epoch, fitted.score) == (finished[0].epoch, finished[0].score)
     assert same(load_file(tmp_path / STATE), load_file(place / "finished" / STATE))
     assert same(weights(tmp_path), weights(place / "finished"))
@@ -169,9 +166,9 @@ def test_videos_that_cannot_be_read_are_told_of(place, tmp_path):
     text = (place / "pairs.csv").read_text()
     (place / "some.csv").write_text(text + "videos/cut.mp4,nothing,train\n")
     notes = trained(place, tmp_path, "train.0.root=some.csv", "training.epochs=1").notes
-    assert len(notes) == 2 and "hub correction" in notes[1]
-    assert notes[0].startswith("pairs some.csv train, 6 of 7 videos, 12 captions; left out: ")
-    assert "videos/cut.mp4 is not a video" in notes[0] and "more" not in notes[0]
+    assert len(notes) == 4 and "hub correction" in notes[3]
+    assert notes[2].startswith("pairs some.csv train, 6 of 7 videos, 12 captions; left out: ")
+    assert "videos/cut.mp4 is not a video" in notes[2] and "more" not in notes[2]
 
 
 def test_the_seed_decides_the_first_weights(place):
@@ -197,7 +194,7 @@ def test_validation_takes_captions_evenly_over_the_videos(place, monkeypatch, me
     model = new_model(recipe(place, "training.seed=3"), sizes, TinyEncoder()).eval()
     asked = []
     monkeypatch.setattr(module, "similarity", spy(module.similarity, asked))
-    score = validation(model, features, metric)()
+    score = validation_score(model, features, metric)
     (scores,) = asked
     owner = held.owner() if captions > 3 else np.array([0, 1, 2])
     assert len(scores) == len(owner)
@@ -252,15 +249,15 @@ def test_a_batch_of_one_pair_and_no_validation(place, tmp_path, system):
     (place / "alone.toml").write_text(text)
     alone = Recipe.load(place / "alone.toml", ["training.batch=2", f"system={system}"])
     assert alone.val is None and len(alone.splits()[0][0].items) == 3
-    told = []
-    fitted = train(alone, tmp_path, cache=place / "cache", told=told.append)
-    assert len(told) == 2 * 2
+    fitted = train(alone, to=tmp_path, cache=place / "cache")
+    losses = [entry["losses"] for entry in read(tmp_path / LOG) if "losses" in entry]
+    assert len(losses) == 2 * 2
     assert (fitted.epoch, fitted.score) == (2, None)
-    assert told[0].losses["loss"] > 1e-3
-    assert all(np.isfinite(value) for p in told for value in p.losses.values())
+    assert losses[0]["loss"] > 1e-3
+    assert all(np.isfinite(value) for step in losses for value in step.values())
     assert all(part.isfinite().all() for part in weights(tmp_path).values())
     if "duq" not in system:  # there is nothing to tell it from
-        assert told[1].losses["loss"] == pytest.approx(0, abs=1e-6)
+        assert losses[1]["loss"] == pytest.approx(0, abs=1e-6)
 
 
 def test_features_are_not_enough_for_a_tuned_encoder(place, tmp_path):
@@ -362,13 +359,13 @@ def test_the_score_of_a_tuned_encoder_is_that_of_the_saved_one(place, tuned):
 
 def test_each_epoch_is_judged_by_what_its_encoder_sees(place, tmp_path, monkeypatch):
     seen = []
-    whole = module.validation
+    whole = module.validation_score
 
     def watched(model, val, *rest):
         seen.append(val)
         return whole(model, val, *rest)
 
-    monkeypatch.setattr(module, "validation", watched)
+    monkeypatch.setattr(module, "validation_score", watched)
     fitted = trained(place, tmp_path / "run", *TUNED, "training.keep=last")
     first, last = seen
     saved = ClipEncoder.load(str(fitted.folder / ENCODER), "cpu")
@@ -392,12 +389,8 @@ def test_both_networks_learn(place, tuned):
 
 
 def test_a_tuned_run_goes_on_to_the_same_weights(place, tuned, tmp_path):
-    def told(progress):
-        if progress.step == 3:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path, *TUNED, told=told)
+        trained(place, tmp_path, *TUNED, listener=stop_at(3))
     trained(place, tmp_path, *TUNED, resume=True)
     for name in (STATE, f"{MODEL}/{WEIGHTS}", f"{MODEL}/{ENCODER}/{WEIGHTS}"):
         assert same(load_file(tmp_path / name), load_file(place / "tuned" / name)), name

@@ -93,7 +93,7 @@ class Answerer:
         return [self.checkpoint.answers[number] for number in numbers]
 
 
-def encode(
+def encode_questions(
     questions: Questions,
     encoder: Encoder,
     frames: int,

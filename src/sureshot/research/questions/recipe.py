@@ -16,26 +16,29 @@
     [training]
     epochs = 5
 
-Paths are those of `sureshot.research.training.recipe`, and so is the table ``[training]``, but for
-its
+Paths are those of `sureshot.research.training.recipe`. So is the table ``[training]``, but for its
 defaults: every question is asked in each epoch, 5 epochs and batches of 32.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 from sureshot.datasets import check_disjoint
 from sureshot.datasets.questions import Questions, load_questions
 from sureshot.errors import SureshotError
 from sureshot.models.model import StemConfig
 from sureshot.research.questions.head import HeadConfig
-from sureshot.research.training.recipe import EncoderRecipe, TrainingConfig, placed, read_values
-from sureshot.settings import build, to_toml, to_values
+from sureshot.research.training.recipe import (
+    EncoderRecipe,
+    RecipeFile,
+    TrainingConfig,
+    placed,
+    refuse_test,
+)
+from sureshot.settings import build
 
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
-_S = TypeVar("_S", bound="QuestionRecipe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +74,17 @@ def _training() -> TrainingConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRecipe:
+class AnswerRecipe(RecipeFile):
     """One training run.
 
     Attributes:
         train: the questions that are trained on.
-        val: those a checkpoint is chosen on, by the share that is answered right.
+        val: the questions a checkpoint is chosen on, by the share that is answered right.
         retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
             and system. None starts from fresh ones.
         frozen: train the head alone and leave the retrieval model as it is.
         encoder: what sees questions and frames.
-        stem: from the encoder's space to the system's.
+        stem: layers from the encoder's space to the system's.
         system: ``name`` of the system and its own settings.
         head: the head.
         training: how weights are fitted. ``metric`` has no meaning here.
@@ -100,11 +103,8 @@ class AnswerRecipe:
     def __post_init__(self) -> None:
         """Refuse what does not go together."""
         for at, part in (("train", self.train), ("val", self.val)):
-            if part is not None and part.split == "test":
-                raise SureshotError(
-                    f"Setting {at}.split is 'test'; nothing is trained or chosen on what it is "
-                    "tested on. Take train or val."
-                )
+            if part is not None:
+                refuse_test(at, part.split)
         if self.retrieval is None:
             self._check_fresh()
         else:
@@ -143,18 +143,12 @@ class AnswerRecipe:
                 )
 
     @classmethod
-    def load(cls, path: Path, overrides: Sequence[str] = ()) -> "AnswerRecipe":
-        """A recipe from its file; see `sureshot.research.training.recipe.Recipe.load`.
+    def from_dict(cls, values: Mapping[str, object], folder: Path) -> "AnswerRecipe":
+        """A recipe from plain values, the defaults of ``[training]`` being those of this module.
 
-        Raises:
-            SureshotError: the file cannot be read or is no TOML, or a setting is wrong; the message
-                names it.
-        """
-        return cls.from_dict(read_values(path, overrides), path.absolute().parent)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], folder: Path) -> "AnswerRecipe":
-        """A recipe from plain values, relative paths starting at a folder.
+        Args:
+            values: settings by name, as `to_dict` gives them.
+            folder: where relative paths start.
 
         Raises:
             SureshotError: an unknown or missing name, or a wrong value.
@@ -162,26 +156,7 @@ class AnswerRecipe:
         training = values.get("training", {})
         if isinstance(training, Mapping):
             values = {**values, "training": {**_DEFAULTS, **training}}
-        recipe = build(cls, values)
-        encoder, local = recipe.encoder, placed(Path(recipe.encoder.name), folder)
-        if recipe.retrieval is None and local.is_dir():
-            encoder = replace(encoder, name=str(local))
-        return replace(
-            recipe,
-            train=_placed(recipe.train, folder),
-            val=recipe.val and _placed(recipe.val, folder),
-            retrieval=recipe.retrieval and placed(recipe.retrieval, folder),
-            encoder=encoder,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values: dict[str, Any] = to_values(self)
-        return values
-
-    def to_toml(self) -> str:
-        """The text of a file that `load` reads as this recipe, wherever it lies."""
-        return to_toml(self.to_dict())
+        return placed(build(cls, values), folder)
 
     def questions(self) -> tuple[Questions, Questions | None]:
         """Those to train and to choose on.
@@ -194,13 +169,3 @@ class AnswerRecipe:
         if val is not None:
             check_disjoint(train.split, val.split)
         return train, val
-
-
-def _placed(part: _S, folder: Path) -> _S:
-    """Questions with their relative paths starting at this folder."""
-    return replace(
-        part,
-        root=placed(part.root, folder),
-        videos=part.videos and placed(part.videos, folder),
-        ids=part.ids and placed(part.ids, folder),
-    )

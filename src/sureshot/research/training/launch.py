@@ -32,6 +32,11 @@ def from_torchrun() -> Iterator[None]:
         yield
 
 
+def is_first() -> bool:
+    """Whether this process speaks for all: the first that torchrun started, or the only one."""
+    return int(os.environ.get("WORLD_SIZE", "1")) < 2 or os.environ.get("RANK", "0") == "0"
+
+
 @contextlib.contextmanager
 def group(kind: str, **where: Any) -> Iterator[None]:
     """Be one of several processes; ``where`` goes to ``torch.distributed.init_process_group``."""

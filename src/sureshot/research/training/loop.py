@@ -67,16 +67,18 @@ class Fitted:
     """A finished run.
 
     Attributes:
-        folder: of the chosen checkpoint.
+        folder: folder of the chosen checkpoint.
         epoch: epochs done when it was saved.
-        score: on the validation set then; None without one.
-        notes: lines for the user.
+        score: its score on the validation set; None without one.
+        notes: sentences about the data and the run.
+        metric: name of the score.
     """
 
     folder: Path
     epoch: int
     score: float | None
     notes: tuple[str, ...] = ()
+    metric: str = ""
 
 
 class _Counters(NamedTuple):

@@ -23,7 +23,7 @@ again.
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -31,13 +31,72 @@ import numpy as np
 
 from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError
+from sureshot.files import write_text
 from sureshot.models.model import StemConfig
 from sureshot.research.training.batches import Captions
 from sureshot.research.training.schedule import Optimizer
 from sureshot.research.training.step import Precision
 from sureshot.settings import build, override, to_toml, to_values, within
 
-_S = TypeVar("_S", bound="SplitRecipe")
+_T = TypeVar("_T")
+_R = TypeVar("_R", bound="RecipeFile")
+
+
+class RecipeFile:
+    """A recipe that is read from a TOML file and kept as one; its fields are its settings."""
+
+    __slots__ = ()
+
+    @classmethod
+    def load(cls: type[_R], path: Path, overrides: Sequence[str] = ()) -> _R:
+        """A recipe from its file.
+
+        Args:
+            path: a TOML file.
+            overrides: settings that replace those of the file, each as ``name.of.setting=value``;
+                their relative paths start at the file too.
+
+        Raises:
+            SureshotError: the file cannot be read or is no TOML, or a setting is wrong; the message
+                names it.
+        """
+        values = read_toml(path)
+        for assignment in overrides:
+            values = override(values, assignment)
+        return cls.from_dict(values, path.absolute().parent)
+
+    @classmethod
+    def from_dict(cls: type[_R], values: Mapping[str, object], folder: Path) -> _R:
+        """A recipe from plain values.
+
+        Args:
+            values: settings by name, as `to_dict` gives them.
+            folder: where relative paths start.
+
+        Raises:
+            SureshotError: an unknown or missing name, or a wrong value.
+        """
+        return placed(build(cls, values), folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values: dict[str, Any] = to_values(self)
+        return values
+
+    def to_toml(self) -> str:
+        """The text of a file that `load` reads as this recipe, wherever it lies."""
+        return to_toml(self.to_dict())
+
+    def save(self, path: Path) -> None:
+        """Write that file.
+
+        Raises:
+            SureshotError: it cannot be written.
+        """
+        try:
+            write_text(path, self.to_toml())
+        except OSError as error:
+            raise SureshotError(f"The recipe cannot be kept in {path}: {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +218,7 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(RecipeFile):
     """One training run.
 
     Attributes:
@@ -189,11 +248,7 @@ class Recipe:
             raise SureshotError('The recipe names no system; give one as name = "..." in [system].')
         named = [("val", self.val)] if self.val else []
         for at, part in [*((f"train.{n}", part) for n, part in enumerate(self.train)), *named]:
-            if part.split == "test":
-                raise SureshotError(
-                    f"Setting {at}.split is 'test'; nothing is trained or chosen on what it is "
-                    "tested on. Take train or val, or hold some videos out: hold_out = 500."
-                )
+            refuse_test(at, part.split, ", or hold some videos out: hold_out = 500")
         if self.val and self.hold_out:
             raise SureshotError("The recipe has both val and hold_out; leave one of them out.")
         if self.hold_out < 0:
@@ -218,51 +273,6 @@ class Recipe:
                 "leave train.experts out."
             )
 
-    @classmethod
-    def load(cls, path: Path, overrides: Sequence[str] = ()) -> "Recipe":
-        """A recipe from its file.
-
-        Args:
-            path: a TOML file.
-            overrides: settings that replace those of the file, each as ``name.of.setting=value``;
-                their relative paths start at the file too.
-
-        Raises:
-            SureshotError: the file cannot be read or is no TOML, or a setting is wrong; the message
-                names it.
-        """
-        return cls.from_dict(read_values(path, overrides), path.absolute().parent)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, object], folder: Path) -> "Recipe":
-        """A recipe from plain values.
-
-        Args:
-            values: as `to_dict` gives them.
-            folder: where relative paths start.
-
-        Raises:
-            SureshotError: an unknown or missing name, or a wrong value.
-        """
-        recipe = build(cls, values)
-        name = recipe.encoder.name
-        local = folder / os.path.expanduser(name)  # noqa: PTH111
-        return replace(
-            recipe,
-            train=tuple(_placed(part, folder) for part in recipe.train),
-            val=recipe.val and _placed(recipe.val, folder),
-            encoder=replace(recipe.encoder, name=str(local) if local.is_dir() else name),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values: dict[str, Any] = to_values(self)
-        return values
-
-    def to_toml(self) -> str:
-        """The text of a file that `load` reads as this recipe, wherever it lies."""
-        return to_toml(self.to_dict())
-
     def splits(self) -> tuple[list[Split], Split | None]:
         """The training sets and the validation set.
 
@@ -279,17 +289,58 @@ class Recipe:
         return train, val
 
 
-def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """What the file of a recipe holds, arguments and errors as in `Recipe.load`."""
+def read_toml(path: Path, what: str = "recipe") -> dict[str, Any]:
+    """The values of a TOML file.
+
+    Args:
+        path: the file.
+        what: what an error calls it.
+
+    Raises:
+        SureshotError: it cannot be read or is no TOML.
+    """
     try:
-        values: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise SureshotError(f"Cannot read the recipe {path}: {error.strerror}.") from None
+        raise SureshotError(f"Cannot read the {what} {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SureshotError(f"The recipe {path} is not TOML: {error}.") from None
-    for assignment in overrides:
-        values = override(values, assignment)
-    return values
+        raise SureshotError(f"The {what} {path} is not TOML: {error}.") from None
+
+
+def placed(settings: _T, folder: Path) -> _T:
+    """Settings whose relative paths start at a folder, ``$NAME`` and ``~`` replaced."""
+    changed: Any = settings
+    if isinstance(settings, Path):
+        # Not Path.expanduser: it fails where there is no such user.
+        changed = folder / os.path.expanduser(os.path.expandvars(settings))  # noqa: PTH111
+    elif isinstance(settings, tuple):
+        changed = tuple(placed(part, folder) for part in settings)
+    elif isinstance(settings, EncoderRecipe):
+        local = placed(Path(settings.name), folder)
+        if local.is_dir() and settings.name != EncoderRecipe().name:
+            changed = replace(settings, name=str(local))
+    elif is_dataclass(settings) and not isinstance(settings, type):
+        parts = {f.name: getattr(settings, f.name) for f in fields(settings)}
+        changed = replace(settings, **{name: placed(part, folder) for name, part in parts.items()})
+    return changed
+
+
+def refuse_test(at: str, split: str, instead: str = "") -> None:
+    """See that a setting does not name the test split.
+
+    Args:
+        at: dotted path of the setting.
+        split: name of the split that it names.
+        instead: what else to do, in the words of a sentence.
+
+    Raises:
+        SureshotError: it names the test split.
+    """
+    if split == "test":
+        raise SureshotError(
+            f"Setting {at}.split is 'test'; nothing is trained or chosen on what it is tested on. "
+            f"Take train or val{instead}."
+        )
 
 
 def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
@@ -303,20 +354,3 @@ def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
     drawn = {ids[row] for row in np.random.default_rng(seed).permutation(len(ids))[:count]}
     held = replace(split.part(drawn), name="val", expected=None)
     return split.part(set(ids) - drawn), held
-
-
-def _placed(part: _S, folder: Path) -> _S:
-    """The split with its relative paths starting at this folder."""
-    return replace(
-        part,
-        root=placed(part.root, folder),
-        videos=part.videos and placed(part.videos, folder),
-        ids=part.ids and placed(part.ids, folder),
-        experts=part.experts and placed(part.experts, folder),
-    )
-
-
-def placed(path: Path, folder: Path) -> Path:
-    """A path of a recipe, which starts at a folder unless it is absolute."""
-    # Not Path.expanduser: it fails where there is no such user.
-    return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111

@@ -1,18 +1,15 @@
 """From a recipe to a trained checkpoint: read, encode, build, fit, save."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import numpy as np
 import torch
-from jaxtyping import UInt8
 
-from sureshot.datasets import Item, Split
-from sureshot.errors import SureshotError
-from sureshot.files import write_text
+from sureshot.datasets import Split
+from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.recall import rsum
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
 from sureshot.models.encoders import Encoder, load
@@ -22,94 +19,145 @@ from sureshot.models.encoders.experts import Experts, expert_sizes, presence, re
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.load import load_system
 from sureshot.models.tokens import Sizes
-from sureshot.research.features import SplitFeatures, Told, extract, sampled_frames
+from sureshot.research.features import SplitFeatures, extract
+from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.scorer import Scorer
 from sureshot.research.scores import recalls, similarity
 from sureshot.research.training import correction
 from sureshot.research.training.gather import rank
-from sureshot.research.training.loop import Fitted, Progress, Save, check_new, fit
-from sureshot.research.training.pairs import FeaturePairs
-from sureshot.research.training.pixels import PixelPairs
-from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.tuning import TunedClip
-from sureshot.settings import to_values
+from sureshot.research.training.launch import from_torchrun
+from sureshot.research.training.loop import Fitted, check_new
+from sureshot.research.training.recipe import Recipe, RecipeFile
+from sureshot.research.training.task import SaveEncoder, Task, fit_features, fit_pixels
+from sureshot.settings import override, to_values
 
 RECIPE = "recipe.toml"  # in the folder of a run
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
+_R = TypeVar("_R", bound=RecipeFile)
 
 
 def train(
-    recipe: Recipe,
-    folder: Path,
+    recipe: str | Path | Recipe,
     *,
+    to: str | Path | None = None,
+    settings: Sequence[str] = (),
     resume: bool = False,
     cache: Path | None = None,
-    told: Callable[[Progress], None] | None = None,
-    extracting: Told | None = None,
+    listener: Listener | None = None,
     note: str = "",
 ) -> Fitted:
-    """Train by a recipe.
+    """Train a system by a recipe, in one process or in each of those that torchrun started.
 
     Args:
-        recipe: what and how.
-        folder: of the run; see `sureshot.research.training.loop.fit`. The recipe is kept in it too.
+        recipe: what is trained and how: a TOML file, or its value.
+        to: folder of the run, see `sureshot.research.training.loop.fit`; the recipe is kept in it
+            too. None is ``runs/NAME`` for a file of this name.
+        settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
         resume: go on with the run in the folder, if there is one.
-        cache: folder of the features; None is one in the user's cache folder.
-        told: called after each step.
-        extracting: called while features are encoded.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        listener: hears what was read and how far the run is.
         note: sentences for the card of the checkpoint.
 
     Raises:
         SureshotError: anything wrong with the recipe, the data, or a number that is not finite.
     """
+    read, folder = opened(Recipe, recipe, to, settings)
+    with from_torchrun():
+        notes = first_notes(listener)
+        splits, held = read.splits()
+        for split in [*splits, *([] if held is None else [held])]:
+            notes.line(split.summary())
+        fitted = _train(read, splits, held, folder, notes, resume=resume, cache=cache, note=note)
+        return replace(fitted, notes=tuple(notes.lines))
+
+
+def opened(
+    kind: type[_R], recipe: str | Path | _R, to: str | Path | None, settings: Sequence[str]
+) -> tuple[_R, Path]:
+    """A recipe with its settings replaced, and the folder of its run; arguments as of `train`.
+
+    Raises:
+        ArgumentError: the recipe is a value, and no folder is named.
+        SureshotError: the recipe cannot be read, or a setting is wrong.
+    """
+    if isinstance(recipe, str | Path):
+        path = Path(recipe)
+        return kind.load(path, settings), Path("runs") / path.stem if to is None else Path(to)
+    if to is None:
+        raise ArgumentError(f"A recipe that is no file has no name; name a folder: {option('to')}.")
+    values = recipe.to_dict()
+    for assignment in settings:
+        values = override(values, assignment)
+    return kind.from_dict(values, Path.cwd()), Path(to)
+
+
+def first_notes(listener: Listener | None) -> Notes:
+    """What keeps the notes of a run; one process speaks for all, the others to nobody."""
+    return Notes(listener if listener is not None and rank() == 0 else Silence())
+
+
+def _train(
+    recipe: Recipe,
+    splits: Sequence[Split],
+    held: Split | None,
+    folder: Path,
+    notes: Notes,
+    *,
+    resume: bool,
+    cache: Path | None,
+    note: str,
+) -> Fitted:
     encoder = load(recipe.encoder.name, recipe.encoder.device)
-    splits, held = recipe.splits()
     # What would be refused after all videos have been encoded is refused before.
     if not resume:
         check_new(folder)
-    experts = [_experts(split) for split in splits]
-    new_model(recipe, Sizes(encoder.dim, encoder.channels, expert_sizes(experts)), encoder)
-
-    def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
-        frames = recipe.encoder.frames
-        seen = extract(split, encoder, frames=frames, cache=cache, told=extracting)
-        return replace(seen, experts=experts)
-
-    val, sets = None, []
+    experts = [_experts(split, notes) for split in splits]
+    sizes = Sizes(encoder.dim, encoder.channels, expert_sizes(experts))
     if recipe.encoder.tuned:
-        done = _tune(recipe, encoder, splits, held, folder, resume=resume, told=told, note=note)
+        task = retrieval_task(recipe, encoder, sizes, splits, note)
+        fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
+        val, sets = None, []
     else:
+        new_model(recipe, sizes, encoder)
+
+        def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
+            count = recipe.encoder.frames
+            seen = extract(split, encoder, frames=count, cache=cache, told=notes.encoded)
+            note_unreadable(seen, notes)
+            return replace(seen, experts=experts)
+
         sets = [features(*part) for part in zip(splits, experts, strict=True)]
-        val = None if held is None else features(held, _experts(held))
-        done = train_on(recipe, encoder, sets, val, folder, resume=resume, told=told, note=note)
-        used = [*sets, *([val] if val else [])]
-        unread = [left_out(part) for part in used if part.unreadable]
-        had = [_had(part) for part in used if part.experts]
-        done = replace(done, notes=(*unread, *had, *done.notes))
+        val = None if held is None else features(held, _experts(held, notes))
+        fitted = train_on(
+            recipe, encoder, sets, val, folder, resume=resume, listener=notes, note=note
+        )
+    for line in fitted.notes:
+        notes.line(line)
     if rank() == 0:
-        _keep(recipe, folder / RECIPE)
+        recipe.save(folder / RECIPE)
         if held is not None:
-            found = _equipped(recipe, done, splits, held, val, sets)
-            done = replace(done, notes=(*done.notes, *filter(None, [found])))
-    return done
+            _equip(recipe, fitted, splits, held, val, sets, notes)
+    return fitted
 
 
-def _equipped(
+def _equip(
     recipe: Recipe,
-    done: Fitted,
+    fitted: Fitted,
     splits: Sequence[Split],
     held: Split,
     val: SplitFeatures | None,
     sets: Sequence[SplitFeatures],
-) -> str:
+    notes: Notes,
+) -> None:
     """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
-    seed = recipe.training.seed
-    if val is not None:
-        return correction.keep(done.folder, splits, val, sets, seed, recipe.encoder.device)
-    scorer = Scorer.load(str(done.folder), recipe.encoder.device)
-    with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-        seen = extract(held, scorer.encoder, frames=recipe.encoder.frames, cache=Path(cache))
-    return correction.keep(done.folder, splits, seen, seed=seed, device=recipe.encoder.device)
+    seed, device = recipe.training.seed, recipe.encoder.device
+    if val is None:
+        scorer = Scorer.load(str(fitted.folder), device)
+        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+            val = extract(held, scorer.encoder, frames=recipe.encoder.frames, cache=Path(cache))
+    found = correction.keep(fitted.folder, splits, val, sets, seed, device)
+    if found:
+        notes.line(found)
 
 
 def train_on(
@@ -120,154 +168,106 @@ def train_on(
     folder: Path,
     *,
     resume: bool = False,
-    told: Callable[[Progress], None] | None = None,
+    listener: Listener | None = None,
     note: str = "",
 ) -> Fitted:
     """Train by a recipe on features that are there already.
 
     Args:
         recipe: how; its data sets are not read.
-        encoder: that gave the features.
-        sets: to train on.
-        val: to choose a checkpoint on, or None.
-        folder: of the run.
+        encoder: the encoder that gave the features.
+        sets: features to train on.
+        val: features to choose a checkpoint on, or None.
+        folder: folder of the run.
         resume: go on with the run in the folder, if there is one.
-        told: called after each step.
+        listener: hears how many steps are done.
         note: sentences for the card of the checkpoint.
+
+    Raises:
+        SureshotError: the recipe wants the encoder trained too, a setting is wrong, or a number is
+            not finite.
     """
     if recipe.encoder.tuned:
         raise SureshotError("encoder.tuned needs pixels, not features; see `train`.")
+    experts = expert_sizes(part.experts for part in sets)
+    sizes = Sizes(encoder.dim, encoder.channels, experts)
+    task = retrieval_task(recipe, encoder, sizes, [part.split for part in sets], note)
+    return fit_features(task, sets, val, folder, listener or Silence(), resume=resume)
+
+
+def retrieval_task(
+    recipe: Recipe, encoder: Encoder, sizes: Sizes, splits: Sequence[Split], note: str = ""
+) -> Task:
+    """To find videos by their texts.
+
+    Args:
+        recipe: how; its data sets are not read.
+        encoder: what texts and videos go through first.
+        sizes: sizes of what the encoder gives.
+        splits: the sets that are trained on, for the card.
+        note: more sentences for the card.
+
+    Raises:
+        SureshotError: a setting of the system is wrong, or the stem leaves out what it reads.
+    """
     device = device_for(recipe.encoder.device)
-    # A linear stem reads no patches, and padding them is most of a batch's work.
-    pairs = FeaturePairs(sets, device, patches=recipe.stem.kind == "none")
-    model = new_model(recipe, pairs.sizes, encoder).to(device)
-    return fit(
-        model,
-        pairs,
-        recipe.training,
-        folder,
-        save=_saving(recipe, model, encoder, [part.split for part in sets], note),
-        validate=None if val is None else validation(model, val, recipe.training.metric, device),
-        resume=resume,
-        described=_described(recipe, encoder, [part.split for part in sets]),
-        told=told,
+    model = new_model(recipe, sizes, encoder).to(device)
+    titles = [split.title() for split in splits]
+    noted = EncoderNote(
+        name=encoder.name,
+        fingerprint=encoder.fingerprint,
+        frames=recipe.encoder.frames,
+        dim=encoder.dim,
+        channels=encoder.channels,
+        experts=dict(sizes.experts),
+    )
+
+    def write(place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
+        Checkpoint(
+            model=model,
+            encoder=noted,
+            system=recipe.system,
+            recipe=recipe.to_dict(),
+            scores=scores,
+            note=f"Trained on {', '.join(titles)}. {note}".strip(),
+            tuned=tuned,
+        ).save_pretrained(place)
+
+    return Task(
+        model=model,
+        device=device,
+        encoder=encoder,
+        frames=recipe.encoder.frames,
+        training=recipe.training,
+        metric=recipe.training.metric,
+        system=model.system,
+        score=lambda val: validation_score(model, val, recipe.training.metric, device),
+        write=write,
+        fixed={
+            "system": dict(recipe.system),
+            "stem": to_values(recipe.stem),
+            "encoder": encoder.fingerprint,
+            "encoder.frames": recipe.encoder.frames,
+            "train": titles,
+        },
     )
 
 
-def _experts(split: Split) -> dict[str, Experts]:
+def _experts(split: Split, notes: Notes) -> dict[str, Experts]:
     """What was extracted of the videos of a split beforehand."""
     if split.experts is None:
         return {}
-    return read_experts(split.experts, [item.id for item in split.items])
+    experts = read_experts(split.experts, [item.id for item in split.items])
+    notes.line(f"{split.title()}; experts: {presence(experts)}")
+    return experts
 
 
-def _tune(
-    recipe: Recipe,
-    encoder: Encoder,
-    splits: Sequence[Split],
-    held: Split | None,
-    folder: Path,
-    *,
-    resume: bool,
-    told: Callable[[Progress], None] | None,
-    note: str,
-) -> Fitted:
-    """Train the encoder too, on frames that are decoded in every epoch."""
-    if not isinstance(encoder, ClipEncoder):
-        raise SureshotError(
-            f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
-            "only CLIP and SigLIP can. Name one, or set it to false."
-        )
-    frames, training = recipe.encoder.frames, recipe.training
-    model = new_model(recipe, Sizes(encoder.dim, encoder.channels), encoder).to(encoder.device)
-    tuned = TunedClip(encoder, model.system)
-
-    def read(item: Item) -> UInt8[np.ndarray, "frames height width 3"]:
-        return sampled_frames(item, frames, encoder.frame_side)
-
-    def validate(held: Split) -> float:
-        # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
-        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            val = extract(held, encoder, frames=frames, cache=Path(cache))
-        return validation(model, val, training.metric, encoder.device)()
-
-    with PixelPairs(splits, tuned, read, training.workers) as pairs:
-        return fit(
-            model,
-            pairs,
-            training,
-            folder,
-            save=_saving(recipe, model, encoder, splits, note, tuned.save),
-            validate=None if held is None else lambda: validate(held),
-            encoder=tuned,
-            resume=resume,
-            described=_described(recipe, encoder, splits),
-            told=told,
-        )
-
-
-def _saving(
-    recipe: Recipe,
-    model: Model,
-    encoder: Encoder,
-    splits: Sequence[Split],
-    note: str,
-    tuned: Callable[[Path], None] | None = None,
-) -> Save:
-    """What writes a checkpoint after an epoch."""
-    noted = EncoderNote(
-        encoder.name,
-        encoder.fingerprint,
-        recipe.encoder.frames,
-        encoder.dim,
-        encoder.channels,
-        dict(model.stem.sizes.experts),
-    )
-    names = ", ".join(split.title() for split in splits)
-
-    def save(place: Path, epoch: int, score: float | None) -> None:
-        scores: Mapping[str, float] = {} if score is None else {recipe.training.metric: score}
-        Checkpoint(
-            model,
-            noted,
-            recipe.system,
-            recipe.to_dict(),
-            {"epoch": float(epoch), **scores},
-            f"Trained on {names}. {note}".strip(),
-            tuned,
-        ).save_pretrained(place)
-
-    return save
-
-
-def _had(part: SplitFeatures) -> str:
-    """A line about the experts of a set."""
-    return f"{part.split.title()}; experts: {presence(part.experts)}"
-
-
-def left_out(part: SplitFeatures) -> str:
-    """A line about the videos of a set that cannot be read."""
-    (name, reason), *others = part.unreadable
-    more = f", and {len(others)} more" if others else ""
-    return f"{part.split.title()}; left out: {name} {reason}{more}"
-
-
-def _keep(recipe: Recipe, path: Path) -> None:
-    try:
-        write_text(path, recipe.to_toml())
-    except OSError as error:
-        raise SureshotError(f"The recipe cannot be kept in {path}: {error}.") from None
-
-
-def _described(recipe: Recipe, encoder: Encoder, splits: Sequence[Split]) -> Mapping[str, Any]:
-    """What must not change within a run, besides its training settings."""
-    return {
-        "system": dict(recipe.system),
-        "stem": to_values(recipe.stem),
-        "encoder": encoder.fingerprint,
-        "encoder.frames": recipe.encoder.frames,
-        "train": [split.title() for split in splits],
-    }
+def note_unreadable(part: SplitFeatures, notes: Notes) -> None:
+    """A line about the videos of a set that cannot be read, if there are some."""
+    if part.unreadable:
+        (name, reason), *others = part.unreadable
+        more = f", and {len(others)} more" if others else ""
+        notes.line(f"{part.split.title()}; left out: {name} {reason}{more}")
 
 
 def new_model(recipe: Recipe, sizes: Sizes, encoder: Encoder) -> Model:
@@ -309,16 +309,10 @@ def fresh_model(
     return Model(stem, system)
 
 
-def validation(
-    model: Model, val: SplitFeatures, metric: str, device: str = "cpu"
-) -> Callable[[], float]:
-    """What gives the score of a model on a validation set, in percent, higher is better."""
+def validation_score(model: Model, val: SplitFeatures, metric: str, device: str = "cpu") -> float:
+    """The score of a model on a validation set, in percent, higher is better."""
     each = max(1, _CAPTIONS // len(val.videos))
     chosen = sorted(row for own in val.split.by_video() for row in own[:each])
-
-    def score() -> float:
-        scores = similarity(model, val, captions=chosen, device=device)
-        texts, videos = recalls(scores, val.split.owner()[chosen])
-        return texts.r1 if metric == "r1" else rsum(texts, videos)
-
-    return score
+    scores = similarity(model, val, captions=chosen, device=device)
+    texts, videos = recalls(scores, val.split.owner()[chosen])
+    return texts.r1 if metric == "r1" else rsum(texts, videos)

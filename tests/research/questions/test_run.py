@@ -12,16 +12,24 @@ from sureshot.datasets.questions import VOCABULARY
 from sureshot.errors import ModelError, SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.research.questions.answerer import Answerer, answerable, encode, predict
+from sureshot.research.questions.answerer import Answerer, answerable, encode_questions, predict
 from sureshot.research.questions.checkpoint import CONFIG, RETRIEVAL, WEIGHTS, AnswerCheckpoint
 from sureshot.research.questions.head import LABEL
 from sureshot.research.questions.recipe import AnswerRecipe
-from sureshot.research.questions.train import Start, labels, new_model, score, train, train_on
+from sureshot.research.questions.run import (
+    Start,
+    accuracy,
+    labels,
+    new_answer_model,
+    train_answers,
+    train_answers_on,
+)
 from sureshot.research.scorer import Scorer
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, STATE
 from sureshot.research.training.run import RECIPE
 from tests.asked import asked, line, put
+from tests.heard import stop_at
 from tests.models.encoders.test_clip import clip
 from tests.trained import checkpoint
 
@@ -55,7 +63,7 @@ def begun(place, *settings):
 
 
 def trained(place, folder, *settings, **more):
-    return train(recipe(place, *settings), folder, cache=place / "cache", **more)
+    return train_answers(recipe(place, *settings), to=folder, cache=place / "cache", **more)
 
 
 def weights(folder):
@@ -84,8 +92,8 @@ def test_a_run_leaves_a_model_its_recipe_and_what_it_went_on_from(place):
 def test_the_kept_score_is_that_of_the_kept_weights(place):
     found = AnswerCheckpoint.load(place / "run" / MODEL)
     _, val = recipe(place).questions()
-    seen = encode(val, TinyEncoder(), 3, place / "cache")
-    right = score(found.model(), *seen, found.answers)
+    seen = encode_questions(val, TinyEncoder(), 3, place / "cache")
+    right = accuracy(found.model(), *seen, found.answers)
     assert found.scores["accuracy"] == right
     given = predict(found.model(), seen[1])
     hits = [found.answers[n] == a for n, a in zip(given, val.answers, strict=True)]
@@ -97,8 +105,8 @@ def test_answers_are_learned(place, tmp_path):
     done = trained(place, tmp_path / "run", "training.epochs=60", "training.keep=last")
     found = AnswerCheckpoint.load(done.folder)
     train_set, _ = recipe(place).questions()
-    seen = encode(train_set, TinyEncoder(), 3, place / "cache")
-    assert score(found.model(), *seen, found.answers) == 100
+    seen = encode_questions(train_set, TinyEncoder(), 3, place / "cache")
+    assert accuracy(found.model(), *seen, found.answers) == 100
     folder = done.folder
     guesses = Answerer.load(folder, "cpu").ask(place / "videos/1.mp4", "what colour comes first?")
     assert guesses[0].answer == "green"
@@ -107,12 +115,8 @@ def test_answers_are_learned(place, tmp_path):
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_model(place, tmp_path):
-    def stop(progress):
-        if progress.step == 4:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path / "run", told=stop)
+        trained(place, tmp_path / "run", listener=stop_at(4))
     with pytest.raises(SureshotError, match="There is a run in"):
         trained(place, tmp_path / "run")
     trained(place, tmp_path / "run", resume=True)
@@ -133,7 +137,7 @@ def test_a_frozen_model_is_left_as_it_was_and_others_learn(place, tmp_path):
     for frozen in (True, False):
         made = begun(place, f"frozen={str(frozen).lower()}")
         folder = tmp_path / f"{frozen}"
-        train(made, folder, cache=place / "cache")
+        train_answers(made, to=folder, cache=place / "cache")
         after = load_file(folder / MODEL / RETRIEVAL / "model.safetensors")
         assert same(before, after) is frozen
         kept = Checkpoint.from_pretrained(folder / MODEL / RETRIEVAL)
@@ -146,8 +150,8 @@ def test_a_vocabulary_that_is_given_decides_what_is_learned(place, tmp_path):
     folder = asked(tmp_path / "data")
     labels = {"red": 5, "blue": 2, "mauve": 9}
     (folder / "qa" / VOCABULARY).write_text(json.dumps(labels))
-    done = train(recipe(folder), tmp_path / "run", cache=place / "cache")
-    assert done.notes[0] == (
+    done = train_answers(recipe(folder), to=tmp_path / "run", cache=place / "cache")
+    assert done.notes[2] == (
         "8 training questions have an answer outside of the vocabulary; left out"
     )
     found = AnswerCheckpoint.load(done.folder)
@@ -174,7 +178,7 @@ def test_first_weights_follow_from_the_seed(place):
 
     def first(seed):
         made = recipe(place, f"training.seed={seed}")
-        return new_model(made, Start.of(made, train_set)).state_dict()
+        return new_answer_model(made, Start.of(made, train_set)).state_dict()
 
     assert same(first(0), first(0))
     assert not same(first(0), first(1))
@@ -183,17 +187,19 @@ def test_first_weights_follow_from_the_seed(place):
 def test_videos_that_cannot_be_read_are_left_out_and_told(place, tmp_path):
     folder = asked(tmp_path / "data")
     (folder / "videos" / "0.mp4").write_bytes(b"")
-    done = train(recipe(folder), tmp_path / "run", cache=place / "cache")
+    done = train_answers(recipe(folder), to=tmp_path / "run", cache=place / "cache")
     assert any("left out: 0 " in note for note in done.notes)
-    seen, features = encode(recipe(folder).questions()[0], TinyEncoder(), 3, place / "cache")
+    seen, features = encode_questions(
+        recipe(folder).questions()[0], TinyEncoder(), 3, place / "cache"
+    )
     assert len(seen.answers) == len(features.texts) == 10 and len(features.videos) == 5
 
 
 def test_features_of_answerable_questions_stay_with_them(place):
-    whole = encode(recipe(place).questions()[0], TinyEncoder(), 3, place / "cache")
+    whole = encode_questions(recipe(place).questions()[0], TinyEncoder(), 3, place / "cache")
     known, features = answerable(*whole, ["blue", "white"])
     assert features.split == known.split and len(features.videos) == len(known.split.items)
-    again = encode(known, TinyEncoder(), 3, place / "cache")[1]
+    again = encode_questions(known, TinyEncoder(), 3, place / "cache")[1]
     for row in range(len(features.videos)):
         assert (features.videos[row].frames == again.videos[row].frames).all()
     for row in range(len(features.texts)):
@@ -204,9 +210,9 @@ def test_training_on_features_reads_no_questions(place, tmp_path):
     made = recipe(place)
     train_set, _ = made.questions()
     start = Start.of(made, train_set)
-    seen = encode(train_set, TinyEncoder(), 3, place / "cache")
+    seen = encode_questions(train_set, TinyEncoder(), 3, place / "cache")
     blind = replace(made, train=replace(made.train, root=tmp_path / "gone"), val=None)
-    done = train_on(blind, start, seen, None, tmp_path / "run")
+    done = train_answers_on(blind, start, seen, None, tmp_path / "run")
     assert done.score is None and done.epoch == 2
 
 
@@ -240,7 +246,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
 
 def test_a_model_to_start_from_must_be_there_and_read_no_experts(place, tmp_path):
     with pytest.raises(ModelError, match="is no checkpoint"):
-        train(begun(place, "retrieval=qa"), tmp_path / "run")
+        train_answers(begun(place, "retrieval=qa"), to=tmp_path / "run")
     had = checkpoint("xpool", "linear")
     folder = tmp_path / "experts"
     had.save_pretrained(folder)
@@ -248,13 +254,13 @@ def test_a_model_to_start_from_must_be_there_and_read_no_experts(place, tmp_path
     config["encoder"]["experts"] = {"audio": 7}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(SureshotError, match=r"reads experts extracted beforehand \(audio\)"):
-        train(begun(place, f"retrieval={folder}"), tmp_path / "run")
+        train_answers(begun(place, f"retrieval={folder}"), to=tmp_path / "run")
 
 
 def test_answers_of_a_config_are_those_that_are_given(place):
     config = json.loads((place / "run" / MODEL / CONFIG).read_text())
     answerer = Answerer.load(place / "run" / MODEL, "cpu")
-    test_set = encode(recipe(place).val.load(), TinyEncoder(), 3, place / "cache")[1]
+    test_set = encode_questions(recipe(place).val.load(), TinyEncoder(), 3, place / "cache")[1]
     assert set(answerer.answers(test_set)) <= set(config["answers"])
 
 

@@ -288,7 +288,7 @@ def test_what_a_paper_starts_from_clip_is(place, fitting, tmp_path, system, bloc
         "training.encoder_rate=0.0",
     )
     made = replace(recipe(place, *fitting, *still), system={**system, "layers": 1, "heads": 4})
-    found = Checkpoint.from_pretrained(train(made, tmp_path, cache=place / "cache").folder)
+    found = Checkpoint.from_pretrained(train(made, to=tmp_path, cache=place / "cache").folder)
     text = ClipEncoder.load(str(place / "fitting"), "cpu").text_weights()
     first = found.model.system.get_submodule(blocks).blocks[0]
     assert torch.equal(first.widen.weight, text["encoder.layers.0.mlp.fc1.weight"])
@@ -304,7 +304,7 @@ def test_a_clip_with_too_few_text_blocks_is_told_of(place, fitting, tmp_path):
         system={"name": "clip4clip", "temporal": "transformer", "layers": 3, "heads": 4},
     )
     with pytest.raises(SureshotError, match="choose fewer blocks"):
-        train(made, tmp_path, cache=place / "cache")
+        train(made, to=tmp_path, cache=place / "cache")
 
 
 # --- end to end -----------------------------------------------------------------------------------

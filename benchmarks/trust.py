@@ -30,7 +30,7 @@ from sureshot.metrics.reliability import brier, ece, ece_floor
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scorer import Scorer
 from sureshot.trust.card import Calibration
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.signals import top_is_relevant
 
 Scores = Float[np.ndarray, "queries videos"]
@@ -74,7 +74,7 @@ class Asked:
 
     def card(self, seed: int = 0) -> Calibration:
         """Calibrated on them."""
-        return fit(
+        return fit_card(
             self.scores,
             self.relevant,
             self.owner,

@@ -28,7 +28,7 @@ from sureshot.research.reproduction.runs import Cell, recipe_of
 from sureshot.research.reproduction.table import Variant
 from sureshot.research.scores import similarity, text_measures
 from sureshot.research.training.run import train_on
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.measure import measure
 from sureshot.trust.report import BEST, OURS, TrustReport
 
@@ -89,7 +89,7 @@ def trained(cell: Cell, plan: Plan, encoder: Encoder, home: Features, test: Spli
         model = Checkpoint.from_pretrained(fitted.folder).model
     known, owner = similarity(model, home.val), home.val.split.owner()
     relevant = owner[:, None] == np.arange(known.shape[1])
-    card = fit(known, relevant, owner, sought=owner)
+    card = fit_card(known, relevant, owner, sought=owner)
     report = measure(
         similarity(model, test),
         test.split.owner(),
@@ -104,12 +104,12 @@ def numbers(report: TrustReport) -> Row:
     """What the page shows of a report."""
     ours = report.probabilities[0]
     sets = {f"coverage {row.coverage:.0%}": row.covered.value for row in report.sets}
-    absent = {row.name: row.auroc.value for row in report.absent}
+    absent = {row.signal: row.auroc.value for row in report.absent}
     return {
         "right": float(report.right.mean()),
-        "auroc": {row.name: row.auroc.value for row in report.orders},
-        "brier": ours.brier.value / ours.base,
-        "ece": ours.ece - ours.floor,
+        "auroc": {row.signal: row.auroc.value for row in report.orders},
+        "brier": ours.brier.value / ours.brier_of_base_rate,
+        "ece": ours.ece - ours.ece_floor,
         **sets,
         "absent": absent[BEST],
         "hubness": report.hubness,

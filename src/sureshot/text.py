@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 from sureshot.errors import QueryError
@@ -105,3 +106,20 @@ def counted(number: int, one: str, many: str = "") -> str:
         ('1 window', '2 windows', '0 copies')
     """
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of a table as lines with columns of equal width, the first one to the left.
+
+    Examples:
+        >>> aligned([["", "R@1"], ["raw", "9.5"], ["corrected", "10.5"]])
+        ['            R@1', 'raw         9.5', 'corrected  10.5']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

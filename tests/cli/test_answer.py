@@ -143,12 +143,12 @@ def test_questions_of_videos_that_are_not_there_are_counted(evaluate, place):
     assert "2 videos not on disk" not in ran.err and "1 videos not on disk, such as gone" in ran.err
     assert "left out: none " in ran.err
     assert ran.out.startswith("lost test, 2 of 4 videos, 3 questions\n")
-    assert "3 questions are left out: their video is not there" in ran.out
+    assert "3 questions left out: the video is not there." in ran.out
 
 
 def test_printed_numbers_come_with_a_warning(evaluate):
     ran = evaluate("--against", "published")
-    assert "! Data differ, numbers do not compare: 6 questions about 3 videos here" in ran.out
+    assert "! Other data, so the numbers do not compare: 6 questions about 3 videos here" in ran.out
     assert re.search(r"^DUQ +47\.8  \(DUQ-T5\)", ran.out, re.M)
     assert "TG-VQA" not in evaluate("--against", "DUQ").out
     ran = evaluate("--against", "X-Pool")

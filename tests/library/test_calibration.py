@@ -9,7 +9,7 @@ from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate_index, card_of_index
 from sureshot.library.labels import Label, append
 from sureshot.library.search import open_index
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from tests.judged import judged
 from tests.small_library import index
 
@@ -44,7 +44,7 @@ def by_hand(searcher, labels, **known):
             relevant[row, paths.index(path)] = True
         about[row] = paths.index(label.relevant[0])
     model = searcher.encoder.fingerprint
-    return fit(scores, relevant, about, model=model, **known), scores
+    return fit_card(scores, relevant, about, model=model, **known), scores
 
 
 def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searcher):

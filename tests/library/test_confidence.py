@@ -15,7 +15,7 @@ from sureshot.models.bank import bank_of
 from sureshot.models.encoders import load
 from sureshot.trust.assessment import assess
 from sureshot.trust.card import FILE
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from tests.small_library import index
 from tests.trust.worlds import world
 
@@ -24,7 +24,7 @@ from tests.trust.worlds import world
 def card():
     """A card of the tiny encoder, from scores of a simulated library."""
     made = world(seed=3, videos=300, captions=2)
-    return fit(
+    return fit_card(
         made.scores,
         made.relevant,
         made.video,

@@ -69,9 +69,9 @@ def test_the_text_says_what_the_numbers_are():
     lines = found.text().splitlines()
     assert lines[:4] == [
         "walls test",
-        "xpool, encoder tiny, 3 frames, 4 answers known",
-        "n = 6 questions, 3 videos",
-        "[low, high]: 95 % of 20 resamples of whole videos, seed 0",
+        "xpool, encoder tiny, 3 frames, 4 known answers",
+        "6 questions about 3 videos",
+        "[low, high] is a 95 % interval, from 20 resamples of whole videos, seed 0.",
     ]
     assert lines[5].startswith("all questions ") and lines[5].endswith("n = 6")
     assert " 50.0 [" in lines[5]
@@ -82,19 +82,22 @@ def test_the_text_says_what_the_numbers_are():
         "always",
         "questions",
     ]
-    assert lines[11].startswith("1 questions (16.7 %) have an answer outside of the vocabulary")
-    assert lines[12:] == ["2 questions are left out: their video is not there"]
-    assert "published" not in found.text()
+    assert lines[11].startswith("1 question (16.7 %) with an answer outside of the vocabulary")
+    assert lines[12:] == ["2 questions left out: the video is not there."]
+    assert "Published" not in found.text()
 
 
 def test_printed_rows_stand_with_what_speaks_against_them():
     text = reported(against=["published"]).text()
-    assert "! Data differ, numbers do not compare: 6 questions about 3 videos here, 72821" in text
-    assert "leave test questions outside of the vocabulary out" in text
+    assert (
+        "! Other data, so the numbers do not compare: 6 questions about 3 videos here, 72821"
+        in text
+    )
+    assert "leave questions outside of the vocabulary out" in text
     assert "VQA-T" in text and "DUQ              47.8  (DUQ-T5)  as printed: neither" in text
     same = reported(against=["hbi"], same=True)
     assert [row.method for row in same.published] == ["HBI"]
-    assert "Data differ" not in same.text() and "whether they are the same" in same.text()
+    assert "Other data" not in same.text() and "whether they are the same" in same.text()
 
 
 def test_a_method_that_nothing_is_printed_of_is_refused():

@@ -10,6 +10,7 @@ from sureshot.metrics.bootstrap import (
     intervals,
     of_columns,
     paired_difference,
+    resampling_note,
 )
 
 
@@ -56,11 +57,11 @@ def test_several_statistics_come_from_the_same_resamples():
     both = intervals(values, cluster, {"mean": np.mean, "twice": lambda v: 2 * v.mean()}, rng())
     assert both["mean"] == interval(values, cluster, np.mean, rng())
     assert both["twice"].low == pytest.approx(2 * both["mean"].low)
-    assert both["mean"].to_dict() == {
-        "value": both["mean"].value,
-        "low": both["mean"].low,
-        "high": both["mean"].high,
-    }
+
+
+def test_both_ends_are_written_as_asked():
+    assert Interval(1.0, 0.25, 2.0).ends(".2f") == "[0.25, 2.00]"
+    assert "from 20 resamples of whole videos, seed 3" in resampling_note(20, 3)
 
 
 def test_a_paired_difference_cancels_what_is_hard_for_both():

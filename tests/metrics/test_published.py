@@ -207,7 +207,7 @@ def test_every_split_has_its_sizes(dataset):
     for direction in ("t2v", "v2t"):
         for match in compare(Setting(dataset, "", 1, 1), direction=direction):
             assert len(match.protocol) == 3
-            assert match.to_dict()["row"]["dataset"] == dataset
+            assert match.row.dataset == dataset
 
 
 @pytest.mark.parametrize(

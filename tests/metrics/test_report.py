@@ -78,11 +78,11 @@ def test_the_text_tells_title_and_numbers_of_queries():
     text = report(similarity, owner, title="Toy, all of it", resamples=20).text()
     assert text.splitlines()[:2] == [
         "Toy, all of it",
-        "n = 60 texts, 24 videos; raw scores come first",
+        "60 texts, 24 videos. Raw scores come first.",
     ]
     described = len(set(owner.tolist()))
     assert described < 24
-    assert f"{24 - described} videos have no text" in text
+    assert f"{24 - described} videos without a text" in text
     assert "text → video, n = 60" in text
     assert f"video → text, n = {described}, captions of a video as one group" in text
     assert "20 resamples of whole videos, seed 0" in text
@@ -115,14 +115,14 @@ def test_video_to_text_can_rank_single_captions():
 def test_a_subset_never_stands_beside_a_printed_row_without_saying_so():
     text = made(dataset="MSR-VTT", against=["DUQ", "DVTR + C2V"]).text()
     for way in ("text → video", "video → text"):
-        block = text.split(f"published, {way}\n")[1].split("\n\n")[0].splitlines()
-        assert block[0].startswith("! Data or protocol differ, numbers do not compare: ")
+        block = text.split(f"Published, {way}\n")[1].split("\n\n")[0].splitlines()
+        assert block[0].startswith("! Other data or protocol, so the numbers do not compare: ")
         assert "split: none of the published ones here" not in block[0]  # not the same for all
         # What is not common to all rows stands beneath each of them.
         rows = [i for i, line in enumerate(block) if line.startswith(("DUQ", "DVTR"))]
         assert rows
         for i in rows:
-            assert block[i + 1].startswith("    ! data or protocol differ: split")
+            assert block[i + 1].startswith("    ! other data or protocol: split")
 
 
 def test_rows_of_one_split_share_one_line_about_the_data():
@@ -149,7 +149,7 @@ def test_the_published_sizes_are_no_proof_and_it_says_so():
     )
     text = found.text()
     assert "do not compare" not in text
-    assert text.count("split and sizes agree; whether the videos do is not checked") == sum(
+    assert text.count("same split and sizes; whether the same videos is not checked") == sum(
         map(len, found.matches.values())
     )
     assert found.raw[0].recall.r1 < 2
@@ -184,7 +184,7 @@ def test_ties_are_told():
     similarity, owner, _ = world()
     similarity[:, :] = 0.0
     text = report(similarity, owner, title="Ties", resamples=5).text()
-    assert "ties, raw: 60 of 60 queries; R@1 is 0.0 to 100.0 depending on how they fall" in text
+    assert "Ties, raw: 60 of 60 queries; R@1 is 0.0 to 100.0, depending on how they fall" in text
     assert "ties" not in made().text()
 
 

@@ -12,7 +12,7 @@ from sureshot.research.calibration import calibrate_scores, card_of_model, check
 from sureshot.research.scorer import Scorer
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.calibrated import today
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from tests.trained import saved
 from tests.walls import walls
 
@@ -33,7 +33,7 @@ def test_the_captions_of_a_split_are_each_about_their_video():
         "date": today(),
         "absent": 0.2,
     }
-    assert done.card == fit(scores, relevant, owner, **known)
+    assert done.card == fit_card(scores, relevant, owner, **known)
     assert done.card.annotated is not None
     assert done.gallery == 80
 

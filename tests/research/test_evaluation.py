@@ -18,7 +18,7 @@ from sureshot.research.evaluation import recall_report
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scorer import Scorer
 from sureshot.research.training.correction import encoded
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.measure import measure
 from tests import judged
 from tests.cli.test_json import DOCUMENT, fields, shape
@@ -68,7 +68,7 @@ def card(scores, tmp_path):
         found, owner = scores
         known = {"model": Scorer.load("tiny").fingerprint, "dataset": "other photos", **more}
         relevant = owner[:, None] == np.arange(found.shape[1])
-        made = fit(found, relevant, owner, sought=owner, date="2026-01-02", **known)
+        made = fit_card(found, relevant, owner, sought=owner, date="2026-01-02", **known)
         path = tmp_path / "card.json"
         path.write_text(made.to_json(), "utf-8")
         return path
@@ -80,8 +80,8 @@ def test_the_trust_report_comes_after_the_ordinary_one(evaluate, scores):
     plain, both = evaluate(), evaluate(trust=True)
     assert plain.trust is None and plain.notes == (TITLE,)
     assert both.text() == f"{plain.text()}\n{measure(*scores, title=TITLE).text()}"
-    assert "trust: the first result is the annotated video" in both.text()
-    assert "P(first is right)" in both.text() and "trust" not in plain.text()
+    assert "Trust: the first result is the annotated video" in both.text()
+    assert "P(first is right)" in both.text() and "Trust" not in plain.text()
 
 
 def test_plain_values_have_it_under_its_key(evaluate, scores):

@@ -9,7 +9,7 @@ from sureshot.errors import SureshotError
 from sureshot.trust.assessment import assess
 from sureshot.trust.card import Calibration
 from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.risk import Certificate
 from tests.trust.worlds import world
 
@@ -17,7 +17,7 @@ from tests.trust.worlds import world
 @pytest.fixture(scope="module")
 def card() -> Calibration:
     w = world(1, 300)
-    return fit(w.scores, w.relevant, w.video, sought=w.video, sizes=(30, 53, 95, 169, 300))
+    return fit_card(w.scores, w.relevant, w.video, sought=w.video, sizes=(30, 53, 95, 169, 300))
 
 
 def test_it_says_what_the_card_says(card):

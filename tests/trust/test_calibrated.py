@@ -5,14 +5,15 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from sureshot.trust.calibrated import COVERAGES, Calibrated, sets_of, today
-from sureshot.trust.fitting import fit
+from sureshot.trust.calibrated import Calibrated, sets_of, today
+from sureshot.trust.conformal import COVERAGES
+from sureshot.trust.fitting import fit_card
 from tests.trust.worlds import world
 
 
 def test_the_sets_are_those_that_the_card_gives() -> None:
     w = world(1, 200)
-    card = fit(w.scores, w.relevant, w.video)
+    card = fit_card(w.scores, w.relevant, w.video)
     for row, coverage in zip(sets_of(card, w.scores), COVERAGES, strict=True):
         sizes = [card.members(line, coverage).sum() for line in w.scores]
         assert (row.coverage, row.videos) == (coverage, pytest.approx(np.mean(sizes)))
@@ -20,7 +21,7 @@ def test_the_sets_are_those_that_the_card_gives() -> None:
 
 def test_what_is_told_to_programs_names_every_count() -> None:
     w = world(1, 200)
-    card = fit(w.scores, w.relevant, w.video)
+    card = fit_card(w.scores, w.relevant, w.video)
     done = Calibrated(
         card=card, gallery=200, sets=sets_of(card, w.scores), absent=3, not_found=2, left_out=1
     )

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.card import FILE, Calibration, Inside, save
+from sureshot.trust.card import FILE, Calibration, Inside, save_card
 from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.risk import Certificate
-from sureshot.trust.signals import query_signals, result_signals
+from sureshot.trust.signals import features, query_signals, result_signals
 from tests.trust.worlds import world
 
 
 @pytest.fixture(scope="module")
 def card() -> Calibration:
     w = world(1, 200)
-    return fit(
+    return fit_card(
         w.scores,
         w.relevant,
         w.video,
@@ -147,14 +147,14 @@ def test_no_number_that_is_none_is_written(card):
 
 def test_probabilities_are_the_fits_of_the_signals(card):
     w = world(3, 60)
-    expected = card.top1.probability(query_signals(w.scores, card.temperature))
+    expected = card.top1.probability(features(query_signals(w.scores, card.temperature)))
     np.testing.assert_allclose(card.p_top1(w.scores), expected)
     order, found = card.p_relevant(w.scores, results=4)
     columns, signals = result_signals(w.scores, card.temperature, results=4)
     np.testing.assert_array_equal(order, columns)
     np.testing.assert_allclose(found[:, 0], expected)
-    for place in (1, 3):
-        np.testing.assert_allclose(found[:, place], card.result.probability(signals[:, place]))
+    each = card.result.probability(features(signals)).reshape(60, 4)
+    np.testing.assert_allclose(found[:, 1:], each[:, 1:])
     assert card.p_relevant(w.scores, results=None)[1].shape == w.scores.shape
 
 
@@ -206,11 +206,10 @@ def test_a_smaller_gallery_makes_nothing_surer(card):
     # Signals of 200 videos but for their number would be far surer in a gallery of two.
     assert card.top1.coef[-1] != 0
     scores = np.array([[0.5, 0.3]])
-    signals = query_signals(scores, card.temperature)
-    signals[:, -1] = np.log(20)
-    np.testing.assert_allclose(card.p_top1(scores), card.top1.probability(signals))
+    signals = query_signals(scores, card.temperature)._replace(log_videos=np.log([20]))
+    np.testing.assert_allclose(card.p_top1(scores), card.top1.probability(features(signals)))
     grown = np.random.default_rng(0).random((2, 1000))
-    expected = card.top1.probability(query_signals(grown, card.temperature))
+    expected = card.top1.probability(features(query_signals(grown, card.temperature)))
     np.testing.assert_allclose(card.p_top1(grown), expected)
 
 
@@ -229,12 +228,12 @@ def test_scores_from_elsewhere_are_given_where_the_card_knows_them(card):
 @pytest.fixture(scope="module")
 def filed():
     made = world(seed=3, videos=200, captions=2)
-    return fit(made.scores, made.relevant, made.video, model="abc", date="2026-11-21")
+    return fit_card(made.scores, made.relevant, made.video, model="abc", date="2026-11-21")
 
 
 def test_what_is_written_is_what_is_read(tmp_path, filed):
     (tmp_path / FILE).write_text("an older one")
-    save(filed, tmp_path / FILE)
+    save_card(filed, tmp_path / FILE)
     assert Calibration.from_json((tmp_path / FILE).read_text("utf-8")) == filed
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
@@ -242,14 +241,14 @@ def test_what_is_written_is_what_is_read(tmp_path, filed):
 def test_a_refused_card_is_not_kept(tmp_path, filed):
     (tmp_path / FILE).write_text("an older one")
     with pytest.raises(SureshotError, match=r"not kept: they do not separate\."):
-        save(replace(filed, refused="they do not separate."), tmp_path / FILE)
+        save_card(replace(filed, refused="they do not separate."), tmp_path / FILE)
     assert (tmp_path / FILE).read_text() == "an older one"
 
 
 def test_a_place_that_cannot_be_written_is_said_and_left_as_it_was(tmp_path, filed):
     with pytest.raises(SureshotError, match=rf"{tmp_path}/none/{FILE} cannot be written: no such"):
-        save(filed, tmp_path / "none" / FILE)
+        save_card(filed, tmp_path / "none" / FILE)
     (tmp_path / FILE).mkdir()
     with pytest.raises(SureshotError, match="cannot be written: is a directory"):
-        save(filed, tmp_path / FILE)
+        save_card(filed, tmp_path / FILE)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]

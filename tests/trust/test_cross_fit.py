@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.cross_fit import (
-    COVERAGES,
-    RISKS,
-    Part,
-    cross_fitted,
-    judge,
-    target_of,
-    top_softmax,
-)
-from sureshot.trust.fitting import fit
+from sureshot.trust.conformal import COVERAGES
+from sureshot.trust.cross_fit import Part, cross_fitted, predict_unseen, target_of
+from sureshot.trust.fitting import fit_card
+from sureshot.trust.risk import SHOWN_RISKS
 from tests.trust.worlds import world
 
 
@@ -50,7 +44,7 @@ def test_a_seed_splits_and_another_splits_otherwise(some, parts):
 
 
 def test_each_query_is_judged_by_its_own_card_as_if_alone(some, parts):
-    said = judge(parts, some.scores, some.video)
+    said = predict_unseen(parts, some.scores, some.video)
     for part in parts:
         for row in part.rows[::17]:
             own, video = some.scores[row][None], some.video[row]
@@ -72,26 +66,29 @@ def test_each_query_is_judged_by_its_own_card_as_if_alone(some, parts):
                 q = card.annotated.quantile(sets.coverage)
                 chosen = own[0] >= -q - 1e-9
                 assert (sets.holds[row], sets.size[row]) == (chosen[video], chosen.sum())
-            for bounded in said.bounded:
+            for bounded in said.answered:
                 found = card.certificate(bounded.risk)
                 wanted = found is not None and said.p_top1[row] >= found.threshold
                 assert bounded.answered[row] == wanted
 
 
 def test_counts_of_certificates_and_the_settings(some, parts):
-    said = judge(parts, some.scores, some.video)
+    said = predict_unseen(parts, some.scores, some.video)
     assert tuple(found.coverage for found in said.sets) == COVERAGES
-    assert tuple(found.risk for found in said.bounded) == RISKS
-    for bounded in said.bounded:
+    assert tuple(found.risk for found in said.answered) == SHOWN_RISKS
+    for bounded in said.answered:
         known = [part.card.certificate(bounded.risk) for part in parts]
         assert (bounded.certified, bounded.asked) == (3 - known.count(None), 3)
-    assert said.bounded[-1].certified > 0
+    assert said.answered[-1].certified > 0
 
 
 def test_a_coverage_that_one_card_cannot_promise_has_no_sets():
     few = world(videos=40, captions=4)
     parts = cross_fitted(few.scores, few.video, 2, 0)
-    assert [found.coverage for found in judge(parts, few.scores, few.video).sets] == [0.8, 0.9]
+    assert [found.coverage for found in predict_unseen(parts, few.scores, few.video).sets] == [
+        0.8,
+        0.9,
+    ]
 
 
 def test_too_few_queries_are_refused():
@@ -102,14 +99,8 @@ def test_too_few_queries_are_refused():
 
 def test_a_card_whose_labels_named_no_video_is_asked_for_any(some):
     relevant = some.video[:, None] == np.arange(120)
-    named = fit(some.scores, relevant, some.video, sought=some.video)
-    unnamed = fit(some.scores, relevant, some.video)
+    named = fit_card(some.scores, relevant, some.video, sought=some.video)
+    unnamed = fit_card(some.scores, relevant, some.video)
     assert (target_of(named), target_of(unnamed)) == ("annotated", "any")
-    said = judge([Part(unnamed, np.arange(360))], some.scores, some.video)
+    said = predict_unseen([Part(unnamed, np.arange(360))], some.scores, some.video)
     assert said.sets[1].holds.mean() == pytest.approx(0.9, abs=0.06)
-
-
-def test_softmax_of_the_first():
-    scores = np.array([[0.1, 0.3, 0.2], [0.5, 0.5, 0.5]])
-    weights = np.exp(scores / 0.1)
-    np.testing.assert_allclose(top_softmax(scores, 0.1), weights.max(1) / weights.sum(1))

@@ -8,8 +8,8 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.metrics.detection import auroc
 from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import _refusal, fit
-from sureshot.trust.signals import query_signals, top_is_relevant
+from sureshot.trust.fitting import _refusal, fit_card
+from sureshot.trust.signals import features, query_signals, top_is_relevant
 from tests.trust.worlds import world
 
 
@@ -22,21 +22,21 @@ def among(card, w):
 
 def test_the_same_seed_gives_the_same_card_and_another_one_another():
     w = world(0, 150)
-    first = fit(w.scores, w.relevant, w.video, sought=w.video)
-    assert fit(w.scores, w.relevant, w.video, sought=w.video) == first
-    assert fit(w.scores, w.relevant, w.video, sought=w.video, seed=1) != first
+    first = fit_card(w.scores, w.relevant, w.video, sought=w.video)
+    assert fit_card(w.scores, w.relevant, w.video, sought=w.video) == first
+    assert fit_card(w.scores, w.relevant, w.video, sought=w.video, seed=1) != first
 
 
 def test_numbers_of_videos_are_only_names():
     w = world(0, 150)
     names = 1000 - 7 * w.video
-    mixed = fit(w.scores, w.relevant, names, sought=w.video)
-    assert mixed.valid_for == fit(w.scores, w.relevant, w.video, sought=w.video).valid_for
+    mixed = fit_card(w.scores, w.relevant, names, sought=w.video)
+    assert mixed.valid_for == fit_card(w.scores, w.relevant, w.video, sought=w.video).valid_for
 
 
 def test_references_are_scores_of_the_certifying_queries_alone():
     w = world(1, 120)
-    card = fit(w.scores, w.relevant, w.video, sought=w.video, sizes=(120,))
+    card = fit_card(w.scores, w.relevant, w.video, sought=w.video, sizes=(120,))
     own = Nonconformity.of(-w.scores[np.arange(120), w.video]).scores
     best = Nonconformity.of(-np.where(w.relevant, w.scores, -9).max(1)).scores
     top = Nonconformity.of(-w.scores.max(1)).scores
@@ -50,13 +50,13 @@ def test_references_are_scores_of_the_certifying_queries_alone():
     # The fit saw the others: their mean is in the fitted means.
     certifying = among(card, w)
     assert (~certifying).sum() == 40
-    signals = query_signals(w.scores[~certifying], card.temperature)
+    signals = features(query_signals(w.scores[~certifying], card.temperature))
     np.testing.assert_allclose(card.top1.mean, signals.mean(0))
 
 
 def test_all_captions_of_a_video_are_on_one_side():
     w = world(2, 60, captions=5)
-    card = fit(w.scores, w.relevant, w.video)
+    card = fit_card(w.scores, w.relevant, w.video)
     valid = card.valid_for
     assert (valid.queries, valid.videos, valid.fitted, valid.certified) == (300, 60, 20, 40)
     assert card.any.videos == 40
@@ -70,20 +70,20 @@ def test_many_captions_do_not_swell_the_card(monkeypatch):
     monkeypatch.setattr("sureshot.trust.fitting._KEPT", 90)
     monkeypatch.setattr("sureshot.trust.fitting._FITTED", 60)
     w = world(2, 60, captions=5)
-    card = fit(w.scores, w.relevant, w.video)
+    card = fit_card(w.scores, w.relevant, w.video)
     assert set(card.any.sharing) == {2}
     assert len(card.any.scores) == len(card.inside[0].best.scores) == 80
 
 
 def test_galleries_have_several_sizes():
     w = world(3, 100)
-    card = fit(w.scores, w.relevant, w.video)
+    card = fit_card(w.scores, w.relevant, w.video)
     assert [inside.videos for inside in card.inside] == [2, 4, 10, 21, 46, 100]
     # Every query is fitted in each of them.
     assert card.top1.mean[-1] == pytest.approx(np.log([2, 4, 10, 21, 46, 100]).mean())
     medians = [np.median(inside.best.scores) for inside in card.inside]
     assert medians == sorted(medians, reverse=True)  # the best of more is better
-    chosen = fit(w.scores, w.relevant, w.video, sizes=(50, 20))
+    chosen = fit_card(w.scores, w.relevant, w.video, sizes=(50, 20))
     assert [inside.videos for inside in chosen.inside] == [20, 50]
     assert chosen.result.mean[-1] == pytest.approx(chosen.top1.mean[-1])  # ten results in each
     assert (chosen.valid_for.smallest, chosen.valid_for.largest) == (20, 50)
@@ -91,9 +91,9 @@ def test_galleries_have_several_sizes():
 
 def test_queries_without_a_relevant_video_are_left_out():
     w = world(4, 90)
-    expected = fit(w.scores, w.relevant, w.video, sought=w.video)
+    expected = fit_card(w.scores, w.relevant, w.video, sought=w.video)
     rng = np.random.default_rng(0)
-    card = fit(
+    card = fit_card(
         np.concatenate([w.scores, rng.normal(size=(30, 90))]),
         np.concatenate([w.relevant, np.zeros((30, 90), bool)]),
         np.concatenate([w.video, 500 + np.arange(30)]),
@@ -104,7 +104,7 @@ def test_queries_without_a_relevant_video_are_left_out():
 
 def test_quality_is_measured_on_the_certifying_queries():
     w = world(6, 300)
-    card = fit(w.scores, w.relevant, w.video, sought=w.video)
+    card = fit_card(w.scores, w.relevant, w.video, sought=w.video)
     certifying = among(card, w)
     p, right = card.p_top1(w.scores), top_is_relevant(w.scores, w.relevant)
     judged = card.quality.top1
@@ -123,12 +123,12 @@ def test_quality_is_measured_on_the_certifying_queries():
 
 def test_absent_queries_lower_the_probabilities():
     w = world(7, 400)
-    some = fit(w.scores, w.relevant, w.video, absent=0.4)
-    none = fit(w.scores, w.relevant, w.video)
+    some = fit_card(w.scores, w.relevant, w.video, absent=0.4)
+    none = fit_card(w.scores, w.relevant, w.video)
     assert some.valid_for.absent == 0.4
     # What is fitted is a mixture in these shares, so the mean of a feature is linear in them.
     there, mixed, mostly = (
-        fit(w.scores, w.relevant, w.video, absent=share, sizes=(400,)).top1.mean[0]
+        fit_card(w.scores, w.relevant, w.video, absent=share, sizes=(400,)).top1.mean[0]
         for share in (0.0, 0.4, 0.8)
     )
     assert mixed < there
@@ -162,31 +162,31 @@ def labels(queries, right, videos=40, noise=0.0):
 )
 def test_too_few_labels_are_refused(given, message):
     with pytest.raises(SureshotError, match=message):
-        fit(*given)
+        fit_card(*given)
 
 
 def test_queries_of_too_few_videos_are_refused():
     scores, relevant, _ = labels(60, 30)
     with pytest.raises(SureshotError, match="19 videos that the queries are about"):
-        fit(scores, relevant, np.arange(60) % 19)
+        fit_card(scores, relevant, np.arange(60) % 19)
 
 
 def test_constant_scores_are_refused():
     w = world(9, 80)
     with pytest.raises(SureshotError, match="There are 0 queries whose first result is relevant"):
-        fit(np.zeros_like(w.scores), w.relevant, w.video)
+        fit_card(np.zeros_like(w.scores), w.relevant, w.video)
 
 
 def test_a_gallery_of_one_video_is_refused():
     with pytest.raises(SureshotError, match="first result is not relevant"):
-        fit(np.random.default_rng(0).random((80, 1)), np.ones((80, 1), bool), np.arange(80))
+        fit_card(np.random.default_rng(0).random((80, 1)), np.ones((80, 1), bool), np.arange(80))
 
 
 def test_absent_queries_alone_and_nothing_are_refused():
     with pytest.raises(SureshotError, match="None of the labelled queries"):
-        fit(np.zeros((80, 5)), np.zeros((80, 5), bool), np.arange(80))
+        fit_card(np.zeros((80, 5)), np.zeros((80, 5), bool), np.arange(80))
     with pytest.raises(SureshotError, match="None of the labelled queries"):
-        fit(np.zeros((0, 5)), np.zeros((0, 5), bool), np.arange(0))
+        fit_card(np.zeros((0, 5)), np.zeros((0, 5), bool), np.arange(0))
 
 
 def test_labels_that_do_not_separate_are_refused_on_the_card():
@@ -196,27 +196,27 @@ def test_labels_that_do_not_separate_are_refused_on_the_card():
     for seed in range(5):
         scores = rng.random((100, 30))
         chosen = np.where(rng.random(100) < 0.5, scores.argmax(1), scores.argmin(1))
-        card = fit(scores, np.eye(30, dtype=bool)[chosen], np.arange(100), seed=seed)
+        card = fit_card(scores, np.eye(30, dtype=bool)[chosen], np.arange(100), seed=seed)
         refused += "judge more queries" in card.refused
     assert refused >= 4
 
 
 def test_what_is_refused_is_the_order_by_chance_or_no_gain():
     w = world(12, 200)
-    judged = fit(w.scores, w.relevant, w.video).quality.top1
+    judged = fit_card(w.scores, w.relevant, w.video).quality.top1
     assert _refusal(judged) == ""
     assert "does not tell right from wrong" in _refusal(replace(judged, auroc_low=0.5))
     assert "no better than always saying" in _refusal(replace(judged, brier=judged.brier_base))
 
 
 def test_labels_that_separate_are_not_refused():
-    cards = [fit(w.scores, w.relevant, w.video) for w in (world(s, 200) for s in range(4))]
+    cards = [fit_card(w.scores, w.relevant, w.video) for w in (world(s, 200) for s in range(4))]
     assert [card.refused for card in cards] == [""] * 4
 
 
 def test_ties_are_fitted():
     w = world(10, 200)
-    card = fit(np.round(w.scores, 1), w.relevant, w.video)
+    card = fit_card(np.round(w.scores, 1), w.relevant, w.video)
     assert np.isfinite(card.p_top1(np.round(w.scores, 1))).all()
 
 
@@ -243,4 +243,4 @@ def bad(scores=None, **change):
 )
 def test_arguments_that_do_not_fit_together_are_refused(arguments, message):
     with pytest.raises(SureshotError, match=message):
-        fit(**arguments)
+        fit_card(**arguments)

@@ -15,8 +15,8 @@ RELEVANT = np.array([[1, 0, 0, 0, 0, 1], [0, 0, 1, 0, 0, 0]] * 2000, bool)
 
 
 def test_sizes_go_from_a_tenth_to_all():
-    assert gallery_sizes(5000, count=3) == (500, 1581, 5000)
-    assert gallery_sizes(7) == (2, 3, 4, 5, 7)
+    assert gallery_sizes(5000, count=3, smallest=0.1) == (500, 1581, 5000)
+    assert gallery_sizes(7, count=5) == (2, 3, 4, 5, 7)
     assert gallery_sizes(2) == (2,)
     assert gallery_sizes(1) == (1,)
     assert gallery_sizes(50, count=1) == (50,)
@@ -62,7 +62,7 @@ def test_draws_are_seeded_and_do_not_depend_on_blocks(monkeypatch):
     first = draw_absent(RELEVANT, 2, rng(1))
     assert (draw_absent(RELEVANT, 2, rng(1)) == first).all()
     assert (draw_absent(RELEVANT, 2, rng(2)) != first).any()
-    monkeypatch.setattr("sureshot.trust.galleries._CELLS", 60)
+    monkeypatch.setattr("sureshot.metrics.blocks.CELLS", 60)
     assert (draw_absent(RELEVANT, 2, rng(1)) == first).all()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.detection import auroc
-from sureshot.trust.cross_fit import cross_fitted, judge
-from sureshot.trust.fitting import fit
+from sureshot.trust.cross_fit import cross_fitted, predict_unseen
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.measure import measure
 from sureshot.trust.report import BEST, OURS
 from tests.trust.worlds import world
@@ -32,12 +32,12 @@ def found(some):
 
 @pytest.fixture(scope="module")
 def said(some):
-    return judge(cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video)
+    return predict_unseen(cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video)
 
 
 def card_of(world_, **more):
     relevant = world_.video[:, None] == np.arange(world_.scores.shape[1])
-    return fit(world_.scores, relevant, world_.video, sought=world_.video, **more)
+    return fit_card(world_.scores, relevant, world_.video, sought=world_.video, **more)
 
 
 def test_a_first_result_is_right_if_it_is_the_annotated_video(some, found):
@@ -47,7 +47,7 @@ def test_a_first_result_is_right_if_it_is_the_annotated_video(some, found):
 
 
 def test_the_order_is_that_of_the_queries_own_fits(some, found, said):
-    rows = {row.name: row for row in found.orders}
+    rows = {row.signal: row for row in found.orders}
     assert next(iter(rows)) == OURS
     assert rows[OURS].auroc.value == pytest.approx(auroc(said.p_top1, found.right))
     assert rows[BEST].auroc.value == pytest.approx(auroc(some.scores.max(1), found.right))
@@ -83,7 +83,9 @@ def test_the_worst_third_is_that_of_the_highest_entropy(some):
     """There the right video scores low; terciles are of the same number of queries."""
     report = measure(some.scores, some.video, **FEW)
     entropy = -report.confidences["entropy"]
-    holds = judge(cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video).sets[1]
+    holds = predict_unseen(
+        cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video
+    ).sets[1]
     thirds = np.array_split(np.argsort(entropy, kind="stable"), [167, 334])
     shares = [by_video(holds.holds, some.video, np.isin(np.arange(500), third)) for third in thirds]
     assert min(shares) == shares[2]
@@ -94,7 +96,7 @@ def test_absent_queries_are_the_same_without_their_video(some, found, said):
     best = np.sort(some.scores, axis=1)
     gone = [np.delete(row, video).max() for row, video in zip(some.scores, some.video, strict=True)]
     present = best[:, -1]
-    row = {row.name: row for row in found.absent}[BEST]
+    row = {row.signal: row for row in found.absent}[BEST]
     pairs = [(a > b) + (a == b) / 2 for a in present for b in gone]
     assert row.auroc.value == pytest.approx(np.mean(pairs))
     passed = np.sort(present)[::-1][int(0.95 * 500) - 1]
@@ -106,7 +108,7 @@ def test_absent_queries_are_the_same_without_their_video(some, found, said):
 
 
 def test_certified_risks_count_what_is_answered(found, said):
-    for row, bounded in zip(found.risks, said.bounded, strict=True):
+    for row, bounded in zip(found.risks, said.answered, strict=True):
         assert row.answered == bounded.answered.mean()
         wrong = ~found.right[bounded.answered]
         assert row.wrong is None if not len(wrong) else row.wrong.value == wrong.mean()
@@ -118,7 +120,7 @@ def test_probabilities_are_of_the_first_result_and_of_the_first_ten(some, found,
     ours, softmax = found.probabilities
     assert ours.brier.value == pytest.approx(np.mean((said.p_top1 - found.right) ** 2))
     assert softmax.brier.value == pytest.approx(np.mean((said.softmax - found.right) ** 2))
-    assert ours.brier.value < 0.65 * ours.base and ours.ece < ours.floor + 0.03
+    assert ours.brier.value < 0.65 * ours.brier_of_base_rate and ours.ece < ours.ece_floor + 0.03
     each, mass = found.results
     assert each.brier.value == pytest.approx(np.mean((said.p_relevant - said.relevant) ** 2))
     assert mass.brier.value == pytest.approx(np.mean((said.mass - said.relevant) ** 2))
@@ -132,14 +134,14 @@ def test_the_models_own_scale_has_a_row(some):
     row = report.probabilities[2]
     p = np.exp(25 * some.scores)
     first = p.max(1) / p.sum(1)
-    assert row.name == "softmax, model's scale 25"
+    assert row.signal == "softmax, model's scale 25"
     assert row.brier.value == pytest.approx(np.mean((first - report.right) ** 2))
 
 
 def test_uncertainties_of_a_paper_are_turned_round(some):
     right = some.scores.argmax(1) == some.video
     report = measure(some.scores, some.video, papers={"u": 1.0 - right, "bad": 1.0 * right}, **FEW)
-    rows = {row.name: row.auroc.value for row in report.orders}
+    rows = {row.signal: row.auroc.value for row in report.orders}
     assert (rows["minus u"], rows["minus bad"]) == (1, 0)
 
 
@@ -178,7 +180,8 @@ def test_a_card_is_asked_as_it_is(some):
     card = card_of(world(seed=9, videos=200, captions=2), dataset="other data", date="2026-01-02")
     report = measure(some.scores, some.video, title="these data", card=card, **FEW)
     assert report.how == (
-        "calibrated by a card on 400 queries about 200 videos of other data, 2026-01-02"
+        "Calibrated by a card that was made on 400 queries about 200 videos of other data, "
+        "2026-01-02."
     )
     assert report.warnings == ()
     expected = auroc(card.p_top1(some.scores), report.right)
@@ -256,10 +259,10 @@ def easy():
 def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made, why):
     report = measure(made.scores, made.video, papers={"u": made.scores[:, 0]}, **FEW)
     assert why in report.refused
-    names = [row.name for row in report.orders]
+    names = [row.signal for row in report.orders]
     assert OURS not in names and names[0] == BEST and names[-1] == "minus u"
     assert not report.probabilities and not report.sets and report.gain is None
-    assert "! Nothing is calibrated here. Part of these queries" in report.text()
+    assert "! Nothing could be calibrated. Part of these queries" in report.text()
     assert max(map(len, report.text().splitlines())) <= 100
     json.dumps(report.to_dict(), allow_nan=False)
 

@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.metrics.detection import auroc
 from sureshot.metrics.reliability import brier, ece, ece_floor
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 from sureshot.trust.signals import top_is_relevant
 from tests.trust.worlds import world
 
@@ -29,7 +29,7 @@ def cards():
     made = []
     for seed in range(SPLITS):
         known, fresh = split(seed)
-        card = fit(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
+        card = fit_card(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
         assert not card.refused
         made.append((card, fresh))
     return made
@@ -119,7 +119,7 @@ def test_sets_hold_in_a_gallery_five_times_as_large():
         w = world(seed, 1000)
         mixed = np.random.default_rng(seed).permutation(1000)
         known = w.gallery(np.sort(mixed[:200]))
-        card = fit(known.scores, known.relevant, known.video, sought=known.video)
+        card = fit_card(known.scores, known.relevant, known.video, sought=known.video)
         fresh = w.texts(np.sort(mixed[200:]))
         inside = card.members(fresh.scores, 0.9, "annotated")
         coverage.append(inside[np.arange(len(inside)), fresh.video].mean())
@@ -137,7 +137,7 @@ def test_captions_of_a_video_count_as_one():
     coverage, called = [], []
     for seed in range(10):
         known, fresh = split(seed, 300, 120, captions=4)
-        card = fit(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
+        card = fit_card(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
         assert card.any.videos == 80
         inside = card.members(fresh.scores, 0.9, "any")
         coverage.append((inside & fresh.relevant).any(1).mean())
@@ -152,7 +152,7 @@ def test_promises_hold_for_corrected_scores():
     for seed in range(8):
         known, fresh = split(seed, hubs=0.2)
         hubs = np.concatenate([known.scores, fresh.scores]).mean(0)
-        card = fit(known.scores - hubs, known.relevant, known.video, seed=seed)
+        card = fit_card(known.scores - hubs, known.relevant, known.video, seed=seed)
         inside = card.members(fresh.scores - hubs)
         coverage.append((inside & fresh.relevant).any(1).mean())
         p = card.p_top1(fresh.scores - hubs)
@@ -171,8 +171,8 @@ def test_videos_from_elsewhere_tell_absent_queries_and_the_promise_holds():
         lifts = [0.3 * rng.normal(size=len(part.scores)) for part in (known, fresh)]
         apart = [lift + 0.05 * rng.normal(size=len(lift)) for lift in lifts]
         scores = [known.scores + lifts[0][:, None], fresh.scores + lifts[1][:, None]]
-        card = fit(scores[0], known.relevant, known.video, elsewhere=apart[0], seed=seed)
-        plain = fit(scores[0], known.relevant, known.video, seed=seed)
+        card = fit_card(scores[0], known.relevant, known.video, elsewhere=apart[0], seed=seed)
+        plain = fit_card(scores[0], known.relevant, known.video, seed=seed)
         gone = np.where(fresh.relevant, -np.inf, scores[1])
         there = np.repeat([1, 0], len(gone))
         pairs = [

@@ -9,7 +9,8 @@ import pytest
 
 from sureshot.metrics.bootstrap import Interval
 from sureshot.trust.measure import measure
-from sureshot.trust.report import RiskRow, TrustReport
+from sureshot.trust.report import TrustReport
+from sureshot.trust.table import RiskRow
 from tests.trust.worlds import world
 
 
@@ -32,13 +33,13 @@ def test_the_text_fits_a_terminal_and_ends_with_a_line(report):
 def test_every_block_has_its_line_and_its_numbers(report):
     blocks = report.text().split("\n\n")
     starts = [
-        *("trust: ", "which answers", "is a probability", "the same of", "sets made to hold the"),
-        *("queries beside", "answers given", "hubness: "),
+        *("Trust: ", "Which signal", "Do the probabilities", "And for each", "How often do the"),
+        *("Does it show", "How many answers", "Hubness: "),
     ]
     for block, start in zip(blocks, starts, strict=True):
         assert block.startswith(start)
     ours = report.orders[0]
-    row = blocks[1].splitlines()[2]
+    row = blocks[1].splitlines()[3]
     auroc = ours.auroc
     assert row.split("  ")[0] == "P(first is right)"
     assert f"{auroc.value:.3f} [{auroc.low:.3f}, {auroc.high:.3f}]" in row
@@ -49,7 +50,7 @@ def test_every_block_has_its_line_and_its_numbers(report):
     assert "minus distance vacuity" in blocks[1] and "model's scale 99.12" in blocks[2]
     held = report.sets[1]
     shown = f"{100 * held.covered.value:.1f} % [{100 * held.covered.low:.1f}, "
-    assert blocks[4].splitlines()[3].startswith("90.0 %") and shown in blocks[4]
+    assert blocks[4].splitlines()[5].startswith("90.0 %") and shown in blocks[4]
     assert f"{report.right.mean() * 100:.1f} % of 400 queries about 200 videos" in blocks[0]
 
 
@@ -64,18 +65,21 @@ def test_columns_line_up(report):
 
 def test_what_is_not_answered_has_no_share_of_wrong_ones(report):
     some = Interval(0.125, 0.0, 0.25)
-    rows = (RiskRow(0.1, 0.0, None, 0, 2), RiskRow(0.2, 0.5, some, 2, 2))
+    rows = (
+        RiskRow(risk=0.1, answered=0.0, wrong=None, certified=0, asked=2),
+        RiskRow(risk=0.2, answered=0.5, wrong=some, certified=2, asked=2),
+    )
     text = replace(report, risks=rows).text()
     assert re.search(r"^10\.0 % +0\.0 % +none given +0 of 2$", text, re.MULTILINE)
     assert re.search(r"^20\.0 % +50\.0 % +12\.5 % \[0\.0, 25\.0\] +2 of 2$", text, re.MULTILINE)
     assert "too few queries to promise any coverage" in replace(report, sets=()).text()
-    assert "to hold any relevant video" in replace(report, target="any").text()
+    assert "hold a relevant video?" in replace(report, target="any").text()
 
 
 def test_plain_values_hold_all_numbers(report):
     told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert told["title"] == "a title" and told["right"] == report.right.mean()
-    assert [row["signal"] for row in told["orders"]] == [row.name for row in report.orders]
+    assert [row["signal"] for row in told["orders"]] == [row.signal for row in report.orders]
     assert told["sets"][0]["covered"]["value"] == report.sets[0].covered.value
     assert told["absent"][0]["signal"] == "highest similarity"
     assert told["auroc_gain"]["low"] == report.gain.low
@@ -88,6 +92,6 @@ def test_plain_values_hold_all_numbers(report):
 def test_a_report_of_nothing_is_two_lines():
     report = TrustReport("t", 3, 1, 1, np.ones(3, bool), 0.0, 10, 0, nothing="There is one video.")
     assert report.text() == (
-        "trust: the first result is the annotated video for 100.0 % of 3 queries about 1 videos\n"
+        "Trust: the first result is the annotated video for 100.0 % of 3 queries about 1 video.\n"
         "! There is one video.\n"
     )

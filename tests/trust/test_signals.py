@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from sureshot.errors import SureshotError
 from sureshot.trust.signals import (
-    RESULT_SIGNALS,
-    SIGNALS,
+    features,
     fit_temperature,
     query_signals,
     result_signals,
@@ -22,19 +21,24 @@ from tests.trust.worlds import world
 
 
 def slow(scores, t):
-    """The signals of one query by their formulas, in plain Python."""
+    """The signals of one query by their formulas, in plain Python, by name."""
     s = sorted(map(float, scores), reverse=True)
     mass = sum(math.exp(v / t) for v in s)
     p = [math.exp(v / t) / mass for v in s]
-    return [
-        s[0],
-        s[0] - s[1],
-        s[0] - sum(s[1:10]) / len(s[1:10]),
-        min(30, math.log(p[0] / sum(p[1:]))),
-        -sum(q * math.log(q) for q in p),
-        s[0] - t * math.log(mass),
-        math.log(len(s)),
-    ]
+    return {
+        "top": s[0],
+        "margin": s[0] - s[1],
+        "gap": s[0] - sum(s[1:10]) / len(s[1:10]),
+        "top_logit": min(30, math.log(p[0] / sum(p[1:]))),
+        "entropy": -sum(q * math.log(q) for q in p),
+        "top_less_lse": s[0] - t * math.log(mass),
+        "log_videos": math.log(len(s)),
+    }
+
+
+def close(found, expected):
+    for name, values in expected._asdict().items():
+        np.testing.assert_allclose(getattr(found, name), values)
 
 
 @pytest.mark.parametrize("videos", [2, 5, 10, 11, 40])
@@ -43,58 +47,61 @@ def test_signals_are_their_formulas(videos, t):
     rng = np.random.default_rng(videos)
     scores = rng.uniform(-1, 1, (6, videos))
     found = query_signals(scores, t)
-    expected = [slow(row, t) for row in scores]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    assert found.shape[1] == len(SIGNALS)
+    for query, row in enumerate(scores):
+        expected = slow(row, t)
+        assert set(expected) == set(found._fields)
+        for name, value in expected.items():
+            assert getattr(found, name)[query] == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
 def test_result_signals_are_their_formulas():
     rng = np.random.default_rng(1)
     scores = rng.uniform(-1, 1, (4, 30))
     order, found = result_signals(scores, 0.2, results=7)
-    assert found.shape == (4, 7, len(RESULT_SIGNALS))
     for i in range(4):
         s = scores[i]
         assert order[i].tolist() == sorted(range(30), key=lambda j: -s[j])[:7]
         p = np.exp(s / 0.2) / np.exp(s / 0.2).sum()
         for place, j in enumerate(order[i]):
-            expected = [
-                s[j],
-                math.log(p[j] / (p.sum() - p[j])),
-                s.max() - s[j],
-                math.log(2 + place),
-                math.log(30),
-            ]
-            np.testing.assert_allclose(found[i, place], expected, atol=1e-9)
+            expected = {
+                "score": s[j],
+                "logit": math.log(p[j] / (p.sum() - p[j])),
+                "below_top": s.max() - s[j],
+                "log_rank": math.log(2 + place),
+                "log_videos": math.log(30),
+            }
+            assert set(expected) == set(found._fields)
+            for name, value in expected.items():
+                assert getattr(found, name)[i, place] == pytest.approx(value, abs=1e-9)
 
 
 def test_a_video_that_is_ruled_out_is_no_part_of_the_gallery():
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(3, 12))
     out = np.insert(scores, [0, 5], -np.inf, axis=1)
-    np.testing.assert_allclose(query_signals(out, 0.1), query_signals(scores, 0.1))
+    close(query_signals(out, 0.1), query_signals(scores, 0.1))
     order, found = result_signals(out, 0.1)
     _, expected = result_signals(scores, 0.1)
-    np.testing.assert_allclose(found[:, :12], expected)
-    assert np.isfinite(found).all()
+    close(type(found)._make(values[:, :12] for values in found), expected)
+    assert np.isfinite(features(found)).all()
     assert set(order[0, 12:]) == {0, 6}
 
 
 def test_one_video_looks_like_a_tie():
     twice = np.array([[0.7, 0.7]])
     for one in (np.array([[0.7]]), np.array([[-np.inf, 0.7, -np.inf]])):
-        np.testing.assert_allclose(query_signals(one, 0.1), query_signals(twice, 0.1))
+        close(query_signals(one, 0.1), query_signals(twice, 0.1))
         order, several = result_signals(one, 0.1, results=1)
         assert order.tolist() == [[one.argmax()]]
-        np.testing.assert_allclose(several, result_signals(twice, 0.1, results=1)[1])
+        close(several, result_signals(twice, 0.1, results=1)[1])
 
 
 def test_constant_scores_are_as_unsure_as_can_be():
-    found = dict(zip(SIGNALS, query_signals(np.full((1, 8), 0.2), 0.1)[0], strict=True))
-    assert found["margin"] == 0
-    assert found["gap"] == pytest.approx(0, abs=1e-15)
-    assert found["entropy"] == pytest.approx(math.log(8))
-    assert found["top_logit"] == pytest.approx(-math.log(7))
+    found = query_signals(np.full((1, 8), 0.2), 0.1)
+    assert found.margin == [0]
+    assert found.gap == pytest.approx([0], abs=1e-15)
+    assert found.entropy == pytest.approx([math.log(8)])
+    assert found.top_logit == pytest.approx([-math.log(7)])
 
 
 @given(
@@ -106,26 +113,39 @@ def test_constant_scores_are_as_unsure_as_can_be():
     st.sampled_from([1e-6, 0.01, 1.0, 1e6]),
 )
 def test_signals_are_finite_for_all_numbers(scores, t):
-    assert np.isfinite(query_signals(scores, t)).all()
+    assert np.isfinite(features(query_signals(scores, t))).all()
     order, found = result_signals(scores, t)
-    assert np.isfinite(found).all()
+    assert np.isfinite(features(found)).all()
     assert (np.sort(order, axis=1) == np.arange(scores.shape[1])).all()
 
 
 def test_a_query_does_not_depend_on_the_others_nor_on_blocks(monkeypatch):
     scores = np.random.default_rng(3).normal(size=(9, 7))
-    whole = query_signals(scores, 0.3), *result_signals(scores, 0.3)
-    monkeypatch.setattr("sureshot.trust.signals._CELLS", 14)
-    for a, b in zip(whole, (query_signals(scores, 0.3), *result_signals(scores, 0.3)), strict=True):
-        np.testing.assert_array_equal(a, b)
-    np.testing.assert_allclose(query_signals(scores[4:5], 0.3), whole[0][4:5])
+    whole = query_signals(scores, 0.3)
+    order, each = result_signals(scores, 0.3)
+    monkeypatch.setattr("sureshot.metrics.blocks.CELLS", 14)
+    np.testing.assert_array_equal(features(query_signals(scores, 0.3)), features(whole))
+    again, parts = result_signals(scores, 0.3)
+    np.testing.assert_array_equal(again, order)
+    np.testing.assert_array_equal(features(parts), features(each))
+    np.testing.assert_allclose(features(query_signals(scores[4:5], 0.3)), features(whole)[4:5])
 
 
 def test_scores_in_half_the_precision_give_the_same():
     scores = np.random.default_rng(4).normal(size=(3, 9)).astype(np.float32)
-    np.testing.assert_array_equal(
-        query_signals(scores, 0.1), query_signals(scores.astype(np.float64), 0.1)
-    )
+    double = query_signals(scores.astype(np.float64), 0.1)
+    np.testing.assert_array_equal(features(query_signals(scores, 0.1)), features(double))
+
+
+def test_features_are_the_signals_side_by_side_and_a_small_gallery_counts_as_larger():
+    scores = np.random.default_rng(5).normal(size=(3, 9))
+    _, found = result_signals(scores, 0.1, results=4)
+    rows = features(found, smallest=20)
+    assert rows.shape == (12, 5)
+    for column, name in enumerate(found._fields[:-1]):
+        np.testing.assert_array_equal(rows[:, column], getattr(found, name).ravel())
+    np.testing.assert_array_equal(rows[:, -1], np.log(20))
+    np.testing.assert_array_equal(features(found, smallest=8)[:, -1], np.log(9))
 
 
 def test_the_temperature_is_that_of_the_best_likelihood():

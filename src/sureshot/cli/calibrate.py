@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from sureshot.research.scorer import Scorer
     from sureshot.trust.calibrated import Calibrated, Sets
 
-_RISKS = (0.1, 0.2, 0.3)  # of the certified ones those that are printed
-
 EXAMPLES = examples(
     "sureshot calibrate --labels judged.jsonl",
     "sureshot calibrate --labels judged.csv --db ~/films-index --skip-unknown",
@@ -103,7 +101,7 @@ def calibrate(
     from sureshot.errors import SureshotError
     from sureshot.library.answer import JSON_SCHEMA
     from sureshot.text import printable
-    from sureshot.trust.card import save
+    from sureshot.trust.card import save_card
 
     if (labels is None) == (data is None):
         raise MistypedError("Give one of: --labels FILE, or MODEL --data NAME --root PATH.")
@@ -127,7 +125,7 @@ def calibrate(
         done, target = _of_split(scorer, found, experts, cache, noted)
     refused = done.card.refused
     if not refused:
-        save(done.card, target)
+        save_card(done.card, target)
     if as_json:
         card = None if refused else printable(target)
         show.print_json({"schema": JSON_SCHEMA, "card": card, **done.to_dict()})
@@ -287,7 +285,9 @@ def _set(row: "Sets") -> str:
 
 
 def _certified(done: "Calibrated") -> list[str]:
-    rows = [row for row in done.card.certificates if row.risk in _RISKS]
+    from sureshot.trust.risk import SHOWN_RISKS
+
+    rows = [row for row in done.card.certificates if row.risk in SHOWN_RISKS]
     return [
         f"  at most {100 * row.risk:.0f} % wrong    answers from {100 * row.threshold:.0f} % up, "
         f"{100 * row.coverage:.0f} % of the queries"

@@ -12,7 +12,7 @@ from sureshot.library.search import Searcher
 from sureshot.library.videos import Told
 from sureshot.trust.calibrated import Calibrated, sets_of, today
 from sureshot.trust.card import FILE
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 
 
 def card_of_index(searcher: Searcher) -> Path:
@@ -68,7 +68,7 @@ def calibrate_index(
         )
     found = searcher.all_video_scores([label.query for label in present], told=told)
     relevant, about = _relevance(present, found.paths)
-    card = fit(
+    card = fit_card(
         found.scores,
         relevant,
         about,

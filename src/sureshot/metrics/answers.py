@@ -16,8 +16,9 @@ import numpy as np
 from jaxtyping import Bool, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval
-from sureshot.metrics.published import plain
+from sureshot.metrics.bootstrap import interval, resampling_note
+from sureshot.metrics.published import folded_name
+from sureshot.text import counted
 
 _QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
 
@@ -57,22 +58,22 @@ class AnswerReport:
     """An evaluation of one model on one set of questions.
 
     Attributes:
-        title: of the questions.
+        title: title of the questions.
         system: what the head reads.
         encoder: name of the encoder.
         frames: frames a video.
         vocabulary: answers that can be given.
-        overall: of all questions.
-        kinds: of the questions of each type, the most frequent type first.
-        answerable: of the questions whose answer is in the vocabulary alone.
-        constant: if the answer that is the most frequent in training were always given.
-        unknown: questions whose answer is not in the vocabulary.
-        absent: questions left out because their video is not there or cannot be read.
-        videos: that are asked about.
+        overall: accuracy on all questions.
+        kinds: accuracy on the questions of each type, the most frequent type first.
+        answerable: accuracy on the questions whose answer is in the vocabulary.
+        constant: accuracy of always giving the answer that is the most frequent in training.
+        unknown: number of questions whose answer is not in the vocabulary.
+        absent: number of questions left out because their video is not there or cannot be read.
+        videos: number of videos that are asked about.
         published: printed rows, where they were asked for.
         differ: why these do not compare; empty where data agree in size.
-        resamples: how often the videos were drawn for the intervals.
-        seed: of that chance.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
     """
 
     title: str
@@ -102,13 +103,11 @@ class AnswerReport:
 
     def _head(self) -> Iterator[str]:
         yield self.title
-        known = f"{self.vocabulary} answers known"
+        known = f"{self.vocabulary} known answers"
         yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
-        yield f"n = {self.overall.n} questions, {self.videos} videos"
+        yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
         if self.overall.low is not None:
-            yield (
-                f"[low, high]: 95 % of {self.resamples} resamples of whole videos, seed {self.seed}"
-            )
+            yield resampling_note(self.resamples, self.seed)
 
     def _results(self) -> Iterator[str]:
         lines = [self.overall, *self.kinds, self.constant, self.answerable]
@@ -119,23 +118,23 @@ class AnswerReport:
             yield f"{line.name:{widest}}  {cell:{max(map(len, cells))}}  n = {line.n}"
         share = 100 * self.unknown / self.overall.n
         yield (
-            f"{self.unknown} questions ({share:.1f} %) have an answer outside of the vocabulary; "
-            "they count as wrong"
+            f"{counted(self.unknown, 'question')} ({share:.1f} %) with an answer outside of the "
+            "vocabulary: counted as wrong."
         )
         if self.absent:
-            yield f"{self.absent} questions are left out: their video is not there"
+            yield f"{counted(self.absent, 'question')} left out: the video is not there."
 
     def _printed(self) -> Iterator[str]:
         if not self.published:
             return
-        yield f"\npublished, {self.published[0].dataset}"
+        yield f"\nPublished, {self.published[0].dataset}"
         if self.differ:
-            yield f"! Data differ, numbers do not compare: {self.differ}"
+            yield f"! Other data, so the numbers do not compare: {self.differ}"
         else:
-            yield "- questions and videos agree in number; whether they are the same is not checked"
+            yield "- as many questions and videos; whether they are the same is not checked"
         yield (
-            "- the loaders of HBI and DUQ leave test questions outside of the vocabulary out, as "
-            "does the last line above; what the others do is not known"
+            "- the loaders of HBI and DUQ leave questions outside of the vocabulary out, like the "
+            "last line above; what the others do is not known"
         )
         widest = max(len(row.method) for row in self.published)
         for row in self.published:
@@ -170,15 +169,15 @@ def answer_report(
         kinds: type of each question.
         vocabulary: answers that could have been given.
         constant: what to compare with: this answer to every question.
-        title: of the questions.
+        title: title of the questions.
         system: name of what was evaluated.
         encoder: name of the encoder.
         frames: frames a video.
         absent: questions that were left out.
         against: methods whose printed rows stand beside ours; ``published`` is all of them.
         same: whether these are the published questions, all of them.
-        resamples: how often videos are drawn for the intervals.
-        seed: of that chance; each line starts from it anew.
+        resamples: number of times that videos are drawn for the intervals.
+        seed: seed of that chance; each line starts from it anew.
 
     Raises:
         SureshotError: there is no question, the sequences differ in length, or nothing is printed
@@ -199,13 +198,13 @@ def answer_report(
 
     def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
         values, cluster = 100.0 * hits[chosen], video[chosen]
-        if not len(values):
-            return Accuracy(name, None, None, None, 0)
-        if len(np.unique(cluster)) < 2:
-            return Accuracy(name, float(values.mean()), None, None, len(values))
-        drawn = np.random.default_rng(seed)
-        found = interval(values, cluster, np.mean, drawn, resamples=resamples)
-        return Accuracy(name, found.value, found.low, found.high, len(values))
+        mean = float(values.mean()) if len(values) else None
+        low, high = None, None
+        if len(np.unique(cluster)) > 1:
+            rng = np.random.default_rng(seed)
+            ends = interval(values, cluster, np.mean, rng, resamples=resamples)
+            low, high = ends.low, ends.high
+        return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
 
     everything = np.ones(len(right), bool)
     videos = len(np.unique(video))
@@ -253,11 +252,19 @@ def published_answers(method: str = "published") -> list[PrintedAccuracy]:
     text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
     rows = [
         PrintedAccuracy(
-            row["table"], row["dataset"], row["method"], float(row["accuracy"]), row["note"]
+            table=row["table"],
+            dataset=row["dataset"],
+            method=row["method"],
+            accuracy=float(row["accuracy"]),
+            note=row["note"],
         )
         for row in csv.DictReader(text.splitlines())
     ]
-    found = [row for row in rows if method == "published" or plain(row.method) == plain(method)]
+    found = [
+        row
+        for row in rows
+        if method == "published" or folded_name(row.method) == folded_name(method)
+    ]
     if not found:
         known = ", ".join(row.method for row in rows)
         raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")

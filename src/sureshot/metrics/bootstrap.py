@@ -1,7 +1,7 @@
 """Intervals of a metric from resampled videos."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Integer
@@ -16,18 +16,18 @@ class Interval:
     """A number and where it would lie if other videos had been asked for.
 
     Attributes:
-        value: on all queries.
-        low: lower end.
-        high: upper end.
+        value: number on all queries.
+        low: lower end of the interval.
+        high: upper end of the interval.
     """
 
     value: float
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, float]:
-        """Plain values for JSON."""
-        return asdict(self)
+    def ends(self, form: str = ".1f") -> str:
+        """Both ends as people read them, such as ``[40.2, 43.1]``."""
+        return f"[{self.low:{form}}, {self.high:{form}}]"
 
 
 def of_columns(metric: Callable[..., float]) -> Statistic:
@@ -58,7 +58,7 @@ def intervals(
     much another gallery or another training run would.
 
     Args:
-        values: of each query, for instance its rank; or a row of several, see `of_columns`.
+        values: one number a query, for instance its rank; or a row of several, see `of_columns`.
         cluster: the video that each query belongs to.
         statistics: functions from the values of some queries to a number.
         rng: source of all chance.
@@ -68,7 +68,10 @@ def intervals(
     Raises:
         SureshotError: fewer than two videos, or settings out of range.
     """
-    _within(resamples, level)
+    if resamples < 1:
+        raise SureshotError(f"resamples is {resamples}; an interval needs at least 1, better 1000.")
+    if not 0 < level < 1:
+        raise SureshotError(f"level is {level}; it must lie between 0 and 1, for instance 0.95.")
     draws = [
         [statistic(values[rows]) for statistic in statistics.values()]
         for rows in _resamples(cluster, rng, resamples)
@@ -138,10 +141,14 @@ def paired_difference(
     def gap(pair: np.ndarray) -> float:
         return statistic(pair[:, 0]) - statistic(pair[:, 1])
 
-    _within(resamples, level)
-    draws = [gap(both[rows]) for rows in _resamples(cluster, rng, resamples)]
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(gap(both)), float(low), float(high))
+    return interval(both, cluster, gap, rng, resamples=resamples, level=level)
+
+
+def resampling_note(resamples: int, seed: int) -> str:
+    """What the brackets behind the numbers of a report are."""
+    return (
+        f"[low, high] is a 95 % interval, from {resamples} resamples of whole videos, seed {seed}."
+    )
 
 
 def _resamples(
@@ -160,10 +167,3 @@ def _resamples(
         # Places 0, 1, ... within each drawn video, shifted to where its queries start.
         shift = np.repeat(starts[drawn] - (np.cumsum(count) - count), count)
         yield order[shift + np.arange(len(shift))]
-
-
-def _within(resamples: int, level: float) -> None:
-    if resamples < 1:
-        raise SureshotError(f"resamples is {resamples}; an interval needs at least 1, better 1000.")
-    if not 0 < level < 1:
-        raise SureshotError(f"level is {level}; it must lie between 0 and 1, for instance 0.95.")

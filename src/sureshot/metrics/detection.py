@@ -53,7 +53,7 @@ def fpr_at_tpr(
     Args:
         confidence: higher is surer; a threshold lets equal values pass.
         right: 1 where the answer is right, 0 where it is wrong.
-        tpr: above 0, at most 1.
+        tpr: share of the right answers that pass, above 0, at most 1.
 
     Raises:
         SureshotError: as for `auroc`, or ``tpr`` out of range.
@@ -127,7 +127,7 @@ def risk_at_coverage(
     Args:
         confidence: higher is surer.
         wrong: loss of each answer from 0 to 1.
-        coverage: above 0, at most 1.
+        coverage: share of the queries that is answered, above 0, at most 1.
 
     Raises:
         SureshotError: as for `aurc`, or ``coverage`` out of range.

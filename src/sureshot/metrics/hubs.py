@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from sureshot.errors import SureshotError
-
-_CELLS = 1 << 22  # scores sorted at a time
+from sureshot.metrics.blocks import row_blocks
 
 
 def dual_softmax(
@@ -218,9 +217,8 @@ def occurrences(
     _filled("similarity", similarity)
     _places(k, similarity.shape[1])
     found = np.zeros(similarity.shape[1])
-    step = max(1, _CELLS // similarity.shape[1])
-    for start in range(0, len(similarity), step):
-        scores = _finite("similarity", similarity[start : start + step])
+    for part in row_blocks(*similarity.shape):
+        scores = _finite("similarity", similarity[part])
         last = _kth_best(scores, k)
         above, level = scores > last, scores == last
         share = (k - above.sum(1)) / level.sum(1)

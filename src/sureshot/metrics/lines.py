@@ -1,16 +1,15 @@
 """Lines of a report: one direction under one way of scoring, with intervals and ties."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64, Integer
 
 from sureshot.metrics.bootstrap import Interval, intervals, paired_difference
 from sureshot.metrics.published import Direction
-from sureshot.metrics.ranks import VideoQuery, described, text_ranks, video_ranks
+from sureshot.metrics.ranks import VideoQuery, text_ranks, video_ranks
 from sureshot.metrics.recall import Recall, recall, recall_at
 
 
@@ -22,7 +21,8 @@ class Line:
         name: ``raw``, or the post-processing and what it looks at.
         direction: text to video or video to text.
         recall: the numbers.
-        intervals: of the fields of ``recall``, by resampling videos; empty for fewer than two.
+        intervals: interval of each field of ``recall``, by resampling videos; empty for fewer than
+            two videos.
         gain: R@1 less that of the raw scores, in points; None for these themselves.
         tied: queries whose sought item ties with another.
         r1_best: R@1 if every tie fell in our favour.
@@ -38,18 +38,14 @@ class Line:
     r1_best: float
     r1_worst: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """Ranks of the queries of one direction.
 
     Attributes:
-        mean: with shared places.
-        best: if every tie fell in our favour.
+        mean: rank with shared places.
+        best: rank if every tie fell in our favour.
     """
 
     mean: Float64[np.ndarray, " queries"]
@@ -57,7 +53,7 @@ class Ranks:
 
     @property
     def worst(self) -> Float64[np.ndarray, " queries"]:
-        """If every tie fell against us."""
+        """Rank if every tie fell against us."""
         return 2 * self.mean - self.best
 
 
@@ -68,8 +64,8 @@ class Judge:
     Attributes:
         owner: column of the video that each text describes.
         how: candidates of video to text.
-        resamples: how often videos are drawn for the intervals.
-        seed: of that chance; each line starts from it anew, so that all see the same videos.
+        resamples: number of times that videos are drawn for the intervals.
+        seed: seed of that chance; each line starts from it anew, so that all see the same videos.
     """
 
     owner: Integer[np.ndarray, " texts"]
@@ -78,18 +74,18 @@ class Judge:
     seed: int
 
     def texts(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
-        """Of text to video."""
+        """Ranks of text to video."""
         rank = partial(text_ranks, similarity, self.owner)
         return Ranks(rank(), rank(ties="best"))
 
     def videos(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
-        """Of video to text."""
+        """Ranks of video to text."""
         rank = partial(video_ranks, similarity, self.owner, self.how)
         return Ranks(rank(), rank(ties="best"))
 
     def line(self, name: str, way: Direction, ranks: Ranks, raw: Ranks | None) -> Line:
         """The line of these ranks; ``raw`` are those it is to be compared with."""
-        videos = self.owner if way == "t2v" else described(self.owner)
+        videos = self.owner if way == "t2v" else np.unique(self.owner)
         ends: dict[str, Interval] = {}
         gain = None
         r1 = partial(recall_at, k=1)

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -77,10 +77,6 @@ class Row:
         named = " ".join(part for part in (self.method, self.variant) if part)
         return f"{named} + {self.post}" if self.post and self.post not in named else named
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -110,7 +106,7 @@ class Match:
     """A printed row beside a result of ours.
 
     Attributes:
-        row: as printed; ``table`` names all tables that print the same numbers.
+        row: printed row; its ``table`` names all tables that print the same numbers.
         protocol: how data or split differ; if it is not empty the numbers do not compare.
         warnings: what else differs or is odd.
     """
@@ -118,14 +114,6 @@ class Match:
     row: Row
     protocol: tuple[str, ...]
     warnings: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "row": self.row.to_dict(),
-            "protocol": list(self.protocol),
-            "warnings": list(self.warnings),
-        }
 
 
 def published(
@@ -157,7 +145,7 @@ def published(
     for field, wanted in (("dataset", dataset), ("split", split), ("method", method)):
         if wanted is not None:
             known = {str(getattr(row, field)) for row in rows}
-            rows = [row for row in rows if plain(getattr(row, field)) == plain(wanted)]
+            rows = [row for row in rows if folded_name(getattr(row, field)) == folded_name(wanted)]
             if not rows:
                 raise SureshotError(
                     f"No printed row has the {field} {wanted!r}; known: "
@@ -180,7 +168,7 @@ def compare(
     are the same: many clips are gone from the web and have been replaced.
 
     Args:
-        setting: of our result, which is taken as not post-processed.
+        setting: how our result came about; it is taken as not post-processed.
         method: name of a printed method; all if None.
         direction: text to video or video to text.
         variants: whether rows of ablations count.
@@ -189,7 +177,7 @@ def compare(
         SureshotError: the data set or the method is not in the tables.
     """
     rows = published(setting.dataset, method=method, direction=direction)
-    ours = [row for row in rows if plain(row.split) == plain(setting.split)]
+    ours = [row for row in rows if folded_name(row.split) == folded_name(setting.split)]
     merged: dict[tuple[object, ...], Row] = {}
     for row in ours or rows:
         if row.variant and not variants:
@@ -203,9 +191,9 @@ def compare(
 def _protocol(setting: Setting, row: Row) -> tuple[str, ...]:
     """Differences of data and split."""
     found = []
-    if plain(setting.split) != plain(row.split):
+    if folded_name(setting.split) != folded_name(row.split):
         found.append(f"split: {setting.split or 'none of the published ones'} here, {row.split}")
-    texts, videos = _SIZES[plain(row.dataset), plain(row.split)]
+    texts, videos = _SIZES[folded_name(row.dataset), folded_name(row.split)]
     for name, count, (low, high) in (
         ("gallery", setting.videos, videos),
         ("texts", setting.texts, texts),
@@ -223,7 +211,7 @@ def _warnings(setting: Setting, row: Row) -> tuple[str, ...]:
         ("frames", setting.frames, row.frames, setting.frames == row.frames),
     ]
     trained, printed = setting.trained_on, row.trained_on or row.dataset
-    pairs.append(("trained on", trained, printed, plain(trained) == plain(printed)))
+    pairs.append(("trained on", trained, printed, folded_name(trained) == folded_name(printed)))
     found = [
         f"{name}: {here or 'not known'} here, {there or 'not stated'} published"
         for name, here, there, same in pairs
@@ -270,6 +258,6 @@ def _row(record: dict[str, str]) -> Row:
     return Row(**values)
 
 
-def plain(name: str) -> str:
+def folded_name(name: str) -> str:
     """A name of a data set, split or method without case, spaces and hyphens, to compare by."""
     return re.sub(r"[\s_-]", "", name).lower()

@@ -1,17 +1,15 @@
 """Similarity matrix to ranks of what was sought, with ties counted exactly."""
 
-from collections.abc import Iterator
 from typing import Literal, assert_never
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.blocks import row_blocks
 
 Ties = Literal["mean", "best", "worst"]
 VideoQuery = Literal["group", "caption"]
-
-_CELLS = 1 << 22  # scores compared at a time
 
 
 def text_ranks(
@@ -46,7 +44,7 @@ def text_ranks(
     """
     check(similarity, owner)
     ranks = np.empty(len(owner))
-    for part in _parts(len(owner), similarity.shape[1]):
+    for part in row_blocks(len(owner), similarity.shape[1]):
         rows, own = similarity[part], owner[part]
         sought = rows[np.arange(len(own)), own][:, None]
         ranks[part] = _rank((rows > sought).sum(1), (rows == sought).sum(1) - 1, ties)
@@ -62,8 +60,8 @@ def video_ranks(
 ) -> Float64[np.ndarray, " queries"]:
     """Rank of what describes each video, 1 the best.
 
-    The queries are the videos that have a text, in the order of the columns (`described`); a
-    video without one has nothing to be found and is no query.
+    The queries are the videos that have a text, in the order of the columns, that is
+    ``np.unique(owner)``; a video without one has nothing to be found and is no query.
 
     * ``group``: all texts of one video are one candidate that scores as its best text does; the
       rank is that of the own group among the groups. CLIP4Clip and X-Pool publish this.
@@ -93,11 +91,11 @@ def video_ranks(
         array([1., 3.])
     """
     check(similarity, owner)
-    videos = described(owner)
+    videos = np.unique(owner)
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], videos)
     ranks = np.empty(len(videos))
-    for part in _parts(len(videos), len(owner)):
+    for part in row_blocks(len(videos), len(owner)):
         texts = similarity[:, videos[part]][order]
         groups = np.maximum.reduceat(texts, starts, axis=0)
         own = np.arange(len(videos))[part]
@@ -112,16 +110,6 @@ def video_ranks(
                 assert_never(how)
         ranks[part] = _rank(better, same, ties)
     return ranks
-
-
-def described(owner: Integer[np.ndarray, " texts"]) -> Integer[np.ndarray, " queries"]:
-    """Columns of the videos that have a text, ascending: the queries of `video_ranks`.
-
-    Examples:
-        >>> described(np.array([4, 0, 4]))
-        array([0, 4])
-    """
-    return np.unique(owner)
 
 
 def check(
@@ -154,7 +142,7 @@ def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
         SureshotError: names the first row that holds one and how many rows do.
     """
     bad: Bool[np.ndarray, " texts"] = np.empty(len(similarity), bool)
-    for part in _parts(*similarity.shape):
+    for part in row_blocks(*similarity.shape):
         bad[part] = np.isnan(similarity[part]).any(1)
     rows = np.flatnonzero(bad)
     if len(rows):
@@ -178,9 +166,3 @@ def _rank(
             return 1.0 + better + same
         case _:
             assert_never(ties)
-
-
-def _parts(count: int, width: int) -> Iterator[slice]:
-    """Slices of ``range(count)`` with so few rows of ``width`` scores that memory stays low."""
-    step = max(1, _CELLS // max(1, width))
-    return (slice(start, min(start + step, count)) for start in range(0, count, step))

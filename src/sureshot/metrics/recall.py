@@ -1,7 +1,7 @@
 """Ranks to the numbers that papers print."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -41,10 +41,6 @@ class Recall:
         if k not in kept:
             raise SureshotError(f"R@{k} is not kept here; use 1, 5, 10 or 50, or recall_at.")
         return kept[k]
-
-    def to_dict(self) -> dict[str, float | int]:
-        """Plain values for JSON."""
-        return asdict(self)
 
 
 def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:

@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Num
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.detection import Outcomes
 
-# Of each query: 1 or True, 0 or False.
-Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
 BINS = 15  # of equal width
 
 
@@ -44,7 +43,7 @@ def nll(
     """Mean negative log likelihood in nats; lower is better.
 
     Args:
-        probability: that the answer is right.
+        probability: probability that each answer is right.
         right: 1 where it is, 0 where it is not.
         clip: probabilities nearer to 0 or 1 than this are moved away, so that one query that was
             wrongly held certain costs 13.8 nats and not infinity.
@@ -85,9 +84,9 @@ def reliability(
     """What a reliability diagram shows.
 
     Args:
-        probability: that the answer is right.
+        probability: probability that each answer is right.
         right: 1 where it is, 0 where it is not.
-        bins: at most so many.
+        bins: number of bins of equal width; empty ones are left out.
 
     Raises:
         SureshotError: as for `brier`, or no bin.
@@ -141,9 +140,9 @@ def ece_floor(
     told from a perfect one on that many queries.
 
     Args:
-        probability: that the answer is right.
+        probability: probability that each answer is right.
         rng: source of all chance.
-        bins: at most so many.
+        bins: number of bins of equal width; empty ones are left out.
         draws: how often the outcomes are drawn.
 
     Raises:

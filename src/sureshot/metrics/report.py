@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import Interval
+from sureshot.metrics.bootstrap import Interval, resampling_note
 from sureshot.metrics.hubs import (
     dual_softmax,
     hubness_skewness,
@@ -19,9 +19,11 @@ from sureshot.metrics.hubs import (
     querybank_norm,
 )
 from sureshot.metrics.lines import Judge, Line
-from sureshot.metrics.published import Direction, Match, Row, Setting, compare, plain
+from sureshot.metrics.published import Direction, Match, Row, Setting, compare, folded_name
 from sureshot.metrics.ranks import VideoQuery
 from sureshot.metrics.recall import rsum
+from sureshot.settings import plain
+from sureshot.text import aligned, counted
 
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
 _GROUPS: dict[VideoQuery, str] = {
@@ -31,11 +33,11 @@ _GROUPS: dict[VideoQuery, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RecallReport:
     """An evaluation of one system on one set; see `report`.
 
     Attributes:
-        title: of the protocol.
+        title: title of the protocol.
         system: name of what was evaluated.
         setting: data and circumstances.
         raw: the scores as they are, text to video, then video to text.
@@ -45,8 +47,8 @@ class Report:
         hubness: skewness of the 10-occurrence of the raw scores.
         how: candidates of video to text.
         ks: recalls that are printed.
-        resamples: how often the videos were drawn.
-        seed: of that chance.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
     """
 
     title: str
@@ -71,8 +73,8 @@ class Report:
     def out_of_domain(self) -> str:
         """Says so where the training is known and did not include the data set tested on."""
         trained, tested = self.setting.trained_on, self.setting.dataset
-        names = [plain(name) for name in re.split(r"[+,]", trained)]
-        if not trained or not tested or plain(tested) in names:
+        names = [folded_name(name) for name in re.split(r"[+,]", trained)]
+        if not trained or not tested or folded_name(tested) in names:
             return ""
         return f"out of domain: trained on {trained}, tested on {tested}"
 
@@ -81,15 +83,13 @@ class Report:
         return {
             "title": self.title,
             "system": self.system,
-            "setting": asdict(self.setting),
+            "setting": plain(self.setting),
             "out_of_domain": self.out_of_domain,
-            "raw": [line.to_dict() for line in self.raw],
+            "raw": plain(self.raw),
             "rsum": self.rsum,
             "rsum_of": list(self.ks),
-            "post_processed": [line.to_dict() for line in self.post],
-            "published": {
-                way: [match.to_dict() for match in found] for way, found in self.matches.items()
-            },
+            "post_processed": plain(self.post),
+            "published": plain(self.matches),
             "undescribed_videos": self.undescribed,
             "hubness_skewness_10": self.hubness,
             "video_to_text": self.how,
@@ -108,18 +108,16 @@ class Report:
         named.append(f"trained on {of.trained_on}" if of.trained_on else "")
         if any(named):
             yield " · ".join(part for part in named if part)
-        yield f"n = {of.texts} texts, {of.videos} videos; raw scores come first"
+        yield f"{counted(of.texts, 'text')}, {counted(of.videos, 'video')}. Raw scores come first."
         if self.out_of_domain:
             yield self.out_of_domain
         if self.undescribed:
             yield (
-                f"{self.undescribed} videos have no text: candidates, but no queries of "
-                f"{_WAYS['v2t']}"
+                f"{counted(self.undescribed, 'video')} without a text: among the results of "
+                f"{_WAYS['t2v']}, but no query of {_WAYS['v2t']}."
             )
         if self.raw[0].intervals:
-            yield (
-                f"[low, high]: 95 % of {self.resamples} resamples of whole videos, seed {self.seed}"
-            )
+            yield resampling_note(self.resamples, self.seed)
 
     def _results(self) -> Iterator[str]:
         for raw in self.raw:
@@ -129,40 +127,41 @@ class Report:
             heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
             if len(lines) > 1:
                 heads.append("R@1 less raw")
-            yield from _aligned([heads, *(self._cells(line, len(heads)) for line in lines)])
+            yield from aligned([heads, *(self._cells(line, len(heads)) for line in lines)])
             yield from (_ties(line) for line in lines if line.tied)
-        yield f"\nrsum {self.rsum:.1f} (raw, R@{', '.join(map(str, self.ks))} both ways)"
-        yield f"hubness: skewness of N_10 {self.hubness:.2f} (raw)"
+        recalls = ", ".join(f"R@{k}" for k in self.ks)
+        yield f"\nrsum {self.rsum:.1f}: the sum of {recalls} of both directions, raw"
+        yield f"Hubness: skewness of N_10 is {self.hubness:.2f} (raw); 0 means no hubs."
 
     def _cells(self, line: Line, width: int) -> list[str]:
         fields = [*(f"r{k}" for k in self.ks), "median", "mean"]
         cells = [line.name]
-        for field in fields:
-            value = f"{getattr(line.recall, field):.1f}"
-            cells.append(value + _ends(line.intervals.get(field)))
+        cells += [
+            _value(getattr(line.recall, field), line.intervals.get(field)) for field in fields
+        ]
         if line.gain is not None:
-            cells.append(f"{line.gain.value:+.1f}" + _ends(line.gain))
+            cells.append(_value(line.gain.value, line.gain, "+.1f"))
         return cells + [""] * (width - len(cells))
 
     def _printed(self) -> Iterator[str]:
         for way, matches in self.matches.items():
             if not matches:
                 continue
-            yield f"\npublished, {_WAYS[way]}"
+            yield f"\nPublished, {_WAYS[way]}"
             everywhere = _common([match.protocol for match in matches])
             if any(match.protocol for match in matches):
                 of = "; ".join(everywhere) or "see each row"
-                yield f"! Data or protocol differ, numbers do not compare: {of}"
+                yield f"! Other data or protocol, so the numbers do not compare: {of}"
             heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
-            table = _aligned([heads, *(_row_cells(match.row, self.ks) for match in matches)])
+            table = aligned([heads, *(_row_cells(match.row, self.ks) for match in matches)])
             yield table[0]
             for match, line in zip(matches, table[1:], strict=True):
                 yield line
                 rest = [text for text in match.protocol if text not in everywhere]
                 if rest:
-                    yield f"    ! data or protocol differ: {'; '.join(rest)}"
+                    yield f"    ! other data or protocol: {'; '.join(rest)}"
                 if not match.protocol:
-                    yield "    - split and sizes agree; whether the videos do is not checked"
+                    yield "    - same split and sizes; whether the same videos is not checked"
                 yield from (f"    - {text}" for text in match.warnings)
 
 
@@ -185,14 +184,14 @@ def report(
     ks: Sequence[int] = (1, 5, 10),
     resamples: int = 1000,
     seed: int = 0,
-) -> Report:
+) -> RecallReport:
     """Evaluate a matrix of similarities in both directions.
 
     Args:
         similarity: raw scores, higher is better; cosines not yet scaled if ``post`` is used, since
             its scales are those published for cosines.
         owner: column of the video that each text describes.
-        title: of the protocol: which data, which split, what is left out.
+        title: title of the protocol: which data, which split, what is left out.
         system: name of what is evaluated.
         dataset: name of the data set; needed for printed rows.
         split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
@@ -207,8 +206,8 @@ def report(
             those two correct videos and have no row for video to text.
         how: candidates of video to text, as in `video_ranks`.
         ks: recalls to print, of 1, 5, 10, 50.
-        resamples: how often videos are drawn for the intervals.
-        seed: of that chance.
+        resamples: number of times that videos are drawn for the intervals.
+        seed: seed of that chance.
 
     Raises:
         SureshotError: scores that cannot be ranked, an unknown name in ``post``, ``against`` or
@@ -216,7 +215,7 @@ def report(
     """
     if not title.strip():
         raise SureshotError("The report has no title; name the protocol, that is data and split.")
-    judge = Judge(owner, how, resamples, seed)
+    judge = Judge(owner=owner, how=how, resamples=resamples, seed=seed)
     raw_texts, raw_videos = judge.texts(similarity), judge.videos(similarity)
     raw = (
         judge.line("raw", "t2v", raw_texts, None),
@@ -233,8 +232,16 @@ def report(
             turned = judge.videos(correct(similarity.T).T)
             shown.append(judge.line(label, "v2t", turned, raw_videos))
     texts, videos = similarity.shape
-    setting = Setting(dataset, split, texts, videos, encoder, frames, trained_on)
-    return Report(
+    setting = Setting(
+        dataset=dataset,
+        split=split,
+        texts=texts,
+        videos=videos,
+        encoder=encoder,
+        frames=frames,
+        trained_on=trained_on,
+    )
+    return RecallReport(
         title=title,
         system=system,
         setting=setting,
@@ -294,27 +301,15 @@ def _row_cells(row: Row, ks: Sequence[int]) -> list[str]:
     return [name, *("" if value is None else f"{value:.1f}" for value in values)]
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """Lines with columns of equal width, the first one to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
 def _ties(line: Line) -> str:
     return (
-        f"ties, {line.name}: {line.tied} of {line.recall.n} queries; R@1 is {line.r1_worst:.1f} to "
-        f"{line.r1_best:.1f} depending on how they fall"
+        f"Ties, {line.name}: {line.tied} of {line.recall.n} queries; R@1 is {line.r1_worst:.1f} to "
+        f"{line.r1_best:.1f}, depending on how they fall."
     )
 
 
-def _ends(ends: Interval | None) -> str:
-    return "" if ends is None else f" [{ends.low:.1f}, {ends.high:.1f}]"
+def _value(value: float, found: Interval | None, form: str = ".1f") -> str:
+    return f"{value:{form}}" + (f" {found.ends()}" if found else "")
 
 
 def _common(lists: list[tuple[str, ...]]) -> list[str]:

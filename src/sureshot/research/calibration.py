@@ -10,7 +10,7 @@ from sureshot.errors import SureshotError, option
 from sureshot.research.scorer import Scorer
 from sureshot.trust.calibrated import Calibrated, sets_of, today
 from sureshot.trust.card import FILE
-from sureshot.trust.fitting import fit
+from sureshot.trust.fitting import fit_card
 
 
 def calibrate_scores(
@@ -41,7 +41,7 @@ def calibrate_scores(
     Raises:
         SureshotError: the captions are too few or too one-sided.
     """
-    card = fit(
+    card = fit_card(
         scores,
         owner[:, None] == np.arange(scores.shape[1]),
         owner,

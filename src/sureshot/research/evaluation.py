@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.published import published
-from sureshot.metrics.report import Report, report
+from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.listener import Listener, Notes, Silence
@@ -48,7 +48,7 @@ class Evaluation:
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 
-    report: Report
+    report: RecallReport
     trust: TrustReport | None = None
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ def recall_report(
     post: Sequence[str] = (),
     against: Sequence[str] = (),
     bank: Float[np.ndarray, "captions videos"] | None = None,
-) -> Report:
+) -> RecallReport:
     """Recalls of raw scores; the other arguments are those of `evaluate`.
 
     Args:

@@ -9,8 +9,7 @@ from jaxtyping import Float
 
 from sureshot.settings import to_values
 from sureshot.trust.card import Calibration
-
-COVERAGES = (0.8, 0.9, 0.95)
+from sureshot.trust.conformal import COVERAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,8 @@ class Sets:
 
     Attributes:
         coverage: share of queries whose set holds a right video, of those that have one.
-        videos: in a set on average; None where there are too few labels to promise the coverage.
+        videos: mean number of videos in a set; None where there are too few labels to promise the
+            coverage.
     """
 
     coverage: float
@@ -31,12 +31,12 @@ class Calibrated:
     """A card and what it was made of.
 
     Attributes:
-        card: may say that it is refused.
-        gallery: videos that were searched.
-        sets: of each coverage.
-        absent: queries that were judged to have no right video here.
-        not_found: queries of which nobody found a right video.
-        left_out: queries about videos that are not in the index.
+        card: calibration card, which may say that it is refused.
+        gallery: number of videos that were searched.
+        sets: mean size of the sets at each coverage.
+        absent: number of queries that were judged to have no right video here.
+        not_found: number of queries of which nobody found a right video.
+        left_out: number of queries about videos that are not in the index.
     """
 
     card: Calibration
@@ -71,8 +71,8 @@ def sets_of(card: Calibration, scores: Float[np.ndarray, "queries videos"]) -> t
     """How large the conformal sets of a card are on average, for each of `COVERAGES`.
 
     Args:
-        card: that gives the sets.
-        scores: of the queries they are counted on.
+        card: calibration card that gives the sets.
+        scores: scores of the queries that the sets are counted on.
     """
     rows = []
     for coverage in COVERAGES:

@@ -16,8 +16,10 @@ from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.logistic import Logistic
 from sureshot.trust.risk import Certificate
 from sureshot.trust.signals import (
-    RESULT_SIGNALS,
-    SIGNALS,
+    RESULTS,
+    QuerySignals,
+    ResultSignals,
+    features,
     query_signals,
     result_signals,
     standing,
@@ -37,17 +39,17 @@ class Validity:
     Attributes:
         model: fingerprint of the model that gave the scores.
         bank: fingerprint of the hub correction in the scores; None without one.
-        smallest: videos of the smallest gallery it was fitted on.
-        largest: of the largest.
-        queries: labelled queries, those without a relevant video not counted.
-        videos: that the queries are about.
-        fitted: videos whose queries the probabilities were fitted to.
-        certified: videos whose queries sets, p-values and bounds come from.
+        smallest: number of videos of the smallest gallery it was fitted on.
+        largest: number of videos of the largest one.
+        queries: number of labelled queries, those without a relevant video not counted.
+        videos: number of videos that the queries are about.
+        fitted: number of videos whose queries the probabilities were fitted to.
+        certified: number of videos whose queries sets, p-values and bounds come from.
         absent: share of queries without a relevant video that ``p_top1`` and the bounds of the
             risk reckon with; at 0 both are about queries whose video is there.
         elsewhere: whether p-values compare with videos from elsewhere.
         dataset: title of where the labels come from.
-        date: of the calibration.
+        date: date of the calibration, such as 2026-11-30.
     """
 
     model: str
@@ -82,15 +84,15 @@ class Judged:
     """How good a probability was on the queries it was not fitted to.
 
     Attributes:
-        cases: how many.
-        share: of them that is right.
-        auroc: see `sureshot.metrics.detection.auroc`.
-        auroc_low: lower end of its 95 % interval over videos.
-        auroc_high: upper end.
-        brier: see `sureshot.metrics.reliability.brier`.
-        brier_base: of the constant share.
-        ece: calibration error in 15 bins.
-        ece_floor: of a perfectly calibrated predictor.
+        cases: number of results that were judged.
+        share: share of the cases that is right.
+        auroc: how often a right case has the higher probability than a wrong one; 0.5 is chance.
+        auroc_low: lower end of the 95 % interval of ``auroc`` over videos.
+        auroc_high: upper end of that interval.
+        brier: mean squared error of the probability.
+        brier_base: mean squared error of always saying ``share``.
+        ece: expected calibration error in 15 bins.
+        ece_floor: calibration error that a perfect probability has on as many cases.
     """
 
     cases: int
@@ -109,10 +111,10 @@ class Quality:
     """What the certifying queries say.
 
     Attributes:
-        top1: of the probability that the first result is relevant.
-        result: of the probability that one of the first ten results is.
-        absent_auroc: of the standing, queries whose relevant videos are all there against the same
-            queries with all of them removed; None where that leaves no video.
+        top1: quality of the probability that the first result is relevant.
+        result: quality of the probability that one of the first ten results is.
+        absent_auroc: AUROC of the standing, queries whose relevant videos are all there against
+            the same queries with all of them removed; None where that leaves no video.
     """
 
     top1: Judged
@@ -122,7 +124,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Turns scores into probabilities, sets and p-values; made by `sureshot.trust.fitting.fit`.
+    """Turns scores into probabilities, sets and p-values; `fit_card` makes one.
 
     Scores are rows of queries and columns of videos, and are those that order the results:
     similarities, less the hub correction where there is one.
@@ -130,17 +132,18 @@ class Calibration:
     Attributes:
         valid_for: what it is valid for.
         refused: why no percentage may be shown; empty if they may.
-        temperature: of the softmax in the signals.
-        top1: probability that the first result is relevant, from ``SIGNALS``.
-        result: probability that a result is relevant, from ``RESULT_SIGNALS``.
+        temperature: temperature of the softmax in the signals.
+        top1: probability that the first result is relevant, from `QuerySignals`.
+        result: probability that a result is relevant, from `ResultSignals`.
         annotated: minus the score of the video each query is about; None if unknown.
-        any: minus the best score among its relevant videos.
-        inside: standing of the best by size of the gallery, ascending.
-        certificates: of the risks that could be certified, ascending.
-        quality: measured on other queries than it was fitted to; None before it is.
-        signals: names, which must be those of this version.
-        result_signals: likewise.
-        version: of the card.
+        any: minus the best score among the relevant videos of each query.
+        inside: how far the best video stands out, by size of the gallery, ascending.
+        certificates: bounds of the risks that could be certified, ascending.
+        quality: how good the probabilities are on queries they were not fitted to; None before
+            that was measured.
+        signals: names of the signals of a query, which must be those of this version.
+        result_signals: names of the signals of a result, which must be those of this version.
+        version: version of the file format.
     """
 
     valid_for: Validity
@@ -153,17 +156,21 @@ class Calibration:
     inside: tuple[Inside, ...]
     certificates: tuple[Certificate, ...]
     quality: Quality | None
-    signals: tuple[str, ...] = SIGNALS
-    result_signals: tuple[str, ...] = RESULT_SIGNALS
+    signals: tuple[str, ...] = QuerySignals._fields
+    result_signals: tuple[str, ...] = ResultSignals._fields
     version: int = VERSION
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
             _damaged(f"it is of version {self.version}, this Sureshot reads {VERSION}")
-        if (self.signals, self.result_signals) != (SIGNALS, RESULT_SIGNALS):
-            _damaged("its signals are not those of this version")
-        if (len(self.top1.coef), len(self.result.coef)) != (len(SIGNALS), len(RESULT_SIGNALS)):
-            _damaged("it has not one coefficient a signal")
+        for fitted, names, known in (
+            (self.top1, self.signals, QuerySignals._fields),
+            (self.result, self.result_signals, ResultSignals._fields),
+        ):
+            if names != known:
+                _damaged("its signals are not those of this version")
+            if len(fitted.coef) != len(known):
+                _damaged("it has not one coefficient a signal")
         sizes = [inside.videos for inside in self.inside]
         if not sizes or sizes != sorted(set(sizes)) or sizes[0] < 1:
             _damaged("the sizes of its galleries do not ascend")
@@ -182,13 +189,14 @@ class Calibration:
         Raises:
             SureshotError: scores that are no scores.
         """
-        return self.top1.probability(self._within(query_signals(scores, self.temperature)))
+        signals = query_signals(scores, self.temperature)
+        return self.top1.probability(features(signals, smallest=self.valid_for.smallest))
 
     def p_relevant(
         self,
         scores: Float[np.ndarray, "queries videos"],
         *,
-        results: int | None = 10,
+        results: int | None = RESULTS,
     ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results"]]:
         """The best videos of each query, and the probability that each is relevant.
 
@@ -196,8 +204,8 @@ class Calibration:
         by them; further down they are extrapolated.
 
         Args:
-            scores: that order the results.
-            results: how many; all if None.
+            scores: scores that order the results.
+            results: number of videos of each query; all if None.
 
         Returns:
             Columns, best first, and probabilities.
@@ -206,10 +214,10 @@ class Calibration:
             SureshotError: as for `p_top1`.
         """
         order, signals = result_signals(scores, self.temperature, results=results)
-        every = self._within(signals.reshape(-1, signals.shape[2]))
-        found = self.result.probability(every).reshape(order.shape)
-        found[:, 0] = self.p_top1(scores)
-        return order, found
+        rows = features(signals, smallest=self.valid_for.smallest)
+        probability = self.result.probability(rows).reshape(order.shape)
+        probability[:, 0] = self.p_top1(scores)
+        return order, probability
 
     def p_inside(
         self,
@@ -224,7 +232,7 @@ class Calibration:
         too large in a gallery that has outgrown the card, too small in one below its range.
 
         Args:
-            scores: that order the results.
+            scores: scores that order the results.
             elsewhere: what each query scores with videos from elsewhere, where the model has some;
                 see `sureshot.trust.signals.standing`.
 
@@ -259,7 +267,7 @@ class Calibration:
         """Which videos are in the conformal set.
 
         Args:
-            scores: of any videos, that order the results.
+            scores: scores of any videos, that order the results.
             coverage: share of queries whose set holds the target, of those whose target is there.
             target: ``any`` relevant video, or the ``annotated`` one.
 
@@ -269,38 +277,29 @@ class Calibration:
         Raises:
             SureshotError: ``coverage`` out of range, or nothing was annotated.
         """
-        return self.reference(target).members(scores, coverage)
-
-    def reference(self, target: Target = "any") -> Nonconformity:
-        """The reference of a target.
-
-        Raises:
-            SureshotError: the labels did not say which video a query is about.
-        """
-        if target == "any":
-            return self.any
-        if self.annotated is None:
+        reference = self.any if target == "any" else self.annotated
+        if reference is None:
             raise SureshotError(
                 "The labels of this calibration do not say which one video a query is about; "
                 'ask for the target "any".'
             )
-        return self.annotated
+        return reference.members(scores, coverage)
 
     def certificate(self, risk: float) -> Certificate | None:
         """The laxest certificate of at most this risk; None if it cannot be certified."""
-        found = [known for known in self.certificates if known.risk <= risk + 1e-9]
-        return max(found, key=lambda known: known.risk) if found else None
+        kept = [known for known in self.certificates if known.risk <= risk + 1e-9]
+        return max(kept, key=lambda known: known.risk) if kept else None
 
     def mismatches(self, model: str, bank: str | None) -> tuple[str, ...]:
         """Why this card is not about some scores; empty if it is. Show no percentage otherwise."""
-        found = []
+        reasons = []
         if model != self.valid_for.model:
-            found.append(f"The calibration is of another model. {_AGAIN}")
+            reasons.append(f"The calibration is of another model. {_AGAIN}")
         if bank != self.valid_for.bank:
-            found.append(
+            reasons.append(
                 f"The calibration was made with another hub correction than the model's. {_AGAIN}"
             )
-        return tuple(found)
+        return tuple(reasons)
 
     def to_json(self) -> str:
         """The card as JSON text, with a checksum over all the rest."""
@@ -340,13 +339,6 @@ class Calibration:
         except SureshotError as error:
             _damaged(str(error))
 
-    def _within(
-        self, signals: Float64[np.ndarray, "rows signals"]
-    ) -> Float64[np.ndarray, "rows signals"]:
-        """The signals, the last of them, log N, at least that of the smallest gallery."""
-        signals[:, -1] = np.maximum(signals[:, -1], np.log(self.valid_for.smallest))
-        return signals
-
 
 def _checksum(values: dict[str, Any]) -> str:
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -360,7 +352,7 @@ def _damaged(why: str) -> NoReturn:
 FILE = "trust.json"  # in the folder of an index or of a checkpoint
 
 
-def save(card: Calibration, path: Path) -> None:
+def save_card(card: Calibration, path: Path) -> None:
     """Write a card, whole or not at all; one that lay there before is replaced.
 
     Raises:

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.errors import SureshotError
 
+COVERAGES = (0.8, 0.9, 0.95)  # of the sets that are printed and measured
 _DIGITS = 7
 _EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
 
@@ -30,7 +31,7 @@ class Nonconformity:
     """What labelled queries score, the larger the stranger; a reference for new ones.
 
     Attributes:
-        scores: ascending.
+        scores: one score a query, ascending.
         sharing: how many of them are of the same video as each.
     """
 
@@ -55,8 +56,8 @@ class Nonconformity:
         Scores are rounded up to seven digits, which makes sets a trifle larger, never smaller.
 
         Args:
-            scores: of each query, larger is stranger; finite.
-            video: the one that each query is about; all different if left out.
+            scores: finite score of each query, larger is stranger.
+            video: number of the video that each query is about; all different if left out.
 
         Raises:
             SureshotError: no score, or one that is not finite.

@@ -7,12 +7,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.trust.card import Calibration, Target
-from sureshot.trust.fitting import fit
-from sureshot.trust.signals import query_signals, result_signals
-
-COVERAGES = (0.8, 0.9, 0.95)
-RISKS = (0.1, 0.2, 0.3)
-RESULTS = 10
+from sureshot.trust.conformal import COVERAGES
+from sureshot.trust.fitting import fit_card
+from sureshot.trust.logistic import sigmoid
+from sureshot.trust.risk import SHOWN_RISKS
+from sureshot.trust.signals import RESULTS, query_signals, result_signals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,8 +19,8 @@ class Part:
     """A calibration and the queries that it is asked about.
 
     Attributes:
-        card: fitted to none of them.
-        rows: of the queries.
+        card: calibration that was fitted to none of them.
+        rows: places of these queries among all of them.
     """
 
     card: Calibration
@@ -29,13 +28,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sets:
-    """The conformal sets of one coverage.
+class PredictedSets:
+    """The conformal set of each query at one coverage.
 
     Attributes:
-        coverage: that was promised.
+        coverage: share of the sets that was promised to hold the video sought.
         holds: whether the set of each query holds its video.
-        size: videos in each set.
+        size: number of videos in each set.
     """
 
     coverage: float
@@ -44,14 +43,14 @@ class Sets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bounded:
-    """The answers that are given under one certified risk.
+class CertifiedAnswers:
+    """The queries that are answered under one certified risk.
 
     Attributes:
-        risk: that was certified.
+        risk: bound that was certified.
         answered: whether each query is answered.
-        certified: calibrations that could certify it; the others answer nothing.
-        asked: calibrations in all.
+        certified: number of calibrations that could certify it; the others answer nothing.
+        asked: number of calibrations in all.
     """
 
     risk: float
@@ -61,20 +60,20 @@ class Bounded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judgement:
-    """What was said of each query.
+class Predictions:
+    """What was predicted of each query, and which of its first results are relevant.
 
     Attributes:
         p_top1: probability that the first result is right.
-        softmax: of the first result, at the temperature of the calibration.
-        p_relevant: probability of each of the first ten results.
+        softmax: softmax of the first result, at the temperature of the calibration.
+        p_relevant: probability that each of the first ten results is right.
         mass: softmax of each of them.
-        relevant: whether each is relevant.
+        relevant: whether each of them is the video sought.
         p_inside: p-value of "its video is there".
-        absent_p_top1: the first probability once the query's own video is gone.
-        absent_p_inside: likewise the p-value.
-        sets: of each coverage that could be promised.
-        bounded: of each risk.
+        absent_p_top1: ``p_top1`` once the query's own video is gone.
+        absent_p_inside: ``p_inside`` once the query's own video is gone.
+        sets: conformal sets of each coverage that could be promised.
+        answered: queries that are answered under each risk.
     """
 
     p_top1: Float64[np.ndarray, " queries"]
@@ -85,8 +84,8 @@ class Judgement:
     p_inside: Float64[np.ndarray, " queries"]
     absent_p_top1: Float64[np.ndarray, " queries"]
     absent_p_inside: Float64[np.ndarray, " queries"]
-    sets: tuple[Sets, ...]
-    bounded: tuple[Bounded, ...]
+    sets: tuple[PredictedSets, ...]
+    answered: tuple[CertifiedAnswers, ...]
 
 
 def cross_fitted(
@@ -101,85 +100,82 @@ def cross_fitted(
     All videos stay in the gallery. Only the queries are split, those of a video together.
 
     Args:
-        scores: that order the results.
+        scores: scores that order the results.
         owner: column of the video that each query is about.
-        folds: parts, 2 or more.
-        seed: of all chance.
+        folds: number of parts, 2 or more.
+        seed: seed of all chance.
         elsewhere: what each query scores with videos that the model brings along.
 
     Raises:
         SureshotError: a part is too small or too one-sided to be calibrated without.
     """
-    names = np.random.default_rng(seed).permutation(np.unique(owner))
-    part = np.empty(scores.shape[1], int)
-    part[names] = np.arange(len(names)) % folds
-    found = []
+    videos = np.random.default_rng(seed).permutation(np.unique(owner))
+    fold = np.empty(scores.shape[1], int)
+    fold[videos] = np.arange(len(videos)) % folds
+    parts = []
     for number in range(folds):
-        known = np.flatnonzero(part[owner] != number)
+        known = np.flatnonzero(fold[owner] != number)
         about = owner[known]
-        relevant = about[:, None] == np.arange(scores.shape[1])
-        apart = None if elsewhere is None else elsewhere[known]
-        card = fit(scores[known], relevant, about, sought=about, elsewhere=apart, seed=seed)
-        found.append(Part(card, np.flatnonzero(part[owner] == number)))
-    return found
+        card = fit_card(
+            scores[known],
+            about[:, None] == np.arange(scores.shape[1]),
+            about,
+            sought=about,
+            elsewhere=None if elsewhere is None else elsewhere[known],
+            seed=seed,
+        )
+        parts.append(Part(card, np.flatnonzero(fold[owner] == number)))
+    return parts
 
 
-def judge(
+def predict_unseen(
     parts: Sequence[Part],
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
     elsewhere: Float[np.ndarray, " queries"] | None = None,
-) -> Judgement:
+) -> Predictions:
     """What each calibration says of its queries, put together in the order of the queries.
 
     Args:
-        parts: every query in one of them.
-        scores: of two videos or more, that order the results.
+        parts: calibrations, with every query in one of them.
+        scores: scores of two videos or more, that order the results.
         owner: column of the video that each query is about.
         elsewhere: what each query scores with videos that the model brings along.
     """
-    queries = len(scores)
-    results = min(RESULTS, scores.shape[1])
-    one = {name: np.empty(queries) for name in _EACH}
-    several = {name: np.empty((queries, results)) for name in ("p_relevant", "mass")}
+    queries, results = len(scores), min(RESULTS, scores.shape[1])
+    of_first = {name: np.empty(queries) for name in _OF_FIRST}
+    of_each = {name: np.empty((queries, results)) for name in ("p_relevant", "mass")}
     relevant = np.empty((queries, results), bool)
     for part in parts:
-        own, about = scores[part.rows], owner[part.rows]
-        apart = None if elsewhere is None else elsewhere[part.rows]
-        gone = np.where(about[:, None] == np.arange(own.shape[1]), -np.inf, own)
-        one["p_top1"][part.rows] = part.card.p_top1(own)
-        one["softmax"][part.rows] = top_softmax(own, part.card.temperature)
-        one["p_inside"][part.rows] = part.card.p_inside(own, apart)
-        one["absent_p_top1"][part.rows] = part.card.p_top1(gone)
-        one["absent_p_inside"][part.rows] = part.card.p_inside(gone, apart)
-        order, several["p_relevant"][part.rows] = part.card.p_relevant(own, results=results)
-        _, signals = result_signals(own, part.card.temperature, results=results)
-        several["mass"][part.rows] = _sigmoid(signals[:, :, _LOGIT])
-        relevant[part.rows] = order == about[:, None]
+        rows, card = part.rows, part.card
+        present, about = scores[rows], owner[rows]
+        absent = np.where(about[:, None] == np.arange(scores.shape[1]), -np.inf, present)
+        known = None if elsewhere is None else elsewhere[rows]
+        of_first["p_top1"][rows] = card.p_top1(present)
+        of_first["softmax"][rows] = sigmoid(query_signals(present, card.temperature).top_logit)
+        of_first["p_inside"][rows] = card.p_inside(present, known)
+        of_first["absent_p_top1"][rows] = card.p_top1(absent)
+        of_first["absent_p_inside"][rows] = card.p_inside(absent, known)
+        order, of_each["p_relevant"][rows] = card.p_relevant(present, results=results)
+        _, signals = result_signals(present, card.temperature, results=results)
+        of_each["mass"][rows] = sigmoid(signals.logit)
+        relevant[rows] = order == about[:, None]
     sets = (_sets(parts, scores, owner, coverage) for coverage in COVERAGES)
-    return Judgement(
-        **one,
-        **several,
+    return Predictions(
+        **of_first,
+        **of_each,
         relevant=relevant,
-        sets=tuple(found for found in sets if found is not None),
-        bounded=tuple(_bounded(parts, one["p_top1"], risk) for risk in RISKS),
+        sets=tuple(promised for promised in sets if promised is not None),
+        answered=tuple(_answered(parts, of_first["p_top1"], risk) for risk in SHOWN_RISKS),
     )
 
 
 def target_of(card: Calibration) -> Target:
-    """What its sets are asked to hold: the annotated video where the labels named it."""
+    """What the sets of a card are to hold: the annotated video where the labels named it."""
     return "any" if card.annotated is None else "annotated"
 
 
-def top_softmax(
-    scores: Float[np.ndarray, "queries videos"], temperature: float
-) -> Float64[np.ndarray, " queries"]:
-    """Softmax probability of the first video of each query."""
-    return _sigmoid(query_signals(scores, temperature)[:, _TOP_LOGIT])
-
-
-_EACH = ("p_top1", "softmax", "p_inside", "absent_p_top1", "absent_p_inside")
-_TOP_LOGIT, _LOGIT = 3, 1  # among the signals of a query, and of a result
+_OF_FIRST = ("p_top1", "softmax", "p_inside", "absent_p_top1", "absent_p_inside")
 
 
 def _sets(
@@ -187,7 +183,7 @@ def _sets(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
     coverage: float,
-) -> Sets | None:
+) -> PredictedSets | None:
     """Nothing where one of the calibrations cannot promise it."""
     holds, size = np.empty(len(scores), bool), np.empty(len(scores), int)
     for part in parts:
@@ -196,21 +192,17 @@ def _sets(
             return None
         holds[part.rows] = chosen[np.arange(len(chosen)), owner[part.rows]]
         size[part.rows] = chosen.sum(1)
-    return Sets(coverage, holds, size)
+    return PredictedSets(coverage, holds, size)
 
 
-def _bounded(
+def _answered(
     parts: Sequence[Part], p_top1: Float64[np.ndarray, " queries"], risk: float
-) -> Bounded:
+) -> CertifiedAnswers:
     answered = np.zeros(len(p_top1), bool)
     certified = 0
     for part in parts:
-        found = part.card.certificate(risk)
-        if found is not None:
+        certificate = part.card.certificate(risk)
+        if certificate is not None:
             certified += 1
-            answered[part.rows] = p_top1[part.rows] >= found.threshold
-    return Bounded(risk, answered, certified, len(parts))
-
-
-def _sigmoid(logit: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
-    return np.exp(-np.logaddexp(0, -logit))
+            answered[part.rows] = p_top1[part.rows] >= certificate.threshold
+    return CertifiedAnswers(risk=risk, answered=answered, certified=certified, asked=len(parts))

@@ -20,6 +20,8 @@ from sureshot.trust.galleries import draw_absent, draw_present, gallery_sizes, m
 from sureshot.trust.logistic import Logistic
 from sureshot.trust.risk import RISKS, Certificate, certify, thresholds
 from sureshot.trust.signals import (
+    RESULTS,
+    features,
     fit_temperature,
     query_signals,
     result_signals,
@@ -30,17 +32,9 @@ from sureshot.trust.signals import (
 QUERIES = 50  # fewer are not calibrated on
 VIDEOS = 20
 OUTCOMES = 20  # right ones, and wrong ones
-RESULTS = 10  # of each query that the probability of a result is fitted to
-# Of the data against the penalty. In simulated worlds 60 to 600 labelled queries are calibrated
-# better than with 0.3, and no worse than with anything up to 3.
-STRENGTH = 1.0
 _FITTED = 1500  # queries that probabilities are fitted to, at most
 _KEPT = 1000  # scores a reference on the card, at most or one a video
 _RESAMPLES = 200
-_SIZES, _SMALLEST = (
-    6,
-    0.02,
-)  # galleries fitted on: a library may be far smaller than the labelled one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,11 +42,11 @@ class _Labelled:
     """Some labelled queries.
 
     Attributes:
-        scores: that order the results.
+        scores: scores that order the results.
         elsewhere: what each query scores with videos that are not in the gallery, if known.
-        relevant: which videos are relevant.
+        relevant: whether each video is relevant to each query.
         sought: column of the video each query is about, if known.
-        video: the one each query belongs to; a number.
+        video: number of the video each query belongs to.
     """
 
     scores: Float[np.ndarray, "queries videos"]
@@ -63,8 +57,13 @@ class _Labelled:
 
     def of(self, rows: Int[np.ndarray, " rows"]) -> "_Labelled":
         """Some of the queries."""
-        sought, apart = (None if a is None else a[rows] for a in (self.sought, self.elsewhere))
-        return _Labelled(self.scores[rows], apart, self.relevant[rows], sought, self.video[rows])
+        return _Labelled(
+            scores=self.scores[rows],
+            elsewhere=None if self.elsewhere is None else self.elsewhere[rows],
+            relevant=self.relevant[rows],
+            sought=None if self.sought is None else self.sought[rows],
+            video=self.video[rows],
+        )
 
     def at_most(self, queries: int, rng: np.random.Generator) -> "_Labelled":
         """So many queries of each video that all together are no more, or one of each."""
@@ -77,12 +76,11 @@ class _Labelled:
 
     def within(self, columns: Int[np.ndarray, "queries size"]) -> "_Labelled":
         """The same queries, each in a gallery of its own."""
-        return _Labelled(
-            np.take_along_axis(self.scores, columns, 1),
-            self.elsewhere,
-            np.take_along_axis(self.relevant, columns, 1),
-            None,
-            self.video,
+        return replace(
+            self,
+            scores=np.take_along_axis(self.scores, columns, 1),
+            relevant=np.take_along_axis(self.relevant, columns, 1),
+            sought=None,
         )
 
     def present(self, size: int, rng: np.random.Generator) -> "_Labelled":
@@ -94,7 +92,7 @@ class _Labelled:
         return self.within(draw_absent(self.relevant, min(size, most_absent(self.relevant)), rng))
 
 
-def fit(
+def fit_card(
     scores: Float[np.ndarray, "queries videos"],
     relevant: Bool[np.ndarray, "other_queries other_videos"],
     video: Integer[np.ndarray, " labelled"],
@@ -107,7 +105,6 @@ def fit(
     date: str = "",
     absent: float = 0.0,
     sizes: tuple[int, ...] | None = None,
-    strength: float = STRENGTH,
     seed: int = 0,
 ) -> Calibration:
     """Calibrate on labelled queries that no model was trained on or chosen by.
@@ -116,10 +113,10 @@ def fit(
     of the others away.
 
     Args:
-        scores: that order all videos of a gallery for labelled queries: similarities, less the hub
-            correction where there is one; finite.
-        relevant: which videos are relevant to which query. Where only one video a query is known,
-            "relevant" means that one, and probabilities are of finding that one.
+        scores: finite scores that order all videos of a gallery for labelled queries:
+            similarities, less the hub correction where there is one.
+        relevant: whether each video is relevant to each query. Where only one video a query is
+            known, "relevant" means that one, and probabilities are of finding that one.
         video: number of the video, or of the group of near copies, that a query belongs to.
             Queries of one are never on both sides of the split.
         sought: column of the video that each query is about, itself relevant; -1 for the queries
@@ -128,11 +125,11 @@ def fit(
         model: fingerprint of what gave the scores.
         bank: fingerprint of the hub correction; None without one.
         dataset: title of the labels.
-        date: when.
+        date: date to note on the card.
         absent: share of queries to reckon with whose video is not there, 0 to below 1.
-        sizes: of the galleries to fit on, from a fiftieth of the gallery to all of it if left out.
-        strength: of the data against the penalty in the logistic regressions.
-        seed: of all chance.
+        sizes: numbers of videos of the galleries to fit on; six from a fiftieth of the gallery to
+            all of it if left out.
+        seed: seed of all chance.
 
     Returns:
         A card. Its ``refused`` says so where the probabilities do not separate right from wrong
@@ -154,7 +151,7 @@ def fit(
     gallery = known.scores.shape[1]
     drawn = _sizes(sizes, gallery)
     temperature = fit_temperature(fitted.scores, fitted.relevant)
-    top1, result = _probabilities(fitted, drawn, temperature, absent, strength, rng)
+    top1, result = _probabilities(fitted, drawn, temperature, absent, rng)
     # Chances of their own, so that no part depends on how much another one drew.
     certified, judged = rng.spawn(2)
     reference = certifying.at_most(_KEPT, certified)
@@ -195,31 +192,28 @@ def _probabilities(
     sizes: tuple[int, ...],
     temperature: float,
     absent: float,
-    strength: float,
     rng: np.random.Generator,
 ) -> tuple[Logistic, Logistic]:
-    """Of the first result and of the first ten; all galleries of a query weigh as one query."""
+    """Fits for the first result and for the first ten; all galleries of a query weigh as one."""
     drawn = [(fitted.present(size, rng), (1 - absent) / len(sizes)) for size in sizes]
     if absent:
         drawn += [(fitted.absent(size, rng), absent / len(sizes)) for size in sizes]
     firsts, results = [], []
     for part, weight in drawn:
-        first = query_signals(part.scores, temperature)
+        first = features(query_signals(part.scores, temperature))
         firsts.append((first, top_is_relevant(part.scores, part.relevant), weight))
-        order, several = result_signals(part.scores, temperature, results=RESULTS)
+        order, signals = result_signals(part.scores, temperature, results=RESULTS)
         relevant = np.take_along_axis(part.relevant, order, 1).ravel()
-        results.append((several.reshape(-1, several.shape[2]), relevant, weight))
-    return _logistic(firsts, strength), _logistic(results, strength)
+        results.append((features(signals), relevant, weight))
+    return _logistic(firsts), _logistic(results)
 
 
 def _logistic(
     parts: list[tuple[Float64[np.ndarray, "_ signals"], Bool[np.ndarray, " _"], float]],
-    strength: float,
 ) -> Logistic:
     return Logistic.fit(
         np.concatenate([signals for signals, _, _ in parts]),
         np.concatenate([right for _, right, _ in parts]),
-        strength=strength,
         weights=np.concatenate([np.full(len(right), weight) for _, right, weight in parts]),
     )
 
@@ -228,12 +222,12 @@ def _stream(
     queries: _Labelled, top1: Logistic, temperature: float, absent: float, rng: np.random.Generator
 ) -> tuple[Float64[np.ndarray, " queries"], Bool[np.ndarray, " queries"]]:
     """Probabilities and outcomes in the whole gallery, some queries having lost their videos."""
-    probability = top1.probability(query_signals(queries.scores, temperature))
+    probability = top1.probability(features(query_signals(queries.scores, temperature)))
     right = top_is_relevant(queries.scores, queries.relevant)
     lost = np.flatnonzero(rng.random(len(right)) < absent)
     if len(lost):
         gone = queries.of(lost).absent(queries.scores.shape[1], rng)
-        signals = query_signals(gone.scores, temperature)
+        signals = features(query_signals(gone.scores, temperature))
         probability[lost], right[lost] = top1.probability(signals), False
     return probability, right
 
@@ -253,7 +247,7 @@ def _certificates(
     tried = (
         certify(confidence, ~right, thresholds(foretold, len(right), risk), risk) for risk in RISKS
     )
-    return tuple(found for found in tried if found is not None)
+    return tuple(certificate for certificate in tried if certificate is not None)
 
 
 def _quality(card: Calibration, queries: _Labelled, rng: np.random.Generator) -> Quality:
@@ -261,10 +255,10 @@ def _quality(card: Calibration, queries: _Labelled, rng: np.random.Generator) ->
     probability, right = _stream(queries, card.top1, card.temperature, absent, rng)
     order, pairs = card.p_relevant(queries.scores, results=RESULTS)
     relevant = np.take_along_axis(queries.relevant, order, 1)
-    several = np.repeat(queries.video, order.shape[1])
+    videos = np.repeat(queries.video, order.shape[1])
     return Quality(
         top1=_judged(probability, right, queries.video, rng),
-        result=_judged(pairs.ravel(), relevant.ravel(), several, rng),
+        result=_judged(pairs.ravel(), relevant.ravel(), videos, rng),
         absent_auroc=_absent_auroc(queries),
     )
 
@@ -276,14 +270,14 @@ def _judged(
     rng: np.random.Generator,
 ) -> Judged:
     rows = np.stack([probability, right.astype(np.float64)], axis=1)
-    order = interval(rows, video, of_columns(auroc), rng, resamples=_RESAMPLES)
+    separation = interval(rows, video, of_columns(auroc), rng, resamples=_RESAMPLES)
     share = float(right.mean())
     return Judged(
         cases=len(right),
         share=share,
-        auroc=order.value,
-        auroc_low=order.low,
-        auroc_high=order.high,
+        auroc=separation.value,
+        auroc_low=separation.low,
+        auroc_high=separation.high,
         brier=brier(probability, right),
         brier_base=share * (1 - share),
         ece=ece(probability, right),
@@ -325,13 +319,13 @@ def _inside(queries: _Labelled, size: int, rng: np.random.Generator) -> Inside:
 def _annotated(queries: _Labelled) -> Nonconformity | None:
     if queries.sought is None:
         return None
-    own = queries.scores[np.arange(len(queries.sought)), queries.sought]
-    return Nonconformity.of(-own.astype(np.float64), queries.video)
+    sought_scores = queries.scores[np.arange(len(queries.sought)), queries.sought]
+    return Nonconformity.of(-sought_scores.astype(np.float64), queries.video)
 
 
 def _sizes(sizes: tuple[int, ...] | None, gallery: int) -> tuple[int, ...]:
     if sizes is None:
-        return gallery_sizes(gallery, count=_SIZES, smallest=_SMALLEST)
+        return gallery_sizes(gallery)
     if not sizes or min(sizes) < 1 or max(sizes) > gallery:
         raise SureshotError(f"Galleries of {sizes} cannot be drawn from {gallery} videos.")
     return tuple(sorted(set(sizes)))
@@ -345,15 +339,15 @@ def _labelled(
     elsewhere: Float[np.ndarray, " asked"] | None,
 ) -> _Labelled:
     """The queries that have a relevant video, all arguments checked."""
-    apart = np.zeros(len(scores)) if elsewhere is None else elsewhere
+    known = np.zeros(len(scores)) if elsewhere is None else elsewhere
     shapes = {scores.shape, relevant.shape}
-    rows = {len(scores), len(video), len(apart), len(video if sought is None else sought)}
+    rows = {len(scores), len(video), len(known), len(video if sought is None else sought)}
     if len(shapes) != 1 or len(rows) != 1:
         raise SureshotError(
             f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
             "of queries; give all for the same queries and videos."
         )
-    if not np.isfinite(scores).all() or not np.isfinite(apart).all():
+    if not np.isfinite(scores).all() or not np.isfinite(known).all():
         raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
     there = np.flatnonzero(relevant.any(1))
     if not len(there):
@@ -362,12 +356,15 @@ def _labelled(
             "to calibrate on; label queries whose videos are there."
         )
     if sought is not None:
-        own = sought[there]
-        inside = (own >= 0) & (own < scores.shape[1])
-        if not inside.all() or not relevant[there][np.arange(len(own)), own].all():
+        columns = sought[there]
+        inside = (columns >= 0) & (columns < scores.shape[1])
+        if not inside.all() or not relevant[there, columns].all():
             raise SureshotError("A query is about a video that is not labelled relevant to it.")
     _, number = np.unique(video, return_inverse=True)
-    return _Labelled(scores, elsewhere, relevant, sought, number).of(there)
+    labelled = _Labelled(
+        scores=scores, elsewhere=elsewhere, relevant=relevant, sought=sought, video=number
+    )
+    return labelled.of(there)
 
 
 def _enough(known: _Labelled) -> None:

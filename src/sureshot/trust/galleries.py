@@ -1,27 +1,30 @@
 """Smaller galleries drawn from one, so that what is fitted on them holds at every size."""
 
+from collections.abc import Iterator
+
 import numpy as np
-from jaxtyping import Bool, Int, Integer
+from jaxtyping import Bool, Float32, Int, Integer
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.blocks import row_blocks
 
-_CELLS = 1 << 22  # random numbers drawn together
 
-
-def gallery_sizes(videos: int, *, count: int = 5, smallest: float = 0.1) -> tuple[int, ...]:
+def gallery_sizes(videos: int, *, count: int = 6, smallest: float = 0.02) -> tuple[int, ...]:
     """Sizes from a share of the gallery to all of it, equally far apart in their logarithm.
 
+    The smallest share is low, since a library may be far smaller than the labelled gallery.
+
     Args:
-        videos: of the gallery.
-        count: sizes, fewer where they coincide.
-        smallest: share of the gallery of the smallest, which has two videos at least.
+        videos: number of videos in the whole gallery.
+        count: number of sizes; fewer come out where they coincide.
+        smallest: smallest size as a share of the whole gallery; two videos at the least.
 
     Raises:
         SureshotError: no video, no size, or a share out of range.
 
     Examples:
         >>> gallery_sizes(1000)
-        (100, 178, 316, 562, 1000)
+        (20, 44, 96, 209, 457, 1000)
     """
     if videos < 1 or count < 1 or not 0 < smallest <= 1:
         raise SureshotError(
@@ -102,10 +105,11 @@ def most_absent(relevant: Bool[np.ndarray, "queries videos"]) -> int:
     return int((~relevant).sum(1).min()) if len(relevant) else 0
 
 
-def _keys(relevant: Bool[np.ndarray, "queries videos"], rng: np.random.Generator):  # type: ignore[no-untyped-def]
-    step = max(1, _CELLS // relevant.shape[1])
-    for start in range(0, len(relevant), step):
-        rows = slice(start, start + step)
+def _keys(
+    relevant: Bool[np.ndarray, "queries videos"], rng: np.random.Generator
+) -> Iterator[tuple[slice, Float32[np.ndarray, "rows videos"]]]:
+    """Random numbers from 0 to 1 for some queries at a time; the smallest ones draw a gallery."""
+    for rows in row_blocks(*relevant.shape):
         yield rows, rng.random(relevant[rows].shape, dtype=np.float32)
 
 

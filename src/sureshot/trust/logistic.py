@@ -7,7 +7,9 @@ from jaxtyping import Bool, Float, Float64, Num
 
 from sureshot.errors import SureshotError
 
-STRENGTH = 0.3
+# In simulated worlds 60 to 600 labelled queries are calibrated better than with 0.3, and no worse
+# than with anything up to 3.
+STRENGTH = 1.0
 _STEPS = 100
 _DONE = 1e-10  # gradient of one unit of weight
 
@@ -17,7 +19,7 @@ class Logistic:
     """A probability from some features.
 
     Attributes:
-        mean: of each feature where it was fitted.
+        mean: mean of each feature where it was fitted.
         scale: spread of each feature where it was fitted; 1 for a constant one.
         coef: weight of each feature after ``(feature - mean) / scale``.
         bias: logit where every feature is at its mean.
@@ -53,17 +55,17 @@ class Logistic:
         Args:
             features: one row a query; a constant one gets coefficient 0.
             labels: 0 or 1, or a share between them.
-            strength: of the data against the penalty, above 0.
-            weights: of the rows, 0 or more; all 1 if left out.
+            strength: weight of the data against the penalty, above 0.
+            weights: weights of the rows, 0 or more; all 1 if left out.
 
         Raises:
             SureshotError: no row, values that are not finite, labels out of range or all the
                 same, no weight, or ``strength`` out of range.
 
         Examples:
-            >>> found = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
-            >>> found.probability(np.array([[0.0], [2.0]])).round(2)
-            array([0.25, 0.42])
+            >>> fitted = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
+            >>> fitted.probability(np.array([[0.0], [2.0]])).round(2)
+            array([0.15, 0.53])
         """
         weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
         _check(features, labels, weight, strength)
@@ -76,10 +78,10 @@ class Logistic:
         inputs = np.where(constant, 0.0, (features - mean) / scale)
         coef = _newton(inputs, labels.astype(np.float64), strength * weight[:, 0])
         return cls(
-            tuple(map(float, mean)),
-            tuple(map(float, scale)),
-            tuple(map(float, coef[:-1])),
-            float(coef[-1]),
+            mean=tuple(mean.tolist()),
+            scale=tuple(scale.tolist()),
+            coef=tuple(coef[:-1].tolist()),
+            bias=float(coef[-1]),
         )
 
     def probability(
@@ -95,7 +97,12 @@ class Logistic:
                 f"{features.shape[1]} features were given to a fit of {len(self.coef)}."
             )
         inputs = (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
-        return _sigmoid(inputs @ np.array(self.coef) + self.bias)
+        return sigmoid(inputs @ np.array(self.coef) + self.bias)
+
+
+def sigmoid(logit: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
+    """Probability of a logit, 1 / (1 + exp(-logit)), without overflow."""
+    return np.exp(-np.logaddexp(0, -logit))
 
 
 def _newton(
@@ -116,11 +123,11 @@ def _newton(
 
     here = loss(coef)
     for _ in range(_STEPS):
-        found = _sigmoid(design @ coef)
-        gradient = design.T @ (weights * (found - labels)) + penalty * coef
+        predicted = sigmoid(design @ coef)
+        gradient = design.T @ (weights * (predicted - labels)) + penalty * coef
         if np.abs(gradient).max() <= _DONE * weights.sum():
             break
-        curvature = weights * found * (1 - found)
+        curvature = weights * predicted * (1 - predicted)
         hessian = (design * curvature[:, None]).T @ design + np.diag(penalty + 1e-12)
         step = np.linalg.solve(hessian, gradient)
         # Far from the minimum a whole step may climb; halves of it come to descend.
@@ -128,10 +135,6 @@ def _newton(
             step /= 2
         coef, here = coef - step, min(there, here)
     return coef
-
-
-def _sigmoid(logit: Float64[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"]:
-    return np.exp(-np.logaddexp(0, -logit))
 
 
 def _check(

@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float
 
 from sureshot.errors import SureshotError
 
-RISKS = tuple(step / 20 for step in range(1, 11))  # 0.05, 0.1, ... 0.5
+RISKS = tuple(step / 20 for step in range(1, 11))  # that are tried: 0.05, 0.1, ... 0.5
+SHOWN_RISKS = (0.1, 0.2, 0.3)  # those of them that are printed and measured
 LEVEL = 0.95
 _STEPS = 50  # thresholds that are tried at most
 

@@ -18,8 +18,8 @@ def shift_p_value(p_inside: Float[np.ndarray, " queries"], videos: int) -> float
     not depend on each other; the same one asked again and again looks like a shift.
 
     Args:
-        p_inside: of the queries, see `Calibration.p_inside`.
-        videos: labelled ones of the reference, `Nonconformity.videos`.
+        p_inside: p-value of each query that its video is there, see `Calibration.p_inside`.
+        videos: number of labelled videos of the reference, `Nonconformity.videos`.
 
     Raises:
         SureshotError: no query, no labelled video, or values outside of 0 to 1.

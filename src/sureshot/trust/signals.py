@@ -6,50 +6,72 @@ no part of the gallery. Every signal is finite for every row of numbers: constan
 ties and a gallery of one video included.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.blocks import row_blocks
 
-SIGNALS = (
-    "top",
-    "margin",
-    "gap",
-    "top_logit",
-    "entropy",
-    "top_less_lse",
-    "log_videos",
-)
-RESULT_SIGNALS = ("score", "logit", "below_top", "log_rank", "log_videos")
-
+RESULTS = 10  # best videos of a query whose probabilities are fitted, listed and measured
 _NEXT = 9  # videos after the first that `gap` averages
 _SUREST = 30.0  # logits are kept within this
 _ELSEWHERE = 0.75  # chosen on validation data, see LOG.md
-_CELLS = 1 << 22  # scores looked at together
 
 
-def query_signals(
-    scores: Float[np.ndarray, "queries videos"], temperature: float
-) -> Float64[np.ndarray, "queries signals"]:
-    """The signals of each query, in the order of ``SIGNALS``.
+class QuerySignals(NamedTuple):
+    """One number of each kind a query.
 
     With the scores s(1) >= s(2) >= ... of N videos and p = softmax(s / T):
 
-    * ``top``: s(1);
-    * ``margin``: s(1) - s(2);
-    * ``gap``: s(1) less the mean of s(2) to s(10), or of as many as there are;
-    * ``top_logit``: log p(1) / (1 - p(1)), within -30 and 30;
-    * ``entropy``: of p, in nats;
-    * ``top_less_lse``: s(1) - T log sum exp(s / T), 0 or less;
-    * ``log_videos``: log N.
+    Attributes:
+        top: s(1).
+        margin: s(1) - s(2).
+        gap: s(1) less the mean of s(2) to s(10), or of as many as there are.
+        top_logit: log p(1) / (1 - p(1)), within -30 and 30.
+        entropy: entropy of p, in nats.
+        top_less_lse: s(1) - T log sum exp(s / T), 0 or less.
+        log_videos: log N.
+    """
+
+    top: Float64[np.ndarray, " queries"]
+    margin: Float64[np.ndarray, " queries"]
+    gap: Float64[np.ndarray, " queries"]
+    top_logit: Float64[np.ndarray, " queries"]
+    entropy: Float64[np.ndarray, " queries"]
+    top_less_lse: Float64[np.ndarray, " queries"]
+    log_videos: Float64[np.ndarray, " queries"]
+
+
+class ResultSignals(NamedTuple):
+    """One number of each kind a result, the results of a query best first.
+
+    With the score s of the result, those of all N videos and p = softmax(s / T):
+
+    Attributes:
+        score: s.
+        logit: log p / (1 - p), within -30 and 30.
+        below_top: s(1) - s.
+        log_rank: log(1 + rank), the first rank 1; ties keep the order of the columns.
+        log_videos: log N.
+    """
+
+    score: Float64[np.ndarray, "queries results"]
+    logit: Float64[np.ndarray, "queries results"]
+    below_top: Float64[np.ndarray, "queries results"]
+    log_rank: Float64[np.ndarray, "queries results"]
+    log_videos: Float64[np.ndarray, "queries results"]
+
+
+def query_signals(scores: Float[np.ndarray, "queries videos"], temperature: float) -> QuerySignals:
+    """The signals of each query.
 
     A single video has nothing beside it to be compared with. It gets the signals of a gallery that
     holds it twice, a tie, so one video alone never looks sure.
 
     Args:
-        scores: that order the results.
+        scores: scores that order the results.
         temperature: T, above 0, see `fit_temperature`.
 
     Raises:
@@ -57,12 +79,15 @@ def query_signals(
             range.
 
     Examples:
-        >>> query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)[0, :3]
-        array([0.5 , 0.25, 0.25])
+        >>> signals = query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)
+        >>> signals.top, signals.margin
+        (array([0.5]), array([0.25]))
     """
-    return np.concatenate(
-        [_query_signals(_Row.of(part, temperature)) for part in _parts(scores, temperature)]
-    )
+    _check(scores, temperature)
+    parts = [
+        _query_signals(_Softmax.of(scores[rows], temperature)) for rows in row_blocks(*scores.shape)
+    ]
+    return QuerySignals._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def result_signals(
@@ -70,34 +95,47 @@ def result_signals(
     temperature: float,
     *,
     results: int | None = None,
-) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results signals"]]:
-    """The best videos of each query and the signals of each, in the order of ``RESULT_SIGNALS``.
-
-    * ``score``: s;
-    * ``logit``: log p / (1 - p) with p = softmax(s / T), within -30 and 30;
-    * ``below_top``: s(1) - s;
-    * ``log_rank``: log(1 + rank), the first rank 1; ties keep the order of the columns;
-    * ``log_videos``: log N.
+) -> tuple[Int[np.ndarray, "queries results"], ResultSignals]:
+    """The best videos of each query, and the signals of each.
 
     Args:
-        scores: as for `query_signals`.
-        temperature: likewise.
-        results: how many videos; all of them if left out or if there are fewer. Videos that are
+        scores: scores that order the results.
+        temperature: T, above 0, see `fit_temperature`.
+        results: number of videos; all of them if left out or if there are fewer. Videos that are
             ruled out come last, with signals of 0 but for rank and N.
 
     Returns:
         Columns, best first, and signals.
 
     Raises:
-        SureshotError: as for `query_signals`, or ``results`` below 1.
+        SureshotError: ``results`` below 1, or as for `query_signals`.
     """
     if results is not None and results < 1:
         raise SureshotError(f"results is {results}; at least 1 is needed.")
+    _check(scores, temperature)
     count = min(results or scores.shape[1], scores.shape[1])
     parts = [
-        _result_signals(_Row.of(part, temperature), count) for part in _parts(scores, temperature)
+        _result_signals(_Softmax.of(scores[rows], temperature), count)
+        for rows in row_blocks(*scores.shape)
     ]
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    signals = (signals for _, signals in parts)
+    return (
+        np.concatenate([order for order, _ in parts]),
+        ResultSignals._make(map(np.concatenate, zip(*signals, strict=True))),
+    )
+
+
+def features(
+    signals: QuerySignals | ResultSignals, *, smallest: int = 1
+) -> Float64[np.ndarray, "rows signals"]:
+    """Signals as a logistic regression takes them: a row a query, or a row a result.
+
+    Args:
+        signals: signals of queries or of results.
+        smallest: number of videos that a smaller gallery counts as having.
+    """
+    videos = np.maximum(signals.log_videos, np.log(smallest))
+    return np.stack(signals._replace(log_videos=videos), axis=-1).reshape(-1, len(signals))
 
 
 def fit_temperature(
@@ -110,13 +148,14 @@ def fit_temperature(
     queries than those whose calibration it will be judged by.
 
     Args:
-        scores: finite.
-        relevant: queries without a relevant video, and those with nothing else, do not count.
+        scores: finite scores that order the results.
+        relevant: whether each video is relevant to each query; queries without a relevant video,
+            and those with nothing else, do not count.
 
     Raises:
         SureshotError: no query counts, or as for `query_signals`.
     """
-    _parts(scores, 1.0)
+    _check(scores, 1.0)
     counts = relevant.any(1) & ~relevant.all(1)
     if not counts.any():
         raise SureshotError(
@@ -169,29 +208,26 @@ def standing(
     Without them it is s(1).
 
     Args:
-        scores: that order the results.
-        elsewhere: e of each query, of the same scores.
+        scores: scores that order the results.
+        elsewhere: e of each query, a score of the same kind.
     """
     best = scores.max(1).astype(np.float64)
     return best if elsewhere is None else best - _ELSEWHERE * elsewhere
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Row:
+class _Softmax(NamedTuple):
     """What both kinds of signals need of some queries.
 
     Attributes:
-        scores: as given, in float64.
-        first: column of the best video.
-        best: its score.
+        scores: the scores in float64.
+        best: score of the best video.
         z: exp((s - s(1)) / T).
-        rest: sum of z without the best; of a single video it is its own.
-        videos: gallery of each query, 2 at the least.
+        rest: sum of z without the best; that of a single video is its own.
+        videos: size of the gallery of each query, 2 at the least.
         temperature: T.
     """
 
     scores: Float64[np.ndarray, "queries videos"]
-    first: Int[np.ndarray, " queries"]
     best: Float64[np.ndarray, " queries"]
     z: Float64[np.ndarray, "queries videos"]
     rest: Float64[np.ndarray, " queries"]
@@ -199,23 +235,22 @@ class _Row:
     temperature: float
 
     @classmethod
-    def of(cls, given: Float[np.ndarray, "queries videos"], temperature: float) -> "_Row":
+    def of(cls, given: Float[np.ndarray, "queries videos"], temperature: float) -> "_Softmax":
         scores = given.astype(np.float64)
-        first = scores.argmax(1)
-        best = scores[np.arange(len(scores)), first]
-        z = np.exp((scores - best[:, None]) / temperature)
+        first = scores.argmax(1)[:, None]
+        best = np.take_along_axis(scores, first, 1)
+        z = np.exp((scores - best) / temperature)
         # The best is left out before the sum: 1 + tiny - 1 would be 0.
         others = z.copy()
-        others[np.arange(len(scores)), first] = 0
+        np.put_along_axis(others, first, 0, 1)
         videos = (scores > -np.inf).sum(1)
         return cls(
-            scores,
-            first,
-            best,
-            z,
-            np.where(videos > 1, others.sum(1), 1.0),
-            np.maximum(videos, 2),
-            temperature,
+            scores=scores,
+            best=best[:, 0],
+            z=z,
+            rest=np.where(videos > 1, others.sum(1), 1.0),
+            videos=np.maximum(videos, 2),
+            temperature=temperature,
         )
 
     @property
@@ -223,7 +258,7 @@ class _Row:
         return np.maximum(-np.log(np.maximum(self.rest, np.exp(-_SUREST))), -_SUREST)
 
 
-def _query_signals(row: _Row) -> Float64[np.ndarray, "queries signals"]:
+def _query_signals(row: _Softmax) -> QuerySignals:
     several = (row.scores > -np.inf).sum(1) > 1
     shown = min(1 + _NEXT, row.scores.shape[1])
     ordered = -np.sort(-np.partition(row.scores, -shown, axis=1)[:, -shown:], axis=1)
@@ -233,22 +268,20 @@ def _query_signals(row: _Row) -> Float64[np.ndarray, "queries signals"]:
     mean = np.where(real, following, 0).sum(1) / np.maximum(real.sum(1), 1)
     total = np.log1p(row.rest)
     below = np.where(row.z > 0, row.scores - row.best[:, None], 0)
-    entropy = total - (row.z * below).sum(1) / row.temperature / (1 + row.rest)
-    signals = [
-        row.best,
-        np.where(several, row.best - second, 0),
-        np.where(several, row.best - mean, 0),
-        row.top_logit,
-        entropy,
-        -row.temperature * total,
-        np.log(row.videos),
-    ]
-    return np.stack(signals, axis=1)
+    return QuerySignals(
+        top=row.best,
+        margin=np.where(several, row.best - second, 0),
+        gap=np.where(several, row.best - mean, 0),
+        top_logit=row.top_logit,
+        entropy=total - (row.z * below).sum(1) / row.temperature / (1 + row.rest),
+        top_less_lse=-row.temperature * total,
+        log_videos=np.log(row.videos),
+    )
 
 
 def _result_signals(
-    row: _Row, count: int
-) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results signals"]]:
+    row: _Softmax, count: int
+) -> tuple[Int[np.ndarray, "queries results"], ResultSignals]:
     order = np.argsort(-row.scores, axis=1, kind="stable")[:, :count]
     score = np.take_along_axis(row.scores, order, 1)
     z = np.take_along_axis(row.z, order, 1)
@@ -257,23 +290,17 @@ def _result_signals(
         others = np.maximum(1 + row.rest[:, None] - z, 1.0)
         logit = np.clip(np.log(z) - np.log(others), -_SUREST, _SUREST)
     logit[:, 0] = row.top_logit
-    rank = np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape)
     real = score > -np.inf
-    videos = np.broadcast_to(np.log(row.videos)[:, None], score.shape)
-    signals = [
-        np.where(real, score, 0),
-        np.where(real, logit, 0),
-        np.where(real, row.best[:, None] - score, 0),
-        rank,
-        videos,
-    ]
-    return order, np.stack(signals, axis=2)
+    return order, ResultSignals(
+        score=np.where(real, score, 0),
+        logit=np.where(real, logit, 0),
+        below_top=np.where(real, row.best[:, None] - score, 0),
+        log_rank=np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape),
+        log_videos=np.broadcast_to(np.log(row.videos)[:, None], score.shape),
+    )
 
 
-def _parts(
-    scores: Float[np.ndarray, "queries videos"], temperature: float
-) -> list[Float[np.ndarray, "part videos"]]:
-    """Checked rows, so few at a time that their exponentials fit."""
+def _check(scores: Float[np.ndarray, "queries videos"], temperature: float) -> None:
     if not scores.size:
         raise SureshotError(
             f"There are {len(scores)} queries and {scores.shape[1]} videos; give at least one "
@@ -283,5 +310,3 @@ def _parts(
         raise SureshotError(f"The temperature is {temperature}; it must be finite and above 0.")
     if not (scores.max(1) > -np.inf).all() or not (scores < np.inf).all():
         raise SureshotError("Scores must be numbers below infinity, one at least in each row.")
-    step = max(1, _CELLS // scores.shape[1])
-    return [scores[start : start + step] for start in range(0, len(scores), step)]

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Integer
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.bootstrap import interval
-from sureshot.metrics.ranks import described, text_ranks, video_ranks
+from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.research.figures.canvas import (
     BLUE,
     MUTED,
@@ -118,7 +118,7 @@ def uncertainty(subject: Subject) -> Uncertainty:
             f"trained measures none. DUQ, UATVR and DVTR do."
         )
     ranks = text_ranks(subject.scores, subject.owner)
-    columns = described(subject.owner)
+    columns = np.unique(subject.owner)
     back = video_ranks(subject.scores, subject.owner)
     found: dict[str, Measured] = {}
     for name, values in subject.measures.items():

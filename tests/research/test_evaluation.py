@@ -125,7 +125,10 @@ def test_uncertainties_of_the_paper_stand_beside_ours(evaluate, place):
 
 def test_a_card_is_measured(evaluate, card):
     told = evaluate(trust=True, card=card()).trust.to_dict()
-    expected = "calibrated by a card on 256 queries about 64 videos of other photos, 2026-01-02"
+    expected = (
+        "Calibrated by a card that was made on 256 queries about 64 videos of other photos, "
+        "2026-01-02."
+    )
     assert told["calibration"] == expected
     assert told["warnings"] == [] and told["risks"][0]["asked"] == 1
 
@@ -139,7 +142,10 @@ def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     first = videos[0][:5], videos[1][:5], np.zeros(5, np.float32)
     Bank(texts, 4, 0.5, *first, encoder.fingerprint, "a test").save(folder)
     both, plain = evaluate(folder, trust=True), evaluate(place / "clip4clip", trust=True)
-    assert "scores: less the hub correction (k=4, weight 0.5; 40 captions of a test)" in both.text()
+    assert (
+        "Scores are less the hub correction (k=4, weight 0.5; 40 captions of a test)."
+        in both.text()
+    )
     both, plain = both.to_dict(), plain.to_dict()
     assert both["raw"] == plain["raw"]  # the same weights, and recalls are raw
     assert both["trust"]["orders"] != plain["trust"]["orders"]
@@ -202,7 +208,7 @@ def test_a_folder_that_cannot_be_made_is_named(evaluate, tmp_path):
 def test_a_split_too_small_to_calibrate_on_says_so(evaluate, tmp_path):
     folder = walls(tmp_path / "walls")
     told = evaluate(trust=True, root=folder / "pairs.csv", split="train").text()
-    assert "! Nothing is calibrated here." in told or "nothing to tell apart" in told
+    assert "! Nothing could be calibrated." in told or "nothing to tell apart" in told
     (folder / "one.csv").write_text("video,caption,split\nvideos/0.mp4,red,val\n")
     found = evaluate(trust=True, plots=tmp_path / "plots", root=folder / "one.csv")
     assert "! The gallery has one video" in found.text() and found.files == ()

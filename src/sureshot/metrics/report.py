@@ -22,7 +22,7 @@ from sureshot.metrics.lines import Judge, Line
 from sureshot.metrics.published import Direction, Match, Row, Setting, compare, folded_name
 from sureshot.metrics.ranks import VideoQuery
 from sureshot.metrics.recall import rsum
-from sureshot.settings import plain
+from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
@@ -83,13 +83,13 @@ class RecallReport:
         return {
             "title": self.title,
             "system": self.system,
-            "setting": plain(self.setting),
+            "setting": to_values(self.setting),
             "out_of_domain": self.out_of_domain,
-            "raw": plain(self.raw),
+            "raw": to_values(self.raw),
             "rsum": self.rsum,
             "rsum_of": list(self.ks),
-            "post_processed": plain(self.post),
-            "published": plain(self.matches),
+            "post_processed": to_values(self.post),
+            "published": to_values(self.matches),
             "undescribed_videos": self.undescribed,
             "hubness_skewness_10": self.hubness,
             "video_to_text": self.how,

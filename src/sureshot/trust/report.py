@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from sureshot.metrics.bootstrap import Interval, resampling_note
 from sureshot.metrics.reliability import Reliability
-from sureshot.settings import plain
+from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 from sureshot.trust.assessment import ABSTAIN
 from sureshot.trust.card import Target
@@ -97,15 +97,15 @@ class TrustReport:
             "refused": self.refused,
             "calibration": self.how,
             "warnings": list(self.warnings),
-            "orders": plain(self.orders),
-            "auroc_gain": plain(self.gain),
-            "probabilities": plain(self.probabilities),
-            "results": plain(self.results),
+            "orders": to_values(self.orders),
+            "auroc_gain": to_values(self.gain),
+            "probabilities": to_values(self.probabilities),
+            "results": to_values(self.results),
             "target": self.target,
-            "sets": plain(self.sets),
-            "absent": plain(self.absent),
-            "false_abstention": plain(self.false_abstention),
-            "risks": plain(self.risks),
+            "sets": to_values(self.sets),
+            "absent": to_values(self.absent),
+            "false_abstention": to_values(self.false_abstention),
+            "risks": to_values(self.risks),
             "reliability": [
                 {"signal": name, **{key: values.tolist() for key, values in asdict(bins).items()}}
                 for name, bins in self.reliability.items()

@@ -109,7 +109,7 @@ def test_what_cannot_be_known_counts_as_wrong(evaluate, place):
     lines = ran.out.splitlines()
     assert lines[0] == "told test, 3 videos, 6 questions"
     assert lines[1] == "xpool, encoder tiny, 3 frames, 6 answers known"
-    assert "1 questions (16.7 %) have an answer outside of the vocabulary" in ran.out
+    assert "1 question (16.7 %) with an answer outside of the vocabulary" in ran.out
     told = json.loads(evaluate("--json", root="told").out)
     assert told["unknown"] == 1
     assert (told["overall"]["n"], told["answerable"]["n"]) == (6, 5)

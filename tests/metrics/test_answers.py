@@ -69,7 +69,7 @@ def test_the_text_says_what_the_numbers_are():
     lines = found.text().splitlines()
     assert lines[:4] == [
         "walls test",
-        "xpool, encoder tiny, 3 frames, 4 known answers",
+        "xpool, encoder tiny, 3 frames, 4 answers known",
         "6 questions about 3 videos",
         "[low, high] is a 95 % interval, from 20 resamples of whole videos, seed 0.",
     ]

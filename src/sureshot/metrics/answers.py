@@ -103,7 +103,7 @@ class AnswerReport:
 
     def _head(self) -> Iterator[str]:
         yield self.title
-        known = f"{self.vocabulary} known answers"
+        known = f"{self.vocabulary} answers known"
         yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
         yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
         if self.overall.low is not None:

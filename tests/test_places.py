@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import StoreError, SureshotError
-from sureshot.places import absolute_model, cache_dir, data_dir, index_place, locate
+from sureshot.places import (
+    absolute,
+    absolute_model,
+    cache_dir,
+    data_dir,
+    expand,
+    index_place,
+    locate,
+)
 
 KINDS = [
     (data_dir, "XDG_DATA_HOME", ".local/share/sureshot"),
@@ -110,3 +118,16 @@ def test_a_file_uri_is_a_local_folder() -> None:
 def test_a_name_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(StoreError, match=r"not UTF-8.*`db=`"):
         locate(os.fsdecode(b"/v\xe9"))
+
+
+def test_paths_are_expanded_and_made_absolute_without_following_links(
+    monkeypatch, tmp_path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("/")
+    assert expand("~/x") == Path("/home/ann/x")
+    assert expand("~no-such-user/x") == Path("~no-such-user/x")
+    assert expand("a/../b") == Path("a/../b")
+    assert absolute("~/x/../y") == Path("/home/ann/y")
+    assert absolute("link/../y") == tmp_path / "y"
+    assert absolute("~no-such-user") == tmp_path / "~no-such-user"

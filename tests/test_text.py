@@ -1,11 +1,14 @@
 """Queries, paths and times."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import QueryError
-from sureshot.text import clean, other_script, parse_time, time_range, timecode
+from sureshot.text import clean, other_script, parse_time, plain, printable, time_range, timecode
 
 
 def test_a_query_is_one_line_without_control_characters():
@@ -86,3 +89,9 @@ def test_a_time_shown_is_read_as_itself(seconds):
 def test_a_time_beyond_all_numbers_is_refused() -> None:
     with pytest.raises(QueryError):
         parse_time("1e308:0:0")
+
+
+def test_paths_are_shown_without_half_characters_and_what_steers_a_terminal():
+    path = Path(os.fsdecode(b"caf\xe9 \x1b[2J \xe7\x8a\xac"))
+    assert printable(path) == "caf\ufffd \x1b[2J 犬"
+    assert plain(path) == "caf\ufffd \ufffd[2J 犬"

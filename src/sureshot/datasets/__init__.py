@@ -4,7 +4,6 @@ No video is opened: a reader says which captions belong to which file. See the m
 for the files it wants and its rules.
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -24,6 +23,7 @@ from sureshot.datasets.listing import Listing, to_split
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Caption, Item, Split, check_disjoint
 from sureshot.errors import SureshotError
+from sureshot.places import expand
 
 __all__ = ["NAMES", "Caption", "Item", "Split", "check_disjoint", "load_split"]
 
@@ -83,9 +83,9 @@ def load_split(
         SureshotError: an unknown name, a file that is missing or not as expected, or no video
             found at all. Some missing videos are no error; the split names them.
     """
-    root = _path(root)
-    folder = None if videos is None else _path(videos)
-    listed = None if ids is None else _path(ids)
+    root = expand(root)
+    folder = None if videos is None else expand(videos)
+    listed = None if ids is None else expand(ids)
     _known("data set", dataset, NAMES)
     _known("split", split, _SPLITS)
     if dataset == "pairs":
@@ -111,11 +111,6 @@ def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | No
     if reason:
         listing = replace(listing, expected=None)  # nobody published how much to hold out
     return listing if ids is None else listing.only(ids)
-
-
-def _path(given: str | Path) -> Path:
-    # Not Path.expanduser: it fails where there is no such user.
-    return Path(os.path.expanduser(given))  # noqa: PTH111
 
 
 def _known(kind: str, name: str, names: tuple[str, ...]) -> None:

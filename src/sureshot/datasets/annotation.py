@@ -97,7 +97,7 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
     Raises:
         SureshotError: it cannot be read, or a line is no JSON object; the message names the line.
     """
-    found: list[tuple[int, dict[str, Any]]] = []
+    objects: list[tuple[int, dict[str, Any]]] = []
     with _text(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
@@ -108,8 +108,8 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
                 raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
             if not isinstance(value, dict):
                 raise SureshotError(f"{path}, line {number}: {value!r:.60} is no JSON object.")
-            found.append((number, value))
-    return found
+            objects.append((number, value))
+    return objects
 
 
 def read_json_list(path: Path) -> list[tuple[int, dict[str, Any]]]:

@@ -65,13 +65,13 @@ def find_videos(
     owner = {other: name for name, others in names.items() for other in others}
     owner |= {name: name for name in names}
     for folder in folders:
-        found: dict[str, tuple[int, Path]] = {}
+        matches: dict[str, tuple[int, Path]] = {}
         for spelling, kind, path in _matches(folder, owner.keys(), photos):
             name = owner[spelling]
-            if name not in found or kind < found[name][0]:
-                found[name] = kind, path
-        if found:
-            return {name: path for name, (_, path) in found.items()}
+            if name not in matches or kind < matches[name][0]:
+                matches[name] = kind, path
+        if matches:
+            return {name: path for name, (_, path) in matches.items()}
     example = next(iter(names), "")
     looked = ", ".join(str(folder) for folder in folders)
     raise SureshotError(

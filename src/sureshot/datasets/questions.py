@@ -17,7 +17,6 @@ References:
     2017: MSRVTT-QA.
 """
 
-import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from sureshot.datasets.listing import Listing, to_split
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Caption, Split
 from sureshot.errors import SureshotError
+from sureshot.places import expand
 
 KINDS = ("what", "who", "how", "when", "where")  # types of MSRVTT-QA, the most frequent first
 VOCABULARY = "train_ans2label.json"
@@ -64,11 +64,11 @@ class Questions:
     def title(self) -> str:
         """What a table of results calls these questions; a part never looks like the whole."""
         split, asked = self.split, f"{len(self.answers)} questions"
-        found, full = len(split.items), split.expected or len(split.items) + len(split.missing)
+        count, full = len(split.items), split.expected or len(split.items) + len(split.missing)
         if split.label is not None:
-            return f"{split.label}, {split.name}, {found} videos, {asked}"
-        count = f"{found}" if found == full else f"{found} of {full}"
-        return f"{split.dataset} {split.name}, {count} videos, {asked}"
+            return f"{split.label}, {split.name}, {count} videos, {asked}"
+        share = f"{count}" if count == full else f"{count} of {full}"
+        return f"{split.dataset} {split.name}, {share} videos, {asked}"
 
     def summary(self) -> str:
         """The title, and what of the questions was not there."""
@@ -137,7 +137,7 @@ def load_questions(
     """
     if split not in _SIZES:
         raise SureshotError(f"Unknown split {split!r}; known: {', '.join(_SIZES)}.")
-    root = _path(root)
+    root = expand(root)
     path = pick(root, f"{split}.jsonl", f"{split}_qa.json")
     asked: dict[str, list[tuple[str, str, str]]] = {}
     lines = read_json_lines(path) if path.suffix == ".jsonl" else read_json_list(path)
@@ -161,8 +161,8 @@ def load_questions(
         },
     )
     if ids is not None:
-        listing = listing.only(_path(ids))
-    folders = usual_folders(root) if videos is None else [_path(videos)]
+        listing = listing.only(expand(ids))
+    folders = usual_folders(root) if videos is None else [expand(videos)]
     dataset = PUBLISHED if published else root.resolve().name
     there = to_split(listing, dataset, split, folders, label)
     rows = [row for item in there.items for row in asked[item.id]]
@@ -180,7 +180,7 @@ def read_vocabulary(root: str | Path) -> tuple[str, ...] | None:
     Raises:
         SureshotError: the file is not an object from answers to different whole numbers.
     """
-    path = _path(root) / VOCABULARY
+    path = expand(root) / VOCABULARY
     if not path.is_file():
         return None
     labels = read_annotation(path)
@@ -213,16 +213,15 @@ def _checked(values: dict[str, Any]) -> tuple[str, str, str, str]:
     Raises:
         ValueError: what is wrong with it.
     """
-    video = values.get("video_id")
-    if type(video) is int:
-        values = {**values, "video_id": f"video{video}"}
-    found = [_text(values, name) for name in ("video_id", "question", "answer")]
+    if type(number := values.get("video_id")) is int:
+        values = {**values, "video_id": f"video{number}"}
+    video, question, answer = (_text(values, name) for name in ("video_id", "question", "answer"))
     if values.get("answer_type") is not None:
         kind = _text(values, "answer_type")
     else:
-        first = found[1].split()[0].lower()
+        first = question.split()[0].lower()
         kind = first if first in KINDS else "other"
-    return found[0], found[1], found[2], kind
+    return video, question, answer, kind
 
 
 def _text(values: dict[str, Any], name: str) -> str:
@@ -234,8 +233,3 @@ def _text(values: dict[str, Any], name: str) -> str:
     if not value.strip():
         raise ValueError(f"the {name} is empty")
     return value.strip()
-
-
-def _path(given: str | Path) -> Path:
-    # Not Path.expanduser: it fails where there is no such user.
-    return Path(os.path.expanduser(given))  # noqa: PTH111

@@ -97,10 +97,10 @@ class Split:
         if self.label is not None:
             name = "" if self.name == "test" else f" {self.name}"
             return f"{dataset} {self.label}{name} ({len(self.items)})"
-        found, full = len(self.items), self.expected
+        there, full = len(self.items), self.expected
         if full is None:
-            full = found + len(self.missing)
-        count = f"{found}" if found >= full else f"{found} of {full}"
+            full = there + len(self.missing)
+        count = f"{there}" if there >= full else f"{there} of {full}"
         kind = "photos" if self.dataset == "flickr8k" else "videos"
         captions = f"{len(self.captions)} captions"
         return f"{dataset} {self.protocol} {self.name}, {count} {kind}, {captions}"
@@ -168,8 +168,8 @@ def check_disjoint(train: Split, test: Split) -> None:
     Raises:
         SureshotError: they share videos; the message names the first ones.
     """
-    own = train.dataset == "pairs"
-    ids = {item.id for item in train.items} if train.dataset == test.dataset and not own else set()
+    ids_tell = train.dataset == test.dataset != "pairs"
+    ids = {item.id for item in train.items} if ids_tell else set()
     files = {os.path.realpath(item.path): item.id for item in train.items}
     shared: list[str] = []
     for item in test.items:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import read_json
-from sureshot.places import absolute_model
+from sureshot.places import absolute, absolute_model
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -188,7 +188,7 @@ def _index(location: str) -> Check:
 def _disk(location: str) -> Check:
     if "://" in location:
         return Check("disk", "ok", "not asked, the index is in object storage")
-    here = Path(os.path.abspath(os.path.expanduser(location)))  # noqa: PTH100, PTH111
+    here = absolute(location)
     there = next(p for p in (here, *here.parents) if os.path.exists(p))  # noqa: PTH110
     if not there.is_dir() or not os.access(there, os.W_OK):
         what = "cannot be written to" if there.is_dir() else "is a file"

@@ -1,11 +1,12 @@
 """From paths a user names to the videos below them."""
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from sureshot.places import absolute
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset({
@@ -55,8 +56,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Source | Unreadable]:
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
-        # abspath, not resolve(): it keeps the user's symbolic links. An unknown ~user stays as is.
-        top = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+        top = absolute(path)
         try:
             top.stat()
             if not (top.is_dir() or top.is_file()):

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from sureshot.errors import StoreError, SureshotError, option
-from sureshot.settings import build, within
+from sureshot.files import parse_json
+from sureshot.settings import build, to_values, within
 
 Decode = Literal["auto", "all", "keyframes"]
 
@@ -74,14 +75,7 @@ class Header:
 
     def to_metadata(self) -> dict[bytes, bytes]:
         """As metadata of an Arrow schema."""
-        values = {
-            "schema": SCHEMA_VERSION,
-            "settings": self.settings.to_dict(),
-            "fingerprint": self.fingerprint,
-            "dim": self.dim,
-            "channels": self.channels,
-        }
-        return {_KEY: json.dumps(values).encode()}
+        return {_KEY: json.dumps({"schema": SCHEMA_VERSION, **to_values(self)}).encode()}
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, location: str) -> "Header":
@@ -101,7 +95,7 @@ class Header:
             f"index; then index your folder again."
         )
         try:
-            values = json.loads(metadata[_KEY])
+            values = parse_json(metadata[_KEY])
         except ValueError:
             raise damaged from None
         if not isinstance(values, dict) or type(values.get("schema")) is not int:
@@ -113,23 +107,11 @@ class Header:
                 f"{values['schema']}, this one reads up to {SCHEMA_VERSION}). "
                 f"Upgrade with: pip install --upgrade sureshot"
             )
-        match values:
-            case {
-                "settings": dict(settings),
-                "fingerprint": str(fingerprint),
-                "dim": int(dim),
-                "channels": int(channels),
-            }:
-                try:
-                    return cls(
-                        settings=IndexSettings.from_dict(settings),
-                        fingerprint=fingerprint,
-                        dim=dim,
-                        channels=channels,
-                    )
-                except SureshotError:
-                    raise damaged from None
-        raise damaged
+        known = {field.name for field in fields(cls)}
+        try:
+            return build(cls, {name: value for name, value in values.items() if name in known})
+        except SureshotError:
+            raise damaged from None
 
 
 def ours(metadata: Mapping[bytes, bytes] | None) -> bool:

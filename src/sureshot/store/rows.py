@@ -283,26 +283,26 @@ def _tokens(parts: Sequence[Float[np.ndarray, "_ d"]]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), _halves(np.concatenate(parts)))
 
 
-def union(found: Sequence[StoredWindows]) -> StoredWindows:
-    """Windows found for any of the query vectors, each once."""
-    if len(found) == 1:
-        return found[0]
-    longest = max(f.mask.shape[1] for f in found)
+def union(lists: Sequence[StoredWindows]) -> StoredWindows:
+    """The windows of all lists, each once."""
+    if len(lists) == 1:
+        return lists[0]
+    longest = max(one.mask.shape[1] for one in lists)
 
     def joined(parts: list[np.ndarray]) -> np.ndarray:
         widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
         return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
 
-    keys = [key for f in found for key in f.keys]
+    keys = [key for one in lists for key in one.keys]
     rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
-    paths = [path for f in found for path in f.paths]
+    paths = [path for one in lists for path in one.paths]
     return StoredWindows(
         keys=[keys[row] for row in rows],
         paths=[paths[row] for row in rows],
-        start=np.concatenate([f.start for f in found])[rows],
-        end=np.concatenate([f.end for f in found])[rows],
-        times=joined([f.times for f in found])[rows],
-        signatures=joined([f.signatures for f in found])[rows],
-        frames=joined([f.frames for f in found])[rows],
-        mask=joined([f.mask for f in found])[rows],
+        start=np.concatenate([one.start for one in lists])[rows],
+        end=np.concatenate([one.end for one in lists])[rows],
+        times=joined([one.times for one in lists])[rows],
+        signatures=joined([one.signatures for one in lists])[rows],
+        frames=joined([one.frames for one in lists])[rows],
+        mask=joined([one.mask for one in lists])[rows],
     )

@@ -135,12 +135,6 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     return figure
 
 
-def middle_frame(item: Item, frames: int, frame: int) -> UInt8[np.ndarray, "rows columns 3"] | None:
-    """One of the frames that a video is sampled at; None if it cannot be read any more."""
-    shown = _frames(item, frames)
-    return None if shown is None else shown[min(frame, len(shown) - 1)]
-
-
 def _frames(item: Item, frames: int) -> UInt8[np.ndarray, "frames rows columns 3"] | None:
     try:
         return sampled_frames(item, frames, _SIDE)

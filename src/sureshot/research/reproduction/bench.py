@@ -14,6 +14,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.encoders import Encoder, load
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import StemConfig
+from sureshot.places import expand
 from sureshot.research.features import SplitFeatures, Told, extract
 from sureshot.research.training.recipe import EncoderRecipe, TrainingConfig
 from sureshot.settings import build
@@ -38,7 +39,7 @@ class Place:
         """Read it, relative paths starting at ``folder``, by its own protocol or by another."""
 
         def at(path: str) -> Path:
-            return folder / os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111
+            return folder / expand(os.path.expandvars(path))
 
         return load_split(
             self.dataset,

@@ -213,7 +213,9 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
         return _Counters()
     restore_folder(folder / MODEL)
     values = read_values(state)
-    was, now = values["run"], _described(run)
+    # A setting that came new since the run began was at its default then.
+    was = _flat({"training": _settings(TrainingConfig())}) | values["run"]
+    now = _described(run)
     for name in was | now:
         if was.get(name) != now.get(name):
             raise SureshotError(
@@ -226,12 +228,16 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
 
 def _described(run: _Run) -> dict[str, Any]:
     """What must not change within a run, by dotted path."""
-    settings = to_values(run.config)
-    for name in ("workers", "metric"):  # do not reach the weights
-        del settings[name]
     videos = len(set(run.pairs.video_of))
     counts = {"captions": len(run.pairs.video_of), "videos": videos}
-    return _flat(counts | {"training": settings} | to_values(run.described))
+    described = to_values(run.described)
+    return _flat(counts | {"training": _settings(run.config)} | described)
+
+
+def _settings(config: TrainingConfig) -> dict[str, Any]:
+    """The settings that reach the weights."""
+    values: dict[str, Any] = to_values(config)
+    return {name: value for name, value in values.items() if name not in ("workers", "metric")}
 
 
 def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:

@@ -15,9 +15,8 @@ import numpy as np
 from benchmarks import data
 from sureshot.datasets import Split, load_split
 from sureshot.models.bank import FILE, home_of
-from sureshot.models.encoders import load
+from sureshot.models.loading import load
 from sureshot.research.features import extract
-from sureshot.research.scorer import Scorer
 from sureshot.research.training.correction import VIDEOS, equip
 
 
@@ -27,18 +26,18 @@ def main() -> None:
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args()
-    root, encoder = data.folder("msrvtt"), load("bundled")
+    root, scorer = data.folder("msrvtt"), load("bundled")
     train, val = (
         load_split("msrvtt", name, root, ids=root / f"split_{name}.txt", label="1k-A frame subset")
         for name in ("train", "val")
     )
     photos = load_split("flickr8k", "train", data.folder("flickr8k"))
-    sets = [extract(_some(split), encoder, cache=options.cache) for split in (train, photos)]
-    features = extract(val, encoder, cache=options.cache)
+    sets = [extract(_some(split), scorer.encoder, cache=options.cache) for split in (train, photos)]
+    features = extract(val, scorer.encoder, cache=options.cache)
     place = home_of("bundled")
     if options.write:
         (place / FILE).unlink(missing_ok=True)  # of another head, with which nothing would load
-    bank, told = equip(Scorer.load("bundled"), [train], features, sets)
+    bank, told = equip(scorer, [train], features, sets)
     print(told)
     if bank is not None:
         print(f"with {len(bank.frames)} videos from elsewhere")

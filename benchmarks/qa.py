@@ -29,7 +29,7 @@ from benchmarks import data
 from sureshot.datasets import Caption, load_split
 from sureshot.datasets.questions import Questions, load_questions
 from sureshot.metrics.answers import AnswerReport, answer_report
-from sureshot.models.encoders import load
+from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.protocol import Encoder, FrameFeatures
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.questions.answerer import answerable, predict
@@ -118,7 +118,7 @@ class Bench:
 
     def __init__(self, folder: Path, cache: Path | None, epochs: int) -> None:
         self.folder, self.cache, self.epochs = folder, cache, epochs
-        self.encoder: Encoder = load("bridge", "cpu")
+        self.encoder: Encoder = load_encoder("bridge", "cpu")
         videos = data.folder("msrvtt") / "videos"
         read = {
             part: load_questions(folder, part, videos=videos, label="questions made from captions")

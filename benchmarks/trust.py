@@ -14,7 +14,7 @@ block has them without the hub correction.
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,11 @@ from benchmarks.relevance import by_captions
 from sureshot.datasets import Split, load_split
 from sureshot.metrics.detection import auroc, fpr_at_tpr
 from sureshot.metrics.reliability import brier, ece, ece_floor
+from sureshot.models.comparing import Comparing
+from sureshot.models.loading import load
+from sureshot.models.scorer import Scorer
 from sureshot.research.features import SplitFeatures, caption_features, extract
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import elsewhere, ranking, similarity
 from sureshot.trust.card import Calibration
 from sureshot.trust.fitting import fit_card
 from sureshot.trust.signals import top_is_relevant
@@ -96,7 +99,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("results/trust"))
     parser.add_argument("--splits", type=int, default=20)
     options = parser.parse_args()
-    scorer = Scorer.load(options.model)
+    scorer = load(options.model)
     found = measured(scorer, options.cache, options.splits)
     options.to.mkdir(parents=True, exist_ok=True)
     name = Path(options.model).name
@@ -116,17 +119,16 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
     def seen(split: Split) -> SplitFeatures:
         return extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
 
-    def asked(
-        features: SplitFeatures, score: Callable[[SplitFeatures], Scores] = scorer.ranking
-    ) -> Asked:
-        scores = score(features).astype(np.float64)
-        return Asked.annotated(scores, features.split.owner(), scorer.elsewhere(features))
+    def asked(features: SplitFeatures, how: Comparing = scorer.comparing) -> Asked:
+        scores = similarity(how, features).astype(np.float64)
+        return Asked.annotated(scores, features.split.owner(), elsewhere(scorer, features))
 
     def others(features: SplitFeatures, split: Split) -> Asked:
         some = split.part({item.id for item in split.items[:_FAR]})
         texts = caption_features(some, scorer.encoder, cache=cache)
-        scores = scorer.ranking(features, texts).astype(np.float64)
-        return Asked(scores, some.owner(), np.zeros(scores.shape, bool), scorer.elsewhere(texts))
+        scores = ranking(scorer, features, texts).astype(np.float64)
+        none = np.zeros(scores.shape, bool)
+        return Asked(scores, some.owner(), none, elsewhere(scorer, texts))
 
     val, test, single, photos = (
         seen(split) for split in (_val(), _test("full"), _test("1k-A"), _photos("val"))
@@ -137,7 +139,7 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
         "validation to test, all captions": _judged(card, every),
         "... the one caption of 1k-A": _judged(card, asked(single)),
         "... without the hub correction": _judged(
-            asked(val, scorer.similarity).card(), asked(test, scorer.similarity)
+            asked(val, scorer.raw).card(), asked(test, scorer.raw)
         ),
         "... right is what a caption says to be relevant": _judged(
             _by_captions(known, val.split).card(), _by_captions(every, test.split)

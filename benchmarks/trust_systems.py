@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.reproduction import duq, uatvr
@@ -87,11 +88,11 @@ def trained(cell: Cell, plan: Plan, encoder: Encoder, home: Features, test: Spli
             recipe_of(cell, plan), encoder, [home.train], home.val, Path(folder) / "run"
         )
         model = Checkpoint.from_pretrained(fitted.folder).model
-    known, owner = similarity(model, home.val), home.val.split.owner()
+    known, owner = similarity(Trained(model), home.val), home.val.split.owner()
     relevant = owner[:, None] == np.arange(known.shape[1])
     card = fit_card(known, relevant, owner, sought=owner)
     report = measure(
-        similarity(model, test),
+        similarity(Trained(model), test),
         test.split.owner(),
         card=card,
         papers=text_measures(model, test),

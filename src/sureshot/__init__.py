@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sureshot.library.indexing import index as index
     from sureshot.library.search import Searcher as Searcher
     from sureshot.library.search import open_index as open_index
+    from sureshot.models.loading import load as load
+    from sureshot.models.scorer import Embedded as Embedded
+    from sureshot.models.scorer import Scorer as Scorer
 
 __version__ = "0.1.0"
 
@@ -25,6 +28,9 @@ _HOMES = {
     "Searcher": "sureshot.library.search",
     "index": "sureshot.library.indexing",
     "open_index": "sureshot.library.search",
+    "load": "sureshot.models.loading",
+    "Embedded": "sureshot.models.scorer",
+    "Scorer": "sureshot.models.scorer",
 }
 __all__ = ["SureshotError", "__version__", *_HOMES]
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -12,7 +12,7 @@ from sureshot.library.calibration import calibrate_index
 from sureshot.library.confidence import find_card
 from sureshot.library.labels import append, read_labels
 from sureshot.library.search import open_index
-from sureshot.models.retriever import load
+from sureshot.models.loading import load_searchable
 from sureshot.trust.card import Calibration
 from sureshot.trust.risk import Certificate
 from tests.cli.terminal import in_terminal
@@ -191,7 +191,7 @@ def test_a_card_of_a_split_knows_the_video_of_each_caption(of_split, tmp_path):
     assert ran.out.startswith("240 queries about 60 videos of pairs pairs.csv val")
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     assert card.annotated is not None
-    assert card.mismatches(load("tiny").fingerprint, None) == ()
+    assert card.mismatches(load_searchable("tiny").fingerprint, None) == ()
 
 
 def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path):
@@ -199,7 +199,7 @@ def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path)
     ran = of_split(folder, "--json", "--absent", "0.1")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["card"] == str(folder / "trust.json")
-    model = load(str(folder))
+    model = load_searchable(str(folder))
     card, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint, None)
     assert warnings == ()
     assert card is not None and card.valid_for.absent == 0.1

@@ -10,8 +10,9 @@ import pytest
 from sureshot.cli.app import run
 from sureshot.datasets import load_split
 from sureshot.models.checkpoint import CONFIG, WEIGHTS
+from sureshot.models.loading import load
 from sureshot.research.features import extract
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import similarity
 from tests.walls import walls, write
 
 
@@ -36,10 +37,10 @@ def evaluate(sureshot, place):
 @pytest.fixture(scope="module")
 def scores(place):
     """Similarities and owners of the test captions."""
-    scorer = Scorer.load(str(place / "run/model"))
+    scorer = load(str(place / "run/model"))
     split = load_split("pairs", "test", place / "pairs.csv")
     features = extract(split, scorer.encoder, frames=3, cache=place / "cache")
-    return scorer.similarity(features), split.owner()
+    return similarity(scorer.raw, features), split.owner()
 
 
 def first(scores, owner):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sureshot.models.bank import Bank
-from sureshot.models.retriever import load
+from sureshot.models.loading import load_searchable
 from tests.cli.terminal import in_terminal, spawn
 from tests.clips import coloured
 from tests.small_library import index
@@ -74,7 +74,7 @@ def test_status_of_an_index_whose_model_was_trained_again(sureshot, tmp_path, db
     known = ("--db", tmp_path / "own", "--json")
     assert json.loads(sureshot("status", *known).out)["status"] == "not calibrated"
     saved(model, "clip4clip", "none", seed=1)
-    encoder = load(str(model))
+    encoder = load_searchable(str(model))
     texts = encoder.encode_texts(["red"])
     none = (
         np.zeros((0, 1, encoder.dim), np.float32),

@@ -12,7 +12,7 @@ from sureshot.library.confidence import Point, drift, find_card, judged
 from sureshot.library.search import open_index
 from sureshot.library.videos import VideoScores
 from sureshot.models.bank import bank_of
-from sureshot.models.encoders import load
+from sureshot.models.encoders import load_encoder
 from sureshot.trust.assessment import assess
 from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit_card
@@ -28,7 +28,7 @@ def card():
         made.scores,
         made.relevant,
         made.video,
-        model=load("tiny").fingerprint,
+        model=load_encoder("tiny").fingerprint,
         dataset="a simulation",
         date="2026-11-21",
     )
@@ -193,7 +193,7 @@ def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_p
 
 
 def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
-    fingerprint = load("bundled").fingerprint
+    fingerprint = load_encoder("bundled").fingerprint
     bank = bank_of("bundled", fingerprint)
     card, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
     assert warnings == () and card is not None

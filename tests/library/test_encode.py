@@ -17,7 +17,6 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.library.encode import (
-    PATCH_GRID,
     EncodedVideo,
     content_digest,
     encode_video,
@@ -26,6 +25,7 @@ from sureshot.library.encode import (
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
+from sureshot.models.mean_frames import PATCH_GRID
 from sureshot.store.header import IndexSettings
 from tests.clips import coloured
 from tests.encoded import SETTINGS

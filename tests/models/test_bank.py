@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from sureshot.errors import ModelError
 from sureshot.models.bank import FILE, Bank, bank_of, home_of
-from sureshot.models.encoders import load
+from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.research.training.correction import encoded
 
@@ -95,10 +95,10 @@ def test_a_folder_that_cannot_be_written_is_named(bank, tmp_path):
 
 def test_the_bundled_model_comes_with_one():
     # Made again whenever the head changes: its digest is part of the fingerprint.
-    bank = bank_of("bundled", load("bundled").fingerprint)
+    bank = bank_of("bundled", load_encoder("bundled").fingerprint)
     assert bank is not None
-    assert bank.texts.sentence.shape == (512, load("bundled").dim)
+    assert bank.texts.sentence.shape == (512, load_encoder("bundled").dim)
     np.testing.assert_allclose(np.linalg.norm(bank.texts.sentence, axis=1), 1, atol=2e-3)
     assert "train" in bank.source
-    assert bank.frames.shape == (512, 1, load("bundled").dim) and bank.mask.all()
+    assert bank.frames.shape == (512, 1, load_encoder("bundled").dim) and bank.mask.all()
     assert (home_of("bundled") / "trust.json").is_file()

@@ -1,8 +1,6 @@
 """A trained model in place of an encoder: the real commands, then scores by hand."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import lance
@@ -13,14 +11,12 @@ import torch
 from sureshot.cli.app import run
 from sureshot.errors import ModelError, StoreError
 from sureshot.library.search import open_index
-from sureshot.models import encoders
 from sureshot.models.bank import FILE as BANK
 from sureshot.models.bank import Bank
 from sureshot.models.checkpoint import CONFIG, Checkpoint
-from sureshot.models.encoders.protocol import Encoder, FrameFeatures
+from sureshot.models.encoders.protocol import Encoder, FrameFeatures, VideoFeatures
 from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.mean_frames import cosine, mean_pool
-from sureshot.models.retriever import MeanFrames, Retriever, Scoring, load, scoring
+from sureshot.models.loading import load_searchable
 from sureshot.models.tokens import VideoTokens, text_tokens
 from sureshot.research.training.correction import encoded
 from sureshot.store.store import Store
@@ -102,7 +98,7 @@ def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, que
 def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
     db, model = indexed
     plain = open_index(db).search("red", k=9, per_video=9, fold=False)
-    encoder = load(str(model))
+    encoder = load_searchable(str(model))
     needs = encoder._model.system.reads_words
     captions = encoded(encoder, ["a red wall", "green", "blue"], needs)
     store = Store.open(db)
@@ -234,11 +230,11 @@ def test_a_new_index_samples_as_many_frames_as_the_model_was_trained_with(duq, v
 
 def test_the_card_is_no_part_of_the_fingerprint_but_settings_are(tmp_path):
     model = saved(tmp_path / "model", "duq", "linear")
-    before = Retriever.load(model).fingerprint
+    before = load_searchable(model).fingerprint
     rewrite(model, lambda config: config.update(note="Better than ever.", scores={"r1": 99.0}))
-    assert Retriever.load(model).fingerprint == before
+    assert load_searchable(model).fingerprint == before
     rewrite(model, lambda config: config["system"].update(closeness=0.25))
-    assert Retriever.load(model).fingerprint != before
+    assert load_searchable(model).fingerprint != before
 
 
 # --- what is loaded -------------------------------------------------------------------------------
@@ -251,84 +247,26 @@ def rewrite(folder: Path, change) -> None:
 
 
 def test_a_checkpoint_is_an_encoder_that_scores(tmp_path):
-    model = load(str(saved(tmp_path / "model", "xpool", "linear")), "cpu")
+    model = load_searchable(saved(tmp_path / "model", "xpool", "linear"), "cpu")
     assert isinstance(model, Encoder)
-    assert scoring(model) is model
     assert (model.dim, model.channels, model.frame_side) == (WIDTH, TINY.channels, 16)
     assert model.latin_only
     texts = model.encode_texts(["red", "a red wall"])
     assert texts.words.shape == (2, 3, WIDTH)
     assert not texts.words[0, 1:].any()
-    np.testing.assert_allclose(np.linalg.norm(model.text_vectors(texts), axis=1), 1, rtol=1e-5)
-
-
-def test_the_score_does_not_depend_on_what_else_is_scored(tmp_path, monkeypatch):
-    model = Retriever.load(saved(tmp_path / "model", "duq", "linear"))
-    texts = model.encode_texts(["red", "green"])
-    draw = np.random.default_rng(3)
-    frames = draw.normal(size=(7, 4, WIDTH)).astype(np.float32)
-    mask = np.arange(4) < draw.integers(1, 5, (7, 1))
-    whole = model.score(texts, frames, mask)
-    monkeypatch.setattr("sureshot.models.retriever._WINDOWS", 3)
-    np.testing.assert_allclose(model.score(texts, frames, mask), whole, atol=1e-5)
-    assert model.score(texts, frames[:0], mask[:0]).shape == (2, 0)
-
-
-def test_an_encoder_alone_scores_by_the_mean_of_frames():
-    assert isinstance(scoring(TINY), MeanFrames)
-    assert isinstance(scoring(TINY), Scoring)
-    texts = TINY.encode_texts(["red", "green"])
-    frames = np.random.default_rng(0).normal(size=(3, 2, TINY.dim)).astype(np.float32)
-    mask = np.array([[True, True], [True, False], [True, True]])
-    expected = cosine(texts.sentence, mean_pool(frames, mask))
-    np.testing.assert_array_equal(scoring(TINY).score(texts, frames, mask), expected)
-    np.testing.assert_array_equal(scoring(TINY).text_vectors(texts), texts.sentence)
+    np.testing.assert_allclose(
+        np.linalg.norm(model.text_vectors(model.texts(texts)), axis=1), 1, rtol=1e-5
+    )
 
 
 def test_a_stem_without_words_gives_none(tmp_path):
     checkpoint("xpool", "linear", words=False).save_pretrained(tmp_path / "model")
-    model = Retriever.load(tmp_path / "model")
+    model = load_searchable(tmp_path / "model")
     features = model.encode_texts(["a red wall"])
     assert features.words.shape == (1, 3, WIDTH)
     assert not features.words.any()
-    frames = np.ones((2, 1, WIDTH), np.float32)
-    assert np.isfinite(model.score(features, frames, np.ones((2, 1), bool))).all()
-
-
-def test_names_of_encoders_mean_them_whatever_lies_here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    saved(tmp_path / "tiny", "clip4clip", "none")
-    assert isinstance(load("tiny"), TinyEncoder)
-    assert isinstance(load("./tiny"), Retriever)
-
-
-def test_a_checkpoint_whose_encoder_has_changed_is_refused(tmp_path, monkeypatch):
-    model = saved(tmp_path / "model", "duq", "none")
-    monkeypatch.setattr(TinyEncoder, "fingerprint", "0" * 64)
-    with pytest.raises(ModelError, match=rf"{model} was .* another version of the encoder 'tiny'"):
-        load(str(model))
-
-
-def test_a_checkpoint_whose_encoder_is_gone_is_refused(tmp_path):
-    model = saved(tmp_path / "model", "duq", "none")
-    rewrite(model, lambda config: config["encoder"].update(name="/gone/clip"))
-    with pytest.raises(ModelError, match=rf"{model} needs the encoder '/gone/clip'.*neither"):
-        load(str(model))
-
-
-def test_a_device_that_is_not_there_is_refused(tmp_path):
-    model = saved(tmp_path / "model", "duq", "none")
-    with pytest.raises(ModelError, match="Cannot compute on device 'nonsense'"):
-        load(str(model), "nonsense")
-
-
-@pytest.mark.parametrize("kind", ["none", "linear"])
-def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path, kind):
-    folder = saved(tmp_path / "model", "ce", kind)
-    with pytest.raises(ModelError, match="is a model of the system ce, which compares more of"):
-        Retriever.load(folder)
-    with pytest.raises(ModelError, match="It can be evaluated; index with another system"):
-        load(str(folder))
+    videos = VideoFeatures.of_frames(np.ones((2, 1, WIDTH), np.float32), np.ones((2, 1), bool))
+    assert np.isfinite(model.similarity(model.texts(features), model.videos(videos))).all()
 
 
 def test_a_damaged_checkpoint_makes_no_index(tmp_path, videos, capsys):
@@ -340,17 +278,8 @@ def test_a_damaged_checkpoint_makes_no_index(tmp_path, videos, capsys):
     assert not (tmp_path / "db").exists()
 
 
-def test_this_module_loads_no_torch():
-    code = (
-        "import sys; from sureshot.models.retriever import load, scoring; scoring(load('tiny')); "
-        "print('torch' in sys.modules)"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert ran.stdout.strip() == "False"
-
-
 def test_frames_go_through_the_stem_one_by_one(tmp_path):
-    model = Retriever.load(saved(tmp_path / "model", "duq", "linear"))
+    model = load_searchable(saved(tmp_path / "model", "duq", "linear"))
     pictures = np.random.default_rng(0).integers(0, 256, (5, 20, 30, 3), np.uint8)
     prepared = model.prepare(pictures)
     whole = model.encode_frames(prepared)
@@ -358,6 +287,4 @@ def test_frames_go_through_the_stem_one_by_one(tmp_path):
     for number in range(5):
         alone = model.encode_frames(prepared[[number]])
         np.testing.assert_allclose(alone.frames[0], whole.frames[number], atol=1e-5)
-    np.testing.assert_array_equal(
-        whole.backbone, encoders.load("tiny").encode_frames(prepared).backbone
-    )
+    np.testing.assert_array_equal(whole.backbone, TINY.encode_frames(prepared).backbone)

@@ -8,8 +8,8 @@ import pytest
 from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.loading import load
 from sureshot.research.calibration import calibrate_scores, card_of_model, check_unseen
-from sureshot.research.scorer import Scorer
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.calibrated import today
 from sureshot.trust.fitting import fit_card
@@ -40,21 +40,21 @@ def test_the_captions_of_a_split_are_each_about_their_video():
 
 def test_the_card_of_a_checkpoint_lies_in_it_and_that_of_an_encoder_nowhere(tmp_path):
     folder = saved(tmp_path / "model", "xpool", "none")
-    assert card_of_model(Scorer.load(str(folder), "cpu")) == folder / "trust.json"
+    assert card_of_model(load(str(folder), "cpu")) == folder / "trust.json"
     with pytest.raises(SureshotError, match=r"tiny is no checkpoint.*`to=`"):
-        card_of_model(Scorer.load("tiny"))
+        card_of_model(load("tiny"))
 
 
 def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
     place = walls(tmp_path / "walls")
     split = load_split("pairs", "train", place / "pairs.csv")
     folder = saved(tmp_path / "model", "xpool", "none")
-    check_unseen(Scorer.load(str(folder), "cpu"), split)  # nobody knows what it was trained on
+    check_unseen(load(str(folder), "cpu"), split)  # nobody knows what it was trained on
     recipe = Recipe.load(place / "recipe.toml").to_dict()
     model = replace(Checkpoint.from_pretrained(folder), recipe=recipe)
     model.save_pretrained(folder)
     with pytest.raises(SureshotError, match="cannot be calibrated on what it was trained on"):
-        check_unseen(Scorer.load(str(folder), "cpu"), split)
-    check_unseen(Scorer.load(str(folder), "cpu"), load_split("pairs", "val", place / "pairs.csv"))
+        check_unseen(load(str(folder), "cpu"), split)
+    check_unseen(load(str(folder), "cpu"), load_split("pairs", "val", place / "pairs.csv"))
     (place / "pairs.csv").unlink()
-    check_unseen(Scorer.load(str(folder), "cpu"), split)
+    check_unseen(load(str(folder), "cpu"), split)

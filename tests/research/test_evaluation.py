@@ -13,10 +13,10 @@ from sureshot.datasets import Caption, Item, load_split
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.models.bank import Bank
 from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.retriever import load
+from sureshot.models.loading import load, load_searchable
 from sureshot.research.evaluation import recall_report
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import elsewhere, similarity, stored_videos
 from sureshot.research.training.correction import encoded
 from sureshot.trust.fitting import fit_card
 from sureshot.trust.measure import measure
@@ -55,9 +55,9 @@ def evaluate(place):
 @pytest.fixture(scope="module")
 def scores(place):
     split = load_split("pairs", "val", place / "pairs.csv")
-    scorer = Scorer.load("tiny")
+    scorer = load("tiny")
     features = extract(split, scorer.encoder, frames=12, cache=place / "cache")
-    return scorer.similarity(features), split.owner()
+    return similarity(scorer.raw, features), split.owner()
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def card(scores, tmp_path):
 
     def made(**more):
         found, owner = scores
-        known = {"model": Scorer.load("tiny").fingerprint, "dataset": "other photos", **more}
+        known = {"model": load("tiny").fingerprint, "dataset": "other photos", **more}
         relevant = owner[:, None] == np.arange(found.shape[1])
         made = fit_card(found, relevant, owner, sought=owner, date="2026-01-02", **known)
         path = tmp_path / "card.json"
@@ -119,7 +119,7 @@ def test_uncertainties_of_the_paper_stand_beside_ours(evaluate, place):
     model = place / "clip4clip"
     told = evaluate(model, trust=True).trust.to_dict()
     assert not [row for row in told["orders"] if row["signal"].startswith("minus")]
-    expected = f"softmax, model's scale {Scorer.load(str(model)).scale:.4g}"
+    expected = f"softmax, model's scale {load(str(model)).scale:.4g}"
     assert told["probabilities"][2]["signal"] == expected
 
 
@@ -135,11 +135,11 @@ def test_a_card_is_measured(evaluate, card):
 
 def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     folder = saved(place / "banked", "clip4clip", "none")
-    encoder, split = load(str(folder)), load_split("pairs", "val", place / "pairs.csv")
+    encoder, split = load_searchable(str(folder)), load_split("pairs", "val", place / "pairs.csv")
     windows = extract(split, TinyEncoder(), frames=12, cache=place / "cache")
-    videos = Scorer.load(str(folder)).stored(windows)
+    videos = stored_videos(load(folder), windows)
     texts = encoded(encoder, [caption.text for caption in split.captions[:40]], False)
-    first = videos[0][:5], videos[1][:5], np.zeros(5, np.float32)
+    first = videos.frames[:5], videos.mask[:5], np.zeros(5, np.float32)
     Bank(texts, 4, 0.5, *first, encoder.fingerprint, "a test").save(folder)
     both, plain = evaluate(folder, trust=True), evaluate(place / "clip4clip", trust=True)
     assert (
@@ -150,8 +150,8 @@ def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     assert both["raw"] == plain["raw"]  # the same weights, and recalls are raw
     assert both["trust"]["orders"] != plain["trust"]["orders"]
     bank = Bank.load(folder, encoder.fingerprint).digest
-    elsewhere = Scorer.load(str(folder)).elsewhere(windows)
-    path = card(model=encoder.fingerprint, bank=bank, elsewhere=elsewhere)
+    found = elsewhere(load(folder), windows)
+    path = card(model=encoder.fingerprint, bank=bank, elsewhere=found)
     assert evaluate(folder, trust=True, card=path).trust is not None
     (folder / "bank.safetensors").unlink()
     with pytest.raises(SureshotError, match="another hub correction"):
@@ -166,10 +166,10 @@ def test_a_card_of_this_very_split_is_told_of(evaluate, card):
 def test_a_card_of_a_checkpoint_is_one_of_its_index(evaluate, card, place):
     """The fingerprint is that of the whole model, not of the encoder below it."""
     model = place / "xpool"
-    right = card(model=load(str(model)).fingerprint)
+    right = card(model=load_searchable(str(model)).fingerprint)
     assert evaluate(model, trust=True, card=right).trust is not None
     with pytest.raises(SureshotError, match="The calibration is of another model"):
-        evaluate(model, trust=True, card=card(model=load("tiny").fingerprint))
+        evaluate(model, trust=True, card=card(model=load_searchable("tiny").fingerprint))
 
 
 def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
@@ -228,7 +228,7 @@ def test_published_names_are_those_of_whole_splits_only(place):
         items=items,
         captions=tuple(Caption("x", n) for n in range(4)),
     )
-    scorer = Scorer.load("tiny")
+    scorer = load("tiny")
     for split, name in (
         (whole, "1kA"),
         (replace(whole, label="mine"), ""),

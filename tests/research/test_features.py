@@ -395,7 +395,7 @@ def test_what_may_go_away_by_itself_is_not_kept(
         return open_video(source, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(features, "open_video", failing)
+        patched.setattr("sureshot.media.sampling.open_video", failing)
         found = extract(split, TinyEncoder(), frames=1, cache=tmp_path)
         assert found.unreadable == (("blue", "permission denied"),)
     assert not extract(split, TinyEncoder(), frames=1, cache=tmp_path).unreadable

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from sureshot.datasets.split import Caption, Item, Split
+from sureshot.models.comparing import MeanFrames, Trained
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.system import Codes
@@ -17,7 +18,6 @@ from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import (
     code_texts,
     code_videos,
-    encoder_similarity,
     recalls,
     similarity,
     text_measures,
@@ -114,7 +114,7 @@ def test_scores_are_those_of_a_plain_loop(
     monkeypatch.setattr(evaluation, "_ITEMS", items)
     monkeypatch.setattr(evaluation, "_PAIRS", pairs)
     made, some = model(form), features(OWNER, 5)
-    found = similarity(made, some)
+    found = similarity(Trained(made), some)
     assert found.shape == (7, 5)
     np.testing.assert_allclose(found, one_by_one(made, some, some), atol=2e-5)
 
@@ -122,14 +122,14 @@ def test_scores_are_those_of_a_plain_loop(
 @every
 def test_captions_may_be_chosen_or_taken_from_a_bank(form: str) -> None:
     made, some, bank = model(form), features(OWNER, 5), features([0, 1, 0], 2, seed=1)
-    whole = similarity(made, some)
-    chosen = similarity(made, some, captions=[5, 0, 0])
+    whole = similarity(Trained(made), some)
+    chosen = similarity(Trained(made), some, captions=[5, 0, 0])
     np.testing.assert_allclose(chosen, whole[[5, 0, 0]], atol=2e-5)
-    of_bank = similarity(made, some, bank=bank)
+    of_bank = similarity(Trained(made), some, bank=bank)
     assert of_bank.shape == (3, 5)
     np.testing.assert_allclose(of_bank, one_by_one(made, bank, some), atol=2e-5)
     np.testing.assert_allclose(
-        similarity(made, some, bank=bank, captions=[2]), of_bank[2:], atol=2e-5
+        similarity(Trained(made), some, bank=bank, captions=[2]), of_bank[2:], atol=2e-5
     )
 
 
@@ -139,7 +139,7 @@ def test_equal_captions_and_equal_videos_score_equally(form: str) -> None:
     some.texts[6] = some.texts[0]
     some.videos[4] = some.videos[1]
     some.experts["v4"] = some.experts["v1"]
-    found = similarity(model(form), some)
+    found = similarity(Trained(model(form)), some)
     np.testing.assert_allclose(found[6], found[0], atol=2e-5)
     np.testing.assert_allclose(found[:, 4], found[:, 1], atol=2e-5)
 
@@ -148,12 +148,12 @@ def test_the_model_is_left_as_it_was_found() -> None:
     """In training mode its dropout would take part, and two calls would differ."""
     made, some = model("xpool"), features(OWNER, 5)
     state = torch.get_rng_state()
-    first = similarity(made, some)
+    first = similarity(Trained(made), some)
     assert made.training and made.system.training and made.stem.training
-    assert np.array_equal(similarity(made, some), first)
+    assert np.array_equal(similarity(Trained(made), some), first)
     assert torch.equal(torch.get_rng_state(), state)
     made.eval()
-    assert np.array_equal(similarity(made, some), first)
+    assert np.array_equal(similarity(Trained(made), some), first)
     assert not made.training
     codes: Codes = code_videos(made, some, [1, 0])
     assert not any(code.requires_grad for code in codes.values())
@@ -181,8 +181,8 @@ def test_the_encoder_alone_scores_by_cosines_of_means(
     monkeypatch.setattr(evaluation, "_ITEMS", items)
     some, bank = features(OWNER, 5), features([0, 1, 0], 2, seed=1)
     for texts, found in (
-        (some.texts, encoder_similarity(some)),
-        (bank.texts, encoder_similarity(some, bank=bank)),
+        (some.texts, similarity(MeanFrames(), some)),
+        (bank.texts, similarity(MeanFrames(), some, bank=bank)),
     ):
         expected = np.empty((len(texts), 5))
         for i, (sentence, _) in enumerate(texts):
@@ -252,7 +252,7 @@ def test_a_system_whose_paper_measures_nothing_has_no_measures(form: str) -> Non
 def test_a_text_that_nothing_fits_has_the_larger_vacuity() -> None:
     """Higher is less sure: evidence of a match lowers it."""
     made, some = model("duq control"), features(OWNER, 5)
-    scores = similarity(made, some)
+    scores = similarity(Trained(made), some)
     vacuity = text_measures(made, some)["vacuity"]
     assert np.corrcoef(np.maximum(scores, 0).sum(1), vacuity)[0, 1] < 0
 

@@ -3,8 +3,8 @@
 import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
+from sureshot.models.loading import load
 from sureshot.research.listener import Notes, Silence
-from sureshot.research.scorer import Scorer
 from sureshot.research.source import (
     encode,
     read_source,
@@ -29,7 +29,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scorer(place):
-    return Scorer.load(str(place / "model"), "cpu")
+    return load(str(place / "model"), "cpu")
 
 
 def test_a_split_is_read_then_encoded_and_both_are_told(place, scorer):
@@ -58,7 +58,7 @@ def test_what_was_trained_on_is_known_and_told_where_it_is_tested(place, scorer)
 
 
 def test_a_model_that_knows_no_training_data_has_none_to_warn_of(place):
-    alone = Scorer.load("tiny", "cpu")
+    alone = load("tiny", "cpu")
     test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silence()).split
     notes = Notes(Silence())
     warn_of_shared(alone, test, notes)
@@ -70,7 +70,7 @@ def test_a_model_that_knows_no_training_data_has_none_to_warn_of(place):
 def test_training_data_that_have_gone_are_no_warning(place, tmp_path):
     recipe = {"train": [{"dataset": "pairs", "root": "/gone.csv"}], "system": {"name": "xpool"}}
     checkpoint("xpool", "linear", recipe=recipe).save_pretrained(tmp_path / "model")
-    moved, notes = Scorer.load(str(tmp_path / "model"), "cpu"), Notes(Silence())
+    moved, notes = load(str(tmp_path / "model"), "cpu"), Notes(Silence())
     test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silence()).split
     warn_of_shared(moved, test, notes)
     assert notes.lines == []

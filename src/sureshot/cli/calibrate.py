@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sureshot.datasets import Split
-    from sureshot.research.scorer import Scorer
+    from sureshot.models.scorer import Scorer
     from sureshot.trust.calibrated import Calibrated, Sets
 
 EXAMPLES = examples(
@@ -113,11 +113,11 @@ def calibrate(
         raise MistypedError("--data needs the MODEL and --root as well.")
     else:
         from sureshot.datasets import load_split
+        from sureshot.models.loading import load
         from sureshot.places import absolute_model
-        from sureshot.research.scorer import Scorer
         from sureshot.research.source import check_experts
 
-        scorer = Scorer.load(absolute_model(model), device)
+        scorer = load(absolute_model(model), device)
         check_experts(scorer, experts)
         found = load_split(
             data, split, root, protocol=protocol, videos=videos, ids=ids, label=label
@@ -191,6 +191,7 @@ def _of_split(
     from sureshot.places import absolute
     from sureshot.research.calibration import calibrate_scores, card_of_model, check_unseen
     from sureshot.research.features import extract
+    from sureshot.research.scores import elsewhere, ranking
 
     target = card_of_model(scorer) if noted.to is None else absolute(noted.to)
     err = show.console(err=True)
@@ -210,9 +211,9 @@ def _of_split(
             err.print(f"left out: {name} {reason}")
         bar.show("calibrating", 0, 0)
         done = calibrate_scores(
-            scorer.ranking(features),
+            ranking(scorer, features),
             features.split.owner(),
-            scorer.elsewhere(features),
+            elsewhere(scorer, features),
             model=scorer.fingerprint,
             bank=None if scorer.bank is None else scorer.bank.digest,
             dataset=features.split.title(),

@@ -158,10 +158,11 @@ def _processor() -> Check:
 
 
 def _model(name: str) -> Check:
-    from sureshot.models.retriever import Retriever, load
+    from sureshot.models.loading import load_searchable
+    from sureshot.models.retriever import Retriever
 
     try:
-        model = load(name)
+        model = load_searchable(name)
         version = model.fingerprint[:12]
     except SureshotError as error:
         return Check("model", "broken", str(error))

@@ -24,7 +24,6 @@ from sureshot.models.mean_frames import pool_grid
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow
 
-PATCH_GRID = 3  # stored patches are pooled to this many rows and columns a frame
 _BATCH = 32  # frames encoded at once, windows of several videos together
 _AHEAD = 12  # decoded windows that may wait for the encoder
 
@@ -228,7 +227,7 @@ def _encode_parts(
         by_shape[part.prepared.shape[1:]].append(part)
     for group in by_shape.values():
         features = encoder.encode_frames(np.concatenate([p.prepared for p in group]))
-        patches = pool_grid(features.patches, PATCH_GRID)
+        patches = pool_grid(features.patches)
         first = 0
         for part in group:
             rows = slice(first, first + len(part.prepared))

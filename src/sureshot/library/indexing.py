@@ -17,7 +17,8 @@ from sureshot.library.encode import EncodedVideo, content_digest, encode_videos
 from sureshot.library.indexed import Indexed
 from sureshot.media.discover import Source, Unreadable, discover, frame_files
 from sureshot.models.encoders.protocol import Encoder
-from sureshot.models.retriever import Retriever, load
+from sureshot.models.loading import load_searchable
+from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import Decode, IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
@@ -90,7 +91,7 @@ def index(
     }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     settings = replace(settings, **given)
-    encoder = load(settings.model, device)
+    encoder = load_searchable(settings.model, device)
     if isinstance(encoder, Retriever) and frames is None and is_new:
         settings = replace(settings, frames=encoder.frames)
     store = Store.create(place, settings, encoder.fingerprint, encoder.dim, encoder.channels)

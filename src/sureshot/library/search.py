@@ -4,9 +4,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from sureshot.errors import QueryError
 from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
@@ -23,9 +24,9 @@ from sureshot.library.videos import (
 )
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.bank import bank_of
-from sureshot.models.encoders import Encoder, TextFeatures
-from sureshot.models.mean_frames import cosine, mean_pool
-from sureshot.models.retriever import elsewhere, load, scoring
+from sureshot.models.comparing import MeanFrames, comparing
+from sureshot.models.encoders import Encoder, TextFeatures, VideoFeatures
+from sureshot.models.loading import load_searchable
 from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.store import Store
@@ -53,7 +54,7 @@ def open_index(
         ModelError: the index's model cannot be loaded here.
     """
     store = Store.open(index_place(db))
-    encoder = load(absolute_model(model) if model else store.settings.model, device)
+    encoder = load_searchable(absolute_model(model) if model else store.settings.model, device)
     store.check_model(encoder.name, encoder.fingerprint)
     return Searcher(store, encoder)
 
@@ -94,7 +95,7 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self.bank = bank_of(encoder.name, encoder.fingerprint)
-        self._scoring = scoring(encoder, self.bank)
+        self._comparing = comparing(encoder, self.bank)
         self._card, self._card_warnings = find_card(
             store.location, encoder.name, encoder.fingerprint, self.bank
         )
@@ -132,14 +133,14 @@ class Searcher:
         features = self.encoder.encode_texts([text])
         asked = _Asked(k, per_video, fold, under=_below(under))
         point = _point(coverage, risk)
-        vectors, scorer = self._scoring.text_vectors(features), self._scorer(features)
-        hits = self._hits(vectors, scorer, asked)
+        codes = self._comparing.texts(features)
+        hits = self._hits(self._comparing.text_vectors(codes), self._score(codes), asked)
         warnings = self._warnings([text], features)
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
-        found = self._best_videos(features, AT_MOST, asked.under)
-        status, confidence, hits, more = judged(self._card, found, hits, point)
+        videos = self._best_videos(codes, AT_MOST, asked.under)
+        status, confidence, hits, more = judged(self._card, videos, hits, point)
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
         return replace(answer, status=status, confidence=confidence)
 
@@ -162,7 +163,8 @@ class Searcher:
             QueryError: an empty query.
             StoreError: the index cannot be read.
         """
-        return self._best_videos(self.encoder.encode_texts([clean(query)]), most, _below(under))
+        codes = self._comparing.texts(self.encoder.encode_texts([clean(query)]))
+        return self._best_videos(codes, most, _below(under))
 
     def all_video_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
         """The score of every sentence with the best window of every indexed video.
@@ -179,8 +181,8 @@ class Searcher:
             raise QueryError("There is no query to score; give at least one.")
         texts = [clean(query) for query in queries]
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
-        encoded = [self.encoder.encode_texts(part) for part in parts]
-        return every_video(self.store, self._scoring, encoded, told)
+        codes = [self._comparing.texts(self.encoder.encode_texts(part)) for part in parts]
+        return every_video(self.store, self._comparing, codes, told)
 
     def like(
         self,
@@ -209,9 +211,10 @@ class Searcher:
         began = time.perf_counter()
         path = absolute(video)
         asked = _Asked(k, per_video, fold, under=_below(under), exclude=path)
-        vectors = mean_pool(*self._video_windows(path, at))
+        looks = MeanFrames()
+        vectors = looks.videos(self._video_windows(path, at))
         hits = self._hits(
-            vectors, lambda frames, mask: cosine(vectors, mean_pool(frames, mask)).max(0), asked
+            vectors, lambda windows: looks.similarity(vectors, looks.videos(windows)).max(0), asked
         )
         name = printable(path) + (f"@{at:g}" if at is not None else "")
         return self._answer(name, hits, asked, began, ())
@@ -235,7 +238,8 @@ class Searcher:
         path = absolute(video)
         cleaned = [clean(text) for text in texts]
         features = self.encoder.encode_texts(cleaned)
-        scores = self._scoring.score(features, *self._video_windows(path, at)).max(1)
+        how, windows = self._comparing, self._video_windows(path, at)
+        scores = how.similarity(how.texts(features), how.videos(windows)).max(1)
         order = np.argsort(-scores, kind="stable")
         ranked = tuple(
             Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
@@ -243,14 +247,17 @@ class Searcher:
         warnings = self._warnings(cleaned, features)
         return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
 
-    def _best_videos(self, texts: TextFeatures, most: int, under: Path | None) -> VideoScores:
-        vector = self._scoring.text_vectors(texts)[0]
-        found = best_videos(self.store, vector, self._scorer(texts), most=most, under=under)
-        apart = elsewhere(self._scoring, texts)
-        return replace(found, elsewhere=None if apart is None else float(apart[0]))
+    def _best_videos(self, query: Any, most: int, under: Path | None) -> VideoScores:
+        """The best videos for one coded query."""
+        vector, score = self._comparing.text_vectors(query)[0], self._score(query)
+        best = best_videos(self.store, vector, score, most=most, under=under)
+        elsewhere = self._comparing.elsewhere(query)
+        return replace(best, elsewhere=None if elsewhere is None else float(elsewhere[0]))
 
-    def _scorer(self, texts: TextFeatures) -> Score:
-        return lambda frames, mask: self._scoring.score(texts, frames, mask).max(0)
+    def _score(self, texts: Any) -> Score:
+        """What scores windows by the best of some coded texts."""
+        how = self._comparing
+        return lambda windows: how.similarity(texts, how.videos(windows)).max(0)
 
     def _hits(
         self, vectors: Float[np.ndarray, "queries dim"], score: Score, asked: _Asked
@@ -260,7 +267,7 @@ class Searcher:
         while True:
             found = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
             windows = union(found)
-            scores = score(windows.frames, windows.mask)
+            scores = score(windows.features)
             moments = join_adjacent(
                 windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
             )
@@ -273,10 +280,8 @@ class Searcher:
                 )
             wanted *= 4
 
-    def _video_windows(
-        self, path: Path, at: float | None
-    ) -> tuple[Float[np.ndarray, "windows frames dim"], Bool[np.ndarray, "windows frames"]]:
-        """Frames and mask of the windows to look at, from the index or else decoded now."""
+    def _video_windows(self, path: Path, at: float | None) -> VideoFeatures:
+        """The windows of a video to look at, from the index or else decoded now."""
         from sureshot.library.encode import encode_video
         from sureshot.models.encoders.protocol import stack
 
@@ -284,23 +289,21 @@ class Searcher:
         record = next((r for r in self.store.videos() if r.path == path), None)
         if record and record.windows and record.mtime_ns == source.mtime_ns:
             stored = self.store.windows_of(path)
-            start, end = stored.start, stored.end
-            frames, mask = stored.frames, stored.mask
+            start, end, windows = stored.start, stored.end, stored.features
         else:
             encoded = encode_video(source, self.store.settings, self.encoder).windows
             features = stack([w.features for w in encoded])
+            windows = VideoFeatures.of_frames(features.frames, features.mask)
             start = np.array([w.start for w in encoded])
             end = np.array([w.end for w in encoded])
-            frames, mask = features.frames, features.mask
         if at is None:
-            spread = np.linspace(0, len(frames) - 1, min(len(frames), _QUERY_WINDOWS))
-            chosen = spread.round().astype(int)
-            return frames[chosen], mask[chosen]
+            spread = np.linspace(0, len(start) - 1, min(len(start), _QUERY_WINDOWS))
+            return windows.part(spread.round().astype(int))
         if not 0 <= at <= end[-1]:
             last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
             raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
-        here = [max(int(np.searchsorted(start, at, side="right")) - 1, 0)]
-        return frames[here], mask[here]
+        here = max(int(np.searchsorted(start, at, side="right")) - 1, 0)
+        return windows.part(slice(here, here + 1))
 
     def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
         warnings = []
@@ -376,7 +379,7 @@ def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit
     rows = moment.rows
     real = windows.mask[rows]
     single = windows.frames[rows][real][:, None]
-    scores = score(single, np.ones((len(single), 1), bool))
+    scores = score(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
     frames = tuple(
         FrameScore(float(time), float(score))
         for time, score in zip(windows.times[rows][real], scores, strict=True)

@@ -7,12 +7,13 @@ not count as many rivals of itself.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from sureshot.models.encoders.protocol import TextFeatures
-from sureshot.models.retriever import Scoring, elsewhere
+from sureshot.models.comparing import Comparing
+from sureshot.models.encoders.protocol import VideoFeatures
 from sureshot.store.rows import StoredWindows, VideoRecord
 from sureshot.store.store import Store
 
@@ -20,11 +21,8 @@ AT_MOST = 500  # videos of one query
 _FIRST, _LAST = 1600, 25_600  # windows looked at: first, and at most for one query
 _EACH = 4  # windows of a video that are scored exactly
 _AT_ONCE = 2000  # windows held in memory where all are scored
-# Scores of padded windows, the best of all queries each.
-Score = Callable[
-    [Float[np.ndarray, "windows frames dim"], Bool[np.ndarray, "windows frames"]],
-    Float[np.ndarray, " windows"],
-]
+# The score of each window: that of the query it fits best.
+Score = Callable[[VideoFeatures], Float[np.ndarray, " windows"]]
 Told = Callable[[int, int], None]  # how many windows are done, of how many
 
 
@@ -33,10 +31,10 @@ class VideoScores:
     """The best videos for one query.
 
     Attributes:
-        scores: of the best window of each video, higher is better, best first.
+        scores: score of the best window of each video, higher is better, best first.
         paths: the videos, in the same order; equal scores in the order of paths.
-        windows: windows in the index, or of it at or below the path that was named.
-        videos: videos there.
+        windows: how many windows are indexed, at or below the path where one was named.
+        videos: how many videos these windows are of.
         elsewhere: what the query scores with videos that the model brings along; None without.
     """
 
@@ -52,7 +50,7 @@ class Gallery:
     """Scores of some queries with every video of an index.
 
     Attributes:
-        scores: of the best window of each video, higher is better.
+        scores: score of the best window of each video, higher is better.
         paths: the videos, in the order of the columns, which is that of paths.
         windows: windows in the index.
         elsewhere: what each text scores with videos that the model brings along; None without.
@@ -80,8 +78,8 @@ def best_videos(
 
     Args:
         store: the index.
-        vector: of the query, unit length, that chooses the candidates.
-        score: of their windows.
+        vector: the query's unit vector, which chooses the candidates.
+        score: gives the scores of their windows.
         most: videos at most.
         under: only videos at or below this path.
     """
@@ -93,48 +91,56 @@ def best_videos(
         if len(keys) >= min(most, videos) or len(near) < wanted or wanted >= _LAST:
             break
         wanted *= 4
-    found = store.windows_with([key for own in keys.values() for key in own])
-    best = best_windows(found, score(found.frames, found.mask)[None])
+    near_windows = store.windows_with([key for few in keys.values() for key in few])
+    best = best_windows(near_windows, score(near_windows.features)[None])
     order = np.argsort(-best.scores[0], kind="stable")[:most]
-    return VideoScores(best.scores[0][order], [best.paths[row] for row in order], windows, videos)
+    return VideoScores(
+        scores=best.scores[0][order],
+        paths=[best.paths[row] for row in order],
+        windows=windows,
+        videos=videos,
+    )
 
 
 def every_video(
-    store: Store, scoring: Scoring, texts: Sequence[TextFeatures], told: Told | None = None
+    store: Store, comparing: Comparing, texts: Sequence[Any], told: Told | None = None
 ) -> Gallery:
     """The score of every text with the best window of every video, none left out.
 
     Args:
         store: the index.
-        scoring: of its model.
-        texts: in batches of any size, at least one.
+        comparing: how the index's model compares.
+        texts: codes of texts in batches of any size, at least one batch.
         told: called with windows done and windows there are.
     """
     videos = [video for video in store.videos() if video.windows]
     total, done = sum(video.windows for video in videos), 0
-    parts = []
-    for chosen in _parts(videos):
-        found = store.windows_in(chosen)
-        scores = [scoring.score(part, found.frames, found.mask) for part in texts]
-        parts.append(best_windows(found, np.concatenate(scores)))
-        done += sum(video.windows for video in chosen)
+    queries = comparing.join(texts)
+    galleries = []
+    for part in _parts(videos):
+        windows = store.windows_in(part)
+        codes = comparing.videos(windows.features)
+        scores = [comparing.similarity(batch, codes) for batch in texts]
+        galleries.append(best_windows(windows, np.concatenate(scores)))
+        done += sum(video.windows for video in part)
         if told is not None:
             told(done, total)
-    count = sum(len(part.sentence) for part in texts)
-    none = np.zeros((count, 0), np.float32)
-    joined = np.concatenate([none, *(part.scores for part in parts)], axis=1)
-    paths = [path for part in parts for path in part.paths]
-    apart = [own for part in texts if (own := elsewhere(scoring, part)) is not None]
-    return Gallery(joined, paths, total, np.concatenate(apart) if apart else None)
+    none = np.zeros((len(comparing.text_vectors(queries)), 0), np.float32)
+    return Gallery(
+        scores=np.concatenate([none, *(gallery.scores for gallery in galleries)], axis=1),
+        paths=[path for gallery in galleries for path in gallery.paths],
+        windows=total,
+        elsewhere=comparing.elsewhere(queries),
+    )
 
 
-def best_windows(found: StoredWindows, scores: Float[np.ndarray, "texts windows"]) -> Gallery:
+def best_windows(windows: StoredWindows, scores: Float[np.ndarray, "texts windows"]) -> Gallery:
     """Of each video among some windows the score of its best one, videos in the order of paths."""
-    paths = sorted(set(found.paths))
-    place = {path: column for column, path in enumerate(paths)}
+    paths = sorted(set(windows.paths))
+    column = {path: number for number, path in enumerate(paths)}
     best = np.full((len(paths), len(scores)), -np.inf, scores.dtype)
-    np.maximum.at(best, np.array([place[path] for path in found.paths], int), scores.T)
-    return Gallery(best.T, paths, len(found.keys))
+    np.maximum.at(best, np.array([column[path] for path in windows.paths], int), scores.T)
+    return Gallery(scores=best.T, paths=paths, windows=len(windows.keys))
 
 
 def _nearest_each(near: Sequence[tuple[str, Path]], most: int) -> dict[Path, list[str]]:
@@ -142,9 +148,9 @@ def _nearest_each(near: Sequence[tuple[str, Path]], most: int) -> dict[Path, lis
     keys: dict[Path, list[str]] = {}
     for key, path in near:
         if path in keys or len(keys) < most:
-            own = keys.setdefault(path, [])
-            if len(own) < _EACH:
-                own.append(key)
+            few = keys.setdefault(path, [])
+            if len(few) < _EACH:
+                few.append(key)
     return keys
 
 

@@ -160,7 +160,7 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
     """The bank of a model; None if it has none.
 
     Args:
-        name: what `sureshot.models.retriever.load` takes.
+        name: what `sureshot.models.loading.load` takes.
         fingerprint: of it.
 
     Raises:

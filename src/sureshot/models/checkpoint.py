@@ -37,9 +37,9 @@ class EncoderNote:
     """The encoder a model was trained on.
 
     Attributes:
-        name: what `sureshot.models.encoders.load` takes; ``encoder`` is the folder of that name in
-            that of the checkpoint.
-        fingerprint: of its weights and settings.
+        name: what `sureshot.models.encoders.load_encoder` takes; ``encoder`` is the folder of that
+            name in the folder of the checkpoint.
+        fingerprint: digest of its weights and settings.
         frames: most frames a video was sampled at.
         dim: size of its shared space.
         channels: size of its backbone features.
@@ -98,7 +98,7 @@ class Checkpoint:
         """
         named = self.encoder.name
         try:
-            found = encoders.load(
+            found = encoders.load_encoder(
                 str(Path(folder) / ENCODER) if named == ENCODER else named, device
             )
         except ModelError as error:
@@ -170,7 +170,7 @@ class Checkpoint:
         noted = self.encoder
         if self.tuned is not None:
             self.tuned(folder / ENCODER)
-            kept = encoders.load(str(folder / ENCODER), "cpu")
+            kept = encoders.load_encoder(str(folder / ENCODER), "cpu")
             noted = replace(noted, name=ENCODER, fingerprint=kept.fingerprint)
         written = replace(self, encoder=noted)
         weights = {k: v.detach().cpu().contiguous() for k, v in self.model.state_dict().items()}

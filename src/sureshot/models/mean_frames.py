@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Bool, Float
 
+PATCH_GRID = 3  # rows and columns that the patches of a frame are pooled to, stored or trained on
+
 
 def mean_pool(
     frames: Float[np.ndarray, "videos frames dim"], mask: Bool[np.ndarray, "videos frames"]
@@ -30,8 +32,14 @@ def mean_pool(
     return (total / np.where(length > 0, length, 1)).astype(frames.dtype)
 
 
+def unit_vectors(x: Float[np.ndarray, "*n dim"]) -> Float[np.ndarray, "*n dim"]:
+    """Vectors at unit length; a zero vector stays zero."""
+    length = np.linalg.norm(x, axis=-1, keepdims=True)
+    return x / np.where(length > 0, length, 1)
+
+
 def pool_grid(
-    patches: Float[np.ndarray, "frames patches dim"], side: int
+    patches: Float[np.ndarray, "frames patches dim"], side: int = PATCH_GRID
 ) -> Float[np.ndarray, "frames cells dim"]:
     """Mean of the patches in each cell of a ``side`` x ``side`` grid, row by row.
 

@@ -10,6 +10,8 @@ with n a layer norm without weights, d dropout, f a frame in the encoder's space
 features.
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,3 +126,15 @@ class Model(nn.Module):
     def videos(self, tokens: VideoTokens) -> Codes:
         """Codes of videos."""
         return self.system.videos(self.stem.videos(tokens))
+
+
+@contextlib.contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients, and back to the mode that the module was in."""
+    was = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(was)

@@ -101,14 +101,3 @@ def without_first(mask: Bool[Tensor, "texts words"]) -> Bool[Tensor, "texts word
     first = torch.zeros(1, dtype=torch.long, device=mask.device)
     rest = mask.index_fill(1, first, False)
     return rest | (mask & ~rest.any(1, keepdim=True))
-
-
-def stored_tokens(
-    frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
-) -> VideoTokens:
-    """Frames that are through a stem already; neither patches nor backbone are kept of them."""
-    nothing = (
-        frames.new_zeros(*frames.shape[:2], 0, frames.shape[2]),
-        frames.new_zeros(*frames.shape[:2], 0),
-    )
-    return VideoTokens(frames, *nothing, mask)

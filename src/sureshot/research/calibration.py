@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from sureshot.datasets import Split
 from sureshot.errors import SureshotError, option
-from sureshot.research.scorer import Scorer
+from sureshot.models.scorer import Scorer
 from sureshot.trust.calibrated import Calibrated, sets_of, today
 from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit_card
@@ -32,7 +32,7 @@ def calibrate_scores(
         scores: that order the results.
         owner: column of the video of each caption.
         elsewhere: what each caption scores with videos that the model brings along.
-        model: fingerprint of what `sureshot.models.retriever.load` gives.
+        model: fingerprint of what `sureshot.models.loading.load_searchable` gives.
         bank: of its hub correction, if it has one.
         dataset: title of the split.
         absent: share of queries to reckon with whose video is not there.

@@ -12,9 +12,11 @@ from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.published import published
 from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
+from sureshot.models.loading import load
+from sureshot.models.scorer import Scorer
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import elsewhere, ranking, similarity, text_measures
 from sureshot.research.source import (
     BANKED,
     check_experts,
@@ -125,7 +127,7 @@ def evaluate(
     _check_wanted(data, post, against)
     _check_trust(trust, card, plots)
     notes = Notes(listener or Silence())
-    scorer = Scorer.load(str(model), device)
+    scorer = load(model, device)
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     check_experts(scorer, source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
@@ -133,11 +135,11 @@ def evaluate(
     warn_of_shared(scorer, tested.split, notes)
     captions = training_captions(scorer, tested.split, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
-    scores = scorer.similarity(features)
+    scores = similarity(scorer.raw, features)
     bank_scores = None
     if captions is not None:
         encoded = caption_features(captions, scorer.encoder, cache=cache)
-        bank_scores = scorer.similarity(features, encoded)
+        bank_scores = similarity(scorer.raw, features, bank=encoded)
     recalls = recall_report(scorer, features, scores, post=post, against=against, bank=bank_scores)
     if trec is not None:
         write_trec(Path(trec), features, scores, scorer.name)
@@ -234,13 +236,13 @@ def measure_trust(
 ) -> TrustReport:
     """How far the scores that a search would rank by can be believed."""
     return measure(
-        scorer.ranking(features, raw=raw),
+        ranking(scorer, features, raw=raw),
         features.split.owner(),
-        elsewhere=scorer.elsewhere(features),
+        elsewhere=elsewhere(scorer, features),
         correction="" if scorer.bank is None else scorer.bank.title,
         title=features.split.title(),
         card=card,
-        papers=scorer.measures(features),
+        papers=text_measures(scorer.model, features, device=scorer.device),
         scale=scorer.scale,
     )
 

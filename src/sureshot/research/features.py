@@ -7,13 +7,11 @@ stopped goes on where it was, two runs share their work, and nothing in it can b
 
 import contextlib
 import hashlib
-import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -24,10 +22,9 @@ from sureshot.datasets.split import Item, Split
 from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file, sampled_digest
 from sureshot.media.ahead import Ahead
-from sureshot.media.discover import IMAGE_SUFFIXES, Source, frame_files
-from sureshot.media.frame import ImageFrame, read_image
-from sureshot.media.video import open_video, unreadable
-from sureshot.media.windows import windows
+from sureshot.media.discover import frame_files
+from sureshot.media.sampling import sample_frames
+from sureshot.media.video import unreadable
 from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
 from sureshot.models.encoders.protocol import (
     Encoder,
@@ -42,8 +39,6 @@ from sureshot.places import cache_dir
 _VIDEOS, _TEXTS = 64, 2048  # in one file of the cache: what a stopped run loses at most
 _AHEAD = 16  # videos decoded before the encoder asks for them
 _BATCH = 32  # frames encoded at once
-_GRID = 3  # patches are pooled to this many rows and columns, as an index stores them
-_WHOLE = 1e9  # seconds: no video is cut
 
 # Sentence at the length the encoder gives it, and words of a caption: any number of them.
 Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
@@ -217,7 +212,7 @@ def _encode_chunk(
 
 def _parted(joined: FrameFeatures, ends: Shaped[np.ndarray, " n"]) -> list[FrameFeatures]:
     """The features of each video, 16-bit, their patches on the grid of an index."""
-    arrays = (joined.frames, pool_grid(joined.patches, _GRID), joined.backbone)
+    arrays = (joined.frames, pool_grid(joined.patches), joined.backbone)
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
         parts = [np.split(array.astype(np.float16), ends) for array in arrays]
     return [FrameFeatures(*part) for part in zip(*parts, strict=True)]
@@ -250,32 +245,8 @@ def _decode(
 def sampled_frames(
     item: Item, frames: int, side: int
 ) -> UInt8[np.ndarray, "frames height width 3"]:
-    """RGB frames sampled uniformly from an item.
-
-    Args:
-        item: the video, or the part of one.
-        frames: at most so many; a shorter video gives all it has, a photo one.
-        side: length of the shorter side.
-
-    Raises:
-        VideoError: it has no frame that can be decoded.
-        OSError: it cannot be read.
-    """
-    if item.path.suffix.lower() in IMAGE_SUFFIXES:
-        return ImageFrame(0.0, read_image(item.path)).image(side)[None]
-    kind: Literal["file", "frames"] = "frames" if item.path.is_dir() else "file"
-    start, end = item.start or 0.0, item.end if item.end is not None else _WHOLE
-    with open_video(Source(item.path, kind, 0, 0), decode="all") as video:
-        inside = itertools.takewhile(
-            lambda frame: frame.time <= end, (frame for frame in video if frame.time >= start)
-        )
-        window = next(
-            windows(inside, longest=_WHOLE, samples=frames, side=side, scenes=False), None
-        )
-    if window is None:
-        where = "" if item.start is None and item.end is None else f" from {start:g} to {end:g} s"
-        raise VideoError(f"holds no frame that can be decoded{where}")
-    return window.images
+    """RGB frames sampled uniformly from an item, see `sureshot.media.sampling.sample_frames`."""
+    return sample_frames(item.path, frames, side, start=item.start, end=item.end)
 
 
 def _texts(texts: Sequence[str], encoder: Encoder, cache: Path | None, told: Told) -> list[Text]:

@@ -1,18 +1,20 @@
 """Scores of every caption and every video of a split, by a trained model or by an encoder alone."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Integer
 
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.metrics.recall import Recall, recall
-from sureshot.models.mean_frames import cosine, mean_pool
-from sureshot.models.model import Model
-from sureshot.models.systems.system import Codes, joined
-from sureshot.models.tokens import VideoTokens, stored_tokens, text_tokens, video_tokens
+from sureshot.models.comparing import Comparing, Trained
+from sureshot.models.encoders.experts import ExpertSizes
+from sureshot.models.encoders.protocol import TextFeatures, VideoFeatures
+from sureshot.models.model import Model, frozen
+from sureshot.models.scorer import Scorer
+from sureshot.models.systems.system import Codes
+from sureshot.models.tokens import video_tokens
 from sureshot.research.features import SplitFeatures
 
 _ITEMS = 256  # texts or videos coded at once
@@ -23,70 +25,104 @@ def code_texts(
     model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
 ) -> Codes:
     """Codes of some captions, as the model gives them in evaluation mode."""
-    with _frozen(model):
-        return joined(
-            [
-                model.texts(text_tokens(features.text_batch(part), device))
-                for part in _parts(chosen, _ITEMS)
-            ]
-        )
+    codes: Codes = _coded_texts(Trained(model, device), features, chosen)
+    return codes
 
 
 def code_videos(
     model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
 ) -> Codes:
     """Codes of some videos, as the model gives them in evaluation mode."""
-    experts = model.stem.sizes.experts
-    with _frozen(model):
-        return joined(
-            [
-                model.videos(video_tokens(features.video_batch(part, experts), device))
-                for part in _parts(chosen, _ITEMS)
-            ]
-        )
+    codes: Codes = _coded_videos(Trained(model, device), features, chosen)
+    return codes
 
 
 def similarity(
-    model: Model,
+    how: Comparing,
     features: SplitFeatures,
     *,
     captions: Sequence[int] | None = None,
     bank: SplitFeatures | None = None,
-    device: str = "cpu",
 ) -> Float[np.ndarray, "texts videos"]:
-    """Raw scores; rows captions, columns videos, higher is better.
+    """Scores; rows captions, columns videos, higher is better.
 
     They do not depend on how captions or videos are batched.
 
     Args:
-        model: put into evaluation mode for the time being.
-        features: whose videos are the gallery.
+        how: how they are compared: of a `Scorer` as ``raw`` or, as a search ranks, ``comparing``.
+        features: the split whose videos are the gallery.
         captions: rows of the captions to score; None is all.
         bank: take the captions from here instead, such as the training captions.
-        device: where the model is.
     """
     source = bank or features
     chosen = range(len(source.texts)) if captions is None else captions
-    videos = code_videos(model, features, range(len(features.videos)), device)
+    videos = _coded_videos(how, features, range(len(features.videos)))
     count = max(1, _PAIRS // max(len(features.videos), 1))
-    scores = []
-    for part in _parts(chosen, count):
-        texts = code_texts(model, source, part, device)
-        with _frozen(model):
-            scores.append(model.system.similarity(texts, videos).cpu().numpy())
-    return np.concatenate(scores)
+    parts = _parts(chosen, count)
+    return np.concatenate(
+        [how.similarity(_coded_texts(how, source, part), videos) for part in parts]
+    )
 
 
-def stem_videos(model: Model, features: SplitFeatures, device: str = "cpu") -> VideoTokens:
-    """Videos as an index of the model keeps them: through its stem, without patches."""
-    rows, experts = range(len(features.videos)), model.stem.sizes.experts
-    with _frozen(model):
-        found = model.stem.videos(video_tokens(features.video_batch(rows, experts), device))
-    return stored_tokens(found.frames, found.mask)
+def ranking(
+    scorer: Scorer,
+    features: SplitFeatures,
+    others: SplitFeatures | None = None,
+    *,
+    raw: Float[np.ndarray, "texts videos"] | None = None,
+) -> Float[np.ndarray, "texts videos"]:
+    """The scores that a search ranks by: raw ones less the model's hub correction, if it has one.
+
+    Args:
+        scorer: the model.
+        features: the split whose videos are ranked.
+        others: take the captions from here instead.
+        raw: what `similarity` gives for them by ``scorer.raw``, if it is known.
+    """
+    if raw is None:
+        return similarity(scorer.comparing, features, bank=others)
+    if scorer.bank is None:
+        return raw
+    videos = _coded_videos(scorer.comparing, features, range(len(features.videos)))
+    return videos.correct(raw)
+
+
+def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:
+    """What each caption scores with the videos of the model's bank; None for one without any."""
+    found = [
+        scorer.comparing.elsewhere(_coded_texts(scorer.comparing, features, part))
+        for part in _parts(range(len(features.texts)), _ITEMS)
+    ]
+    known = [scores for scores in found if scores is not None]
+    return np.concatenate(known) if known else None
+
+
+def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:
+    """All videos as a bank keeps them: through the stem, or of an encoder alone the mean frame."""
+    rows = range(len(features.videos))
+    if scorer.model is None:
+        means = _coded_videos(scorer.raw, features, rows)[:, None]
+        return VideoFeatures.of_frames(means, np.ones(means.shape[:2], bool))
+    batch = features.video_batch(rows, scorer.raw.experts)
+    with frozen(scorer.model):
+        tokens = scorer.model.stem.videos(video_tokens(batch, scorer.device))
+    return VideoFeatures.of_frames(tokens.frames.cpu().numpy(), tokens.mask.cpu().numpy())
+
+
+def bank_similarity(
+    scorer: Scorer, texts: TextFeatures, features: SplitFeatures
+) -> Float[np.ndarray, "texts videos"]:
+    """Raw scores, with all videos of a split, of texts as a bank keeps them.
+
+    Raises:
+        ModelError: no index can be made with the model, so it can have no bank.
+    """
+    videos = _coded_videos(scorer.raw, features, range(len(features.videos)))
+    return scorer.raw.similarity(scorer.stored.texts(texts), videos)
 
 
 def text_measures(
-    model: Model,
+    model: Model | None,
     features: SplitFeatures,
     *,
     captions: Sequence[int] | None = None,
@@ -95,45 +131,28 @@ def text_measures(
     """The uncertainties that a system's paper defines of a text before all videos of a split.
 
     Args:
-        model: put into evaluation mode for the time being.
-        features: whose videos are the gallery.
+        model: put into evaluation mode for the time being; an encoder alone has none.
+        features: the split whose videos are the gallery.
         captions: rows of the captions; None is all.
         device: where the model is.
 
     Returns:
-        By the name of `sureshot.models.systems.system.System.measures`; higher is less sure. Empty
-        where the paper defines none.
+        The values by the name of `sureshot.models.systems.system.System.measures`; higher is less
+        sure. Empty where the paper defines none.
     """
+    if model is None:
+        return {}
     chosen = range(len(features.texts)) if captions is None else captions
     videos = code_videos(model, features, range(len(features.videos)), device)
-    found: dict[str, list[Float[np.ndarray, " texts"]]] = {}
+    known: dict[str, list[Float[np.ndarray, " texts"]]] = {}
     for part in _parts(chosen, _ITEMS):
         texts = code_texts(model, features, part, device)
-        with _frozen(model):
+        with frozen(model):
             measures = model.system.measures(texts, videos)
         for name, values in measures.items():
             if name.startswith("text "):
-                found.setdefault(name.removeprefix("text "), []).append(values.cpu().numpy())
-    return {name: np.concatenate(parts) for name, parts in found.items()}
-
-
-def encoder_similarity(
-    features: SplitFeatures, *, bank: SplitFeatures | None = None
-) -> Float[np.ndarray, "texts videos"]:
-    """Scores of the encoder alone: cosines of sentences and mean frames, arguments as above."""
-    return cosine(encoder_texts(bank or features), encoder_videos(features))
-
-
-def encoder_texts(features: SplitFeatures) -> Float[np.ndarray, "texts dim"]:
-    """The sentence vector of each caption, at unit length."""
-    texts = np.stack([sentence for sentence, _ in features.texts]).astype(np.float32)
-    return texts / np.linalg.norm(texts, axis=1, keepdims=True)
-
-
-def encoder_videos(features: SplitFeatures) -> Float[np.ndarray, "videos dim"]:
-    """The mean frame of each video, at unit length."""
-    batches = [features.video_batch(part) for part in _parts(range(len(features.videos)), _ITEMS)]
-    return np.concatenate([mean_pool(batch.frames, batch.mask) for batch in batches])
+                known.setdefault(name.removeprefix("text "), []).append(values.cpu().numpy())
+    return {name: np.concatenate(parts) for name, parts in known.items()}
 
 
 def recalls(
@@ -143,16 +162,14 @@ def recalls(
     return recall(text_ranks(scores, owner)), recall(video_ranks(scores, owner))
 
 
-@contextlib.contextmanager
-def _frozen(model: Model) -> Iterator[None]:
-    """Evaluation mode without gradients, and back to what it was."""
-    was = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(was)
+def _coded_texts(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+    return how.join([how.texts(features.text_batch(part)) for part in _parts(chosen, _ITEMS)])
+
+
+def _coded_videos(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+    experts: ExpertSizes = how.experts
+    batches = (features.video_batch(part, experts) for part in _parts(chosen, _ITEMS))
+    return how.join([how.videos(batch) for batch in batches])
 
 
 def _parts(chosen: Sequence[int], size: int) -> Iterator[Sequence[int]]:

@@ -17,7 +17,7 @@ class IndexSettings:
     """How videos are cut and sampled. Two windows compare only if these agree, so an index has one.
 
     Attributes:
-        model: name of the encoder, as `sureshot.models.retriever.load` takes it.
+        model: name of the encoder, as `sureshot.models.loading.load_searchable` takes it.
         frames: frames sampled uniformly from each window, 1 to 64.
         window: longest window in seconds, 1 to 30.
         scenes: whether a change of scene ends a window.

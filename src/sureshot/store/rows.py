@@ -17,7 +17,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, UInt8
 
 from sureshot.media.signature import SIDE
-from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.encoders.protocol import FrameFeatures, VideoFeatures
 from sureshot.models.mean_frames import mean_pool
 from sureshot.store.header import Header
 
@@ -98,6 +98,11 @@ class StoredWindows:
     signatures: UInt8[np.ndarray, "windows frames 256"]
     frames: Float[np.ndarray, "windows frames dim"]
     mask: Bool[np.ndarray, "windows frames"]
+
+    @property
+    def features(self) -> VideoFeatures:
+        """What a model compares of the windows."""
+        return VideoFeatures.of_frames(self.frames, self.mask)
 
 
 def window_key(video: str, number: int) -> str:

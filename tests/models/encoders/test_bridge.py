@@ -44,8 +44,8 @@ def test_a_device_that_is_not_there_is_refused(device: str, noise: np.ndarray) -
 
 def test_encoding_a_text_loads_neither_torch_nor_transformers() -> None:
     code = (
-        "import sys; from sureshot.models.encoders import load; "
-        "load('bundled').encode_texts(['a dog']);"
+        "import sys; from sureshot.models.encoders import load_encoder; "
+        "load_encoder('bundled').encode_texts(['a dog']);"
         "sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -28,7 +28,7 @@ from transformers import (
 
 import sureshot.models.encoders.clip as module
 from sureshot.errors import ModelError
-from sureshot.models.encoders import Encoder, load
+from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.encoders.clip import ClipEncoder
 from tests.paths import SOURCE
 
@@ -301,7 +301,7 @@ def test_what_an_encoder_says_of_itself(checkpoint, encoder):
     assert encoder.dim == (24 if isinstance(checkpoint.model, SiglipModel) else 20)
     assert encoder.device == "cpu"
     assert encoder.latin_only
-    by_name: Encoder = load(encoder.name, "cpu")
+    by_name: Encoder = load_encoder(encoder.name, "cpu")
     assert isinstance(by_name, ClipEncoder)
     assert by_name.fingerprint == encoder.fingerprint
 

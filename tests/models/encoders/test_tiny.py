@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sureshot.models.encoders import load
+from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
 
@@ -20,7 +20,7 @@ def encode(frames):
 
 def test_it_is_an_encoder_under_its_name():
     assert isinstance(ENCODER, Encoder)
-    assert isinstance(load("tiny"), TinyEncoder)
+    assert isinstance(load_encoder("tiny"), TinyEncoder)
     assert TinyEncoder("cpu").fingerprint == ENCODER.fingerprint and len(ENCODER.fingerprint) == 64
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from sureshot.datasets import load_split
 from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.loading import load
 from sureshot.research.features import extract
 from sureshot.research.figures.subject import Subject
-from sureshot.research.scorer import Scorer
 from tests.trained import saved
 from tests.walls import walls
 
@@ -25,10 +25,10 @@ def subject(place, tmp_path_factory):
 
     def make(system, seed=0):
         if system == "tiny":
-            return Subject(Scorer.load("tiny"), features, seed)
+            return Subject(load("tiny"), features, seed)
         folder = folders / system
         if not folder.exists():
             saved(folder, system, "linear")
-        return Subject(Scorer.load(str(folder), "cpu"), features, seed)
+        return Subject(load(str(folder), "cpu"), features, seed)
 
     return make

@@ -12,6 +12,7 @@ from sureshot.datasets.questions import VOCABULARY
 from sureshot.errors import ModelError, SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.loading import load
 from sureshot.research.questions.answerer import Answerer, answerable, encode_questions, predict
 from sureshot.research.questions.checkpoint import CONFIG, RETRIEVAL, WEIGHTS, AnswerCheckpoint
 from sureshot.research.questions.head import LABEL
@@ -24,7 +25,6 @@ from sureshot.research.questions.run import (
     train_answers,
     train_answers_on,
 )
-from sureshot.research.scorer import Scorer
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, STATE
 from sureshot.research.training.run import RECIPE
@@ -143,7 +143,7 @@ def test_a_frozen_model_is_left_as_it_was_and_others_learn(place, tmp_path):
         kept = Checkpoint.from_pretrained(folder / MODEL / RETRIEVAL)
         assert ("Trained further" in kept.note) is not frozen
         assert bool(kept.scores) is frozen
-        assert Scorer.load(str(folder / MODEL / RETRIEVAL), "cpu").system == "xpool"
+        assert load(str(folder / MODEL / RETRIEVAL), "cpu").system == "xpool"
 
 
 def test_a_vocabulary_that_is_given_decides_what_is_learned(place, tmp_path):

@@ -8,10 +8,12 @@ import pytest
 from sureshot.datasets import load_split
 from sureshot.metrics.bootstrap import Interval
 from sureshot.models.bank import FILE, Bank
+from sureshot.models.comparing import comparing
+from sureshot.models.encoders.protocol import VideoFeatures
 from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.retriever import load, scoring
+from sureshot.models.loading import load, load_searchable
 from sureshot.research.features import extract
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import bank_similarity, elsewhere, ranking, similarity
 from sureshot.research.training import correction
 from sureshot.research.training.correction import (
     CAPTIONS,
@@ -108,19 +110,19 @@ def sure(weight, value=1.0):
 @pytest.mark.parametrize("kind", ["none", "linear"])
 def test_a_checkpoint_ranks_by_it(place, val, tmp_path, monkeypatch, system, kind):
     folder = saved(tmp_path / "model", system, kind)
-    raw = Scorer.load(str(folder), "cpu").ranking(val)
+    raw = ranking(load(folder, "cpu"), val)
     monkeypatch.setattr(correction, "chosen", sure(0.5))
     told = keep(folder, [split(place, "train")], val)
     assert told.startswith("hub correction (k=16, weight 0.5; 6 captions of pairs pairs.csv train")
     assert "+1.0 of R@1" in told
-    scorer = Scorer.load(str(folder), "cpu")
-    np.testing.assert_array_equal(scorer.similarity(val), raw)
+    scorer = load(str(folder), "cpu")
+    np.testing.assert_array_equal(similarity(scorer.raw, val), raw)
     # By hand: each caption of the bank as a query of its own, with what an index would keep.
-    encoder = load(str(folder), "cpu")
+    encoder = load_searchable(str(folder), "cpu")
     texts = drawn([split(place, "train")], np.random.default_rng(0))
     captions = encoder.encode_texts(texts)
-    known = scorer.bank_similarity(captions, val)
-    np.testing.assert_allclose(scorer.ranking(val), raw - 0.5 * known.mean(0), atol=5e-3)
+    known = bank_similarity(scorer, captions, val)
+    np.testing.assert_allclose(ranking(scorer, val), raw - 0.5 * known.mean(0), atol=5e-3)
     assert np.abs(known.mean(0)).max() > 0.03
 
 
@@ -132,7 +134,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     ]
     if name != "tiny":
         name = str(saved(tmp_path / "model", name, "linear"))
-    scorer, splits = Scorer.load(name, "cpu"), [part.split for part in sets]
+    scorer, splits = load(name, "cpu"), [part.split for part in sets]
     monkeypatch.setattr(correction, "chosen", sure(0.5))
     alone, _ = equip(scorer, splits[:1], val, sets[:1])
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
@@ -140,24 +142,26 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     bank, _ = equip(scorer, splits, val, sets)
     assert len(bank.frames) == len(bank.mask) == len(bank.taken) == 4
     # What is kept scores as the videos themselves do: two of each set, found by their scores.
-    asked = scorer.encode_texts([caption.text for caption in val.split.captions])
-    kept = scoring(load(name)).score(asked, bank.frames, bank.mask)
+    asked = scorer.searchable.encode_texts([caption.text for caption in val.split.captions])
+    how = comparing(scorer.searchable)
+    videos = how.videos(VideoFeatures.of_frames(bank.frames, bank.mask))
+    kept = how.similarity(how.texts(asked), videos)
     for columns, part in ((kept[:, :2], sets[0]), (kept[:, 2:], sets[1])):
-        every = scorer.similarity(part, val)
+        every = similarity(scorer.raw, part, bank=val)
         gaps = np.abs(columns[:, :, None] - every[:, None]).max(0)
         assert (gaps.min(1) < 5e-3).all() and len(set(gaps.argmin(1))) == 2
     if name != "tiny":
         bank.save(name)
         expected = bank.elsewhere(kept)
-        np.testing.assert_allclose(Scorer.load(name, "cpu").elsewhere(val), expected, atol=5e-3)
-        assert scorer.elsewhere(val) is None
+        np.testing.assert_allclose(elsewhere(load(name, "cpu"), val), expected, atol=5e-3)
+        assert elsewhere(scorer, val) is None
         # Without a sure gain the videos are kept all the same, and nothing is corrected.
         monkeypatch.setattr(correction, "chosen", sure(None))
         told = keep(Path(name), splits, val, sets)
         assert told.startswith("no hub correction") and told.endswith("; 4 videos are kept")
-        again = Scorer.load(name, "cpu")
-        np.testing.assert_array_equal(again.ranking(val), scorer.similarity(val))
-        assert again.bank.title == "" and again.elsewhere(val).shape == expected.shape
+        again = load(name, "cpu")
+        np.testing.assert_array_equal(ranking(again, val), similarity(scorer.raw, val))
+        assert again.bank.title == "" and elsewhere(again, val).shape == expected.shape
 
 
 def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch):
@@ -173,7 +177,7 @@ def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch
 def test_a_system_that_cannot_be_searched_with_gets_none(place, val, tmp_path):
     folder = saved(tmp_path / "model", "ce", "none")
     assert keep(folder, [split(place, "train")], val) == ""
-    assert not (folder / FILE).exists() and Scorer.load(str(folder), "cpu").bank is None
+    assert not (folder / FILE).exists() and load(str(folder), "cpu").bank is None
 
 
 def test_a_training_on_two_data_sets_keeps_videos_of_both(place, tmp_path):
@@ -184,9 +188,9 @@ def test_a_training_on_two_data_sets_keeps_videos_of_both(place, tmp_path):
     recipe = Recipe.load(place / "two.toml", ["training.epochs=1"])
     done = train(recipe, to=tmp_path / "run", cache=place / "cache")
     assert "hub correction" in done.notes[-1]
-    bank = Bank.load(done.folder, load(str(done.folder)).fingerprint)
+    bank = Bank.load(done.folder, load_searchable(str(done.folder)).fingerprint)
     assert bank is not None and len(bank.frames) == 12
-    assert Scorer.load(str(done.folder), "cpu").bank.digest == bank.digest
+    assert load(str(done.folder), "cpu").bank.digest == bank.digest
 
 
 def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_path, monkeypatch):
@@ -198,7 +202,7 @@ def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_p
 
     done = run(sure(WEIGHTS[0]))
     assert done.notes[-1].startswith("hub correction (k=16, weight 0.25; 6 captions of")
-    assert Bank.load(done.folder, load(str(done.folder)).fingerprint) is not None
+    assert Bank.load(done.folder, load_searchable(str(done.folder)).fingerprint) is not None
     done = run(sure(None))
     assert done.notes[-1].startswith("no hub correction")
     assert not (done.folder / FILE).exists()

@@ -13,8 +13,9 @@ from torch import distributed
 from sureshot.cli.app import run
 from sureshot.datasets import load_split
 from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.loading import load
 from sureshot.research.features import extract
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import similarity
 from sureshot.research.training.gather import rank, world
 from sureshot.research.training.launch import from_torchrun
 from tests.cli.terminal import COMMAND
@@ -110,7 +111,6 @@ def test_two_processes_train_what_one_trains(tmp_path):
     # which Adam turns into whole steps, differently on every make of processor.
     held = extract(load_split("pairs", "test", place / "pairs.csv"), TinyEncoder(), frames=3)
     one, two = (
-        Scorer.load(str(tmp_path / name / "model"), "cpu").similarity(held)
-        for name in ("one", "two")
+        similarity(load(tmp_path / name / "model", "cpu").raw, held) for name in ("one", "two")
     )
     np.testing.assert_allclose(two, one, atol=1e-4)

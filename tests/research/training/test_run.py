@@ -14,10 +14,10 @@ from sureshot.library.search import open_index
 from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoint
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.retriever import Retriever
+from sureshot.models.loading import load
 from sureshot.models.tokens import Sizes
 from sureshot.research.features import extract
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import similarity
 from sureshot.research.training import run as module
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE
@@ -95,10 +95,10 @@ def test_a_run_leaves_a_checkpoint_its_recipe_and_what_it_went_on_from(place, fi
 
 
 def test_the_score_is_that_of_the_kept_weights_on_the_validation_set(place, finished):
-    scorer = Scorer.load(str(finished[0].folder), "cpu")
+    scorer = load(str(finished[0].folder), "cpu")
     _, held = recipe(place).splits()
     features = extract(held, scorer.encoder, frames=3, cache=place / "cache")
-    scores = scorer.similarity(features)
+    scores = similarity(scorer.raw, features)
     assert scores.shape == (6, 3)
     assert finished[0].score == pytest.approx(rsum_of(scores, held.owner()))
 
@@ -349,11 +349,11 @@ def test_a_tuned_encoder_lies_in_the_checkpoint_and_is_another_one(place, tuned)
 
 def test_the_score_of_a_tuned_encoder_is_that_of_the_saved_one(place, tuned):
     """Nothing that an earlier state of the encoder saw may be left over from the cache."""
-    scorer = Scorer.load(str(tuned.folder), "cpu")
+    scorer = load(str(tuned.folder), "cpu")
     assert scorer.encoder_name == str(place / "clip")
     _, held = recipe(place).splits()
     features = extract(held, scorer.encoder, frames=2, cache=place / "cache")
-    scores = scorer.similarity(features)
+    scores = similarity(scorer.raw, features)
     assert tuned.score == pytest.approx(rsum_of(scores, held.owner()))
 
 
@@ -399,14 +399,14 @@ def test_a_tuned_run_goes_on_to_the_same_weights(place, tuned, tmp_path):
 def test_a_checkpoint_with_its_encoder_is_searched_with_wherever_it_lies(place, tuned, tmp_path):
     moved = tmp_path / "moved"
     Checkpoint.from_pretrained(tuned.folder).save_pretrained(moved)  # takes the encoder along
-    assert Retriever.load(moved).fingerprint == Retriever.load(tuned.folder).fingerprint
+    assert load(moved).searchable.fingerprint == load(tuned.folder).fingerprint
     db = str(tmp_path / "db")
     asked = ["index", str(place / "videos" / "9.mp4"), "--db", db, "--model", str(moved)]
     assert command([*asked, "--workers", "1", "--device", "cpu"]) == 0
     hit = open_index(db).search("red")[0]
-    scorer = Scorer.load(str(moved), "cpu")
+    scorer = load(str(moved), "cpu")
     assert hit.path.name == "9.mp4" and np.isfinite(hit.score)
-    assert Retriever.load(moved).summary == f"xpool on the encoder {place / 'clip'}"
+    assert load(moved).searchable.summary == f"xpool on the encoder {place / 'clip'}"
     assert scorer.encoder.name == str(moved / ENCODER)
 
 
@@ -415,11 +415,10 @@ def test_an_encoder_that_is_gone_or_changed_is_told(place, tuned, tmp_path):
     config = tmp_path / "model" / ENCODER / "preprocessor_config.json"
     config.write_text(config.read_text() + "\n")
     with pytest.raises(ModelError, match="another version of the encoder 'encoder'"):
-        Scorer.load(str(tmp_path / "model"), "cpu")
+        load(str(tmp_path / "model"), "cpu")
     (tmp_path / "model" / ENCODER).rename(tmp_path / "elsewhere")
-    for load in (Retriever.load, Scorer.load):
-        with pytest.raises(ModelError, match=r"needs the encoder 'encoder' it was trained on.*nei"):
-            load(str(tmp_path / "model"), "cpu")
+    with pytest.raises(ModelError, match=r"needs the encoder 'encoder' it was trained on.*nei"):
+        load(str(tmp_path / "model"), "cpu")
 
 
 def test_a_video_that_cannot_be_read_stops_a_tuned_run_by_its_name(place, tmp_path):

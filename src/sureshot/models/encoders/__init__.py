@@ -1,4 +1,4 @@
-"""Encoders: texts and frames to vectors of one space. `load` gives one by the name a user types."""
+"""Encoders: texts and frames to vectors of one space. `load_encoder` gives one by its name."""
 
 from sureshot.models.encoders.protocol import (
     Encoder,
@@ -8,10 +8,10 @@ from sureshot.models.encoders.protocol import (
     stack,
 )
 
-__all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load", "stack"]
+__all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load_encoder", "stack"]
 
 
-def load(name: str, device: str | None = None) -> Encoder:
+def load_encoder(name: str, device: str | None = None) -> Encoder:
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:

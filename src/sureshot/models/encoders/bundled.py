@@ -26,6 +26,7 @@ from safetensors.numpy import load_file
 from sureshot.files import file_digest
 from sureshot.models.encoders.bridge import SIDE, BridgeEncoder
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
+from sureshot.models.mean_frames import unit_vectors
 
 HEAD_DIM = 256
 Head = dict[str, Float[np.ndarray, "..."]]
@@ -110,9 +111,9 @@ def join_texts(head: Head, vectors: Float[np.ndarray, "*n bridge"]) -> Float[np.
         head: as `load_head` gives it.
         vectors: of the bridge's text side, of any length.
     """
-    units = _unit(vectors)
+    units = unit_vectors(vectors)
     learned = units * np.float32(units.shape[-1] ** 0.5) @ head["text.weight"].T
-    learned = _unit(learned + head["text.bias"]) * (units != 0).any(-1, keepdims=True)
+    learned = unit_vectors(learned + head["text.bias"]) * (units != 0).any(-1, keepdims=True)
     return _joined(head, learned, units)
 
 
@@ -128,7 +129,7 @@ def join_frames(
     """
     inputs = np.concatenate([_standard(placed), _standard(backbone)], axis=-1)
     learned = inputs @ head["frame.weight"].T + head["frame.bias"]
-    return _joined(head, _unit(learned), _unit(placed))
+    return _joined(head, unit_vectors(learned), unit_vectors(placed))
 
 
 def _joined(
@@ -136,11 +137,6 @@ def _joined(
 ) -> Float[np.ndarray, "*n dim"]:
     joined = np.concatenate([learned, head["keep"] * given], axis=-1)
     return joined / np.sqrt(1 + head["keep"] ** 2)
-
-
-def _unit(x: Float[np.ndarray, "*n d"]) -> Float[np.ndarray, "*n d"]:
-    length = np.linalg.norm(x, axis=-1, keepdims=True)
-    return x / np.where(length > 0, length, 1)
 
 
 def _standard(x: Float[np.ndarray, "*n d"]) -> Float[np.ndarray, "*n d"]:

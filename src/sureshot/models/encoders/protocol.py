@@ -5,11 +5,11 @@ they are differentiated, and a search must not wait for torch to import.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,32 @@ class VideoFeatures:
     experts: Float[np.ndarray, "videos rows size"] | None = None
     which: Bool[np.ndarray, "videos rows experts"] | None = None
 
+    @classmethod
+    def of_frames(
+        cls, frames: Float[np.ndarray, "videos frames dim"], mask: Bool[np.ndarray, "videos frames"]
+    ) -> "VideoFeatures":
+        """Videos of which nothing but the frames is known, as of those in an index."""
+        videos, longest, dim = frames.shape
+        return cls(
+            frames=frames,
+            patches=np.zeros((videos, longest, 0, dim), frames.dtype),
+            backbone=np.zeros((videos, longest, 0), frames.dtype),
+            mask=mask,
+        )
+
+    def part(self, rows: slice | Int[np.ndarray, " chosen"]) -> "VideoFeatures":
+        """Some of the videos."""
+        arrays = ((field.name, getattr(self, field.name)) for field in fields(self))
+        chosen: dict[str, Any] = {name: a if a is None else a[rows] for name, a in arrays}
+        return VideoFeatures(**chosen)
+
 
 @runtime_checkable
 class Encoder(Protocol):
     """Turns texts and frames into vectors of one shared space.
 
     Attributes:
-        name: what `sureshot.models.encoders.load` takes to give this encoder again.
+        name: what `sureshot.models.encoders.load_encoder` takes to give this encoder again.
         dim: size of the shared space.
         channels: size of the backbone features.
         frame_side: shorter side, in pixels, above which a frame holds nothing the encoder can see.

@@ -16,16 +16,22 @@ from sureshot.models.systems.system import System
 from sureshot.models.tokens import Sizes
 
 
+def find_system(name: str) -> type[System] | None:
+    """The class of the system of this name; None if there is none. No other system is imported."""
+    if name not in _modules():
+        return None
+    module = importlib.import_module(f"{systems.__name__}.{name}")
+    for value in vars(module).values():
+        defined_here = inspect.isclass(value) and value.__module__ == module.__name__
+        if defined_here and issubclass(value, System) and hasattr(value, "Config"):
+            return value
+    return None
+
+
 def known_systems() -> dict[str, type[System]]:
-    """Class of every system by its name."""
-    found = {}
-    for module in pkgutil.iter_modules(systems.__path__):
-        defined = importlib.import_module(f"{systems.__name__}.{module.name}")
-        for value in vars(defined).values():
-            own = inspect.isclass(value) and value.__module__ == defined.__name__
-            if own and issubclass(value, System) and hasattr(value, "Config"):
-                found[module.name] = value
-    return found
+    """Class of every system by its name; all of them are imported."""
+    classes = {name: find_system(name) for name in _modules()}
+    return {name: system for name, system in classes.items() if system is not None}
 
 
 def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -> System:
@@ -41,7 +47,12 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -
     """
     values = dict(settings)
     name = values.pop("name", None)
-    known = known_systems()
-    if name not in known:
-        raise SureshotError(f"{at}.name is {name!r}; known: {', '.join(known)}.")
-    return known[name].from_settings(values, sizes, at)
+    system = find_system(name) if isinstance(name, str) else None
+    if system is None:
+        raise SureshotError(f"{at}.name is {name!r}; known: {', '.join(known_systems())}.")
+    return system.from_settings(values, sizes, at)
+
+
+def _modules() -> list[str]:
+    """Names of the modules of the package, without importing them."""
+    return [module.name for module in pkgutil.iter_modules(systems.__path__)]

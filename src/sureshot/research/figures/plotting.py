@@ -9,13 +9,14 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import ArgumentError, option
+from sureshot.models.loading import load
 from sureshot.research.features import caption_features
 from sureshot.research.figures.canvas import SUFFIXES, save
 from sureshot.research.figures.catalogue import Drawing, Wish, entry_of
 from sureshot.research.figures.rerank import After
 from sureshot.research.figures.subject import Subject
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import similarity
 from sureshot.research.source import (
     BANKED,
     check_experts,
@@ -107,7 +108,7 @@ def plot(
     entry = entry_of(figure, len(names))
     second = _second(figure, after)
     notes = Notes(listener or Silence())
-    scorers = [Scorer.load(str(name), device) for name in names]
+    scorers = [load(name, device) for name in names]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:
         check_experts(scorer, source.experts)
@@ -120,7 +121,7 @@ def plot(
     bank_scores: Float[np.ndarray, "captions videos"] | None = None
     if captions is not None:
         encoded = caption_features(captions, scorers[0].encoder, cache=cache)
-        bank_scores = scorers[0].similarity(subjects[0].features, encoded)
+        bank_scores = similarity(scorers[0].raw, subjects[0].features, bank=encoded)
     drawing = entry.make(subjects, count or entry.count, Wish(second, bank_scores))
     files = write_figure(figure, drawing, Path(to))
     return Plot(figure=figure, title=subjects[0].title, drawing=drawing, files=tuple(files))

@@ -12,10 +12,10 @@ from torch import Tensor
 from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
 from sureshot.models.gaussian import Gaussian
+from sureshot.models.scorer import Scorer
 from sureshot.models.systems.system import Codes
 from sureshot.research.features import SplitFeatures
-from sureshot.research.scorer import Scorer
-from sureshot.research.scores import code_texts, code_videos, encoder_similarity, similarity
+from sureshot.research.scores import code_texts, code_videos, similarity
 
 MOST = 2000  # queries looked at; of a larger split some are drawn
 
@@ -74,12 +74,7 @@ class Subject:
     @cached_property
     def scores(self) -> Float[np.ndarray, "queries videos"]:
         """Raw scores of every query with every video."""
-        if self.scorer.model is None:
-            return encoder_similarity(self.features)[self.captions]
-        chosen = [int(row) for row in self.captions]
-        return similarity(
-            self.scorer.model, self.features, captions=chosen, device=self.scorer.device
-        )
+        return similarity(self.scorer.raw, self.features, captions=self.captions.tolist())
 
     def matrices(self, queries: Sequence[int]) -> dict[str, Float[np.ndarray, "chosen videos"]]:
         """The score, and all that the system defines of a pair, of some queries and all videos."""

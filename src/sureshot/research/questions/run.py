@@ -15,7 +15,7 @@ import torch
 from sureshot.datasets.questions import Questions, frequent, read_vocabulary
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
-from sureshot.models.encoders import Encoder, load
+from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.encoders.device import device_for
 from sureshot.models.tokens import Sizes
 from sureshot.research.features import SplitFeatures
@@ -260,7 +260,7 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
                 "a model that reads none."
             )
         return found, found.load_encoder(recipe.retrieval, named.device)
-    encoder = load(named.name, named.device)
+    encoder = load_encoder(named.name, named.device)
     sizes = Sizes(encoder.dim, encoder.channels)
     model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
     note = EncoderNote(

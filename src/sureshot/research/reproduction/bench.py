@@ -11,7 +11,7 @@ import numpy as np
 
 from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError
-from sureshot.models.encoders import Encoder, load
+from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import StemConfig
 from sureshot.places import expand
@@ -120,7 +120,7 @@ def worlds(
         raise SureshotError(
             "This table needs a second data set; give it as [away.train] and so on."
         )
-    encoder = load(plan.encoder.name, plan.encoder.device)
+    encoder = load_encoder(plan.encoder.name, plan.encoder.device)
     found = []
     for world in [plan.home, *([plan.away] if away and plan.away else [])]:
         splits = [place.load(folder) for place in (world.train, world.val, world.test)]

@@ -17,6 +17,7 @@ from sureshot.metrics.bootstrap import interval
 from sureshot.metrics.ranks import text_ranks
 from sureshot.metrics.recall import r_sum
 from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
 from sureshot.models.model import Model
 from sureshot.research.features import SplitFeatures
@@ -122,7 +123,7 @@ def perform(
 
 
 def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
-    matrix, owner = similarity(model, features), features.split.owner()
+    matrix, owner = similarity(Trained(model), features), features.split.owner()
     texts, videos = recalls(matrix, owner)
     ranks, draw = text_ranks(matrix, owner), np.random.default_rng(0)
     ends = interval(ranks, owner, lambda some: 100 * float((some <= 1).mean()), draw)

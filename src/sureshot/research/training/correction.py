@@ -17,8 +17,10 @@ from sureshot.metrics.hubs import nearest_mean
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.bank import FILE, Bank
 from sureshot.models.encoders import Encoder, TextFeatures
+from sureshot.models.loading import load
+from sureshot.models.scorer import Scorer
 from sureshot.research.features import SplitFeatures
-from sureshot.research.scorer import Scorer
+from sureshot.research.scores import bank_similarity, similarity, stored_videos
 
 VIDEOS = 512  # from elsewhere; with four times as many absent queries are told a little better
 CAPTIONS, K = 512, 16  # four times as many gain a few tenths more, see LOG.md
@@ -52,8 +54,8 @@ def equip(
     """
     rng = np.random.default_rng(seed)
     words = scorer.model is not None and scorer.model.system.reads_words
-    texts = encoded(scorer, drawn(splits, rng), words)
-    raw, known = scorer.similarity(val), scorer.bank_similarity(texts, val)
+    texts = encoded(scorer.require_searchable(), drawn(splits, rng), words)
+    raw, known = similarity(scorer.raw, val), bank_similarity(scorer, texts, val)
     weight, gain = chosen(raw, known, val.split.owner(), rng)
     told = (
         f"{gain.value:+.1f} of R@1 + R@5 + R@10 on {len(val.videos)} validation videos "
@@ -83,8 +85,8 @@ def keep(
     A model that cannot be searched with gets none.
     """
     (folder / FILE).unlink(missing_ok=True)  # of a run that went on
-    scorer = Scorer.load(str(folder), device)
-    if scorer.retriever is None:
+    scorer = load(folder, device)
+    if scorer.searchable is None:
         return ""
     bank, told = equip(scorer, splits, val, sets, seed)
     if bank is not None:
@@ -154,8 +156,8 @@ def _reference(
             split=some.split.part({some.split.items[row].id for row in rows}),
             videos=[some.videos[row] for row in rows],
         )
-        scores = scorer.bank_similarity(texts, chosen)
-        parts.append((*scorer.stored(chosen), scores))
+        kept = stored_videos(scorer, chosen)
+        parts.append((kept.frames, kept.mask, bank_similarity(scorer, texts, chosen)))
     longest = max(mask.shape[1] for _, mask, _ in parts)
     return (
         _halved(np.concatenate([_longer(frames, longest) for frames, _, _ in parts])),
@@ -172,10 +174,10 @@ def _hits(
     return 100.0 * (ranks[:, None] <= np.array([1, 5, 10])).sum(1)
 
 
-def encoded(scorer: Scorer | Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
+def encoded(encoder: Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
     """All captions in one value as a bank keeps it: 16 bits, words only where they are read."""
     parts = [
-        scorer.encode_texts(captions[first : first + _BATCH])
+        encoder.encode_texts(captions[first : first + _BATCH])
         for first in range(0, len(captions), _BATCH)
     ]
     longest = max(part.words.shape[1] for part in parts) if words else 0

@@ -147,7 +147,7 @@ class EncoderRecipe:
     """What sees texts and frames.
 
     Attributes:
-        name: what `sureshot.models.encoders.load` takes.
+        name: what `sureshot.models.encoders.load_encoder` takes.
         frames: frames sampled uniformly from each video, 1 to 64.
         device: to compute on; None takes a GPU where there is one.
         tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.

@@ -12,16 +12,17 @@ from sureshot.datasets import Split
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.recall import rsum
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
-from sureshot.models.encoders import Encoder, load
+from sureshot.models.comparing import Trained
+from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.experts import Experts, expert_sizes, presence, read_experts
+from sureshot.models.loading import load
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.load import load_system
 from sureshot.models.tokens import Sizes
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scorer import Scorer
 from sureshot.research.scores import recalls, similarity
 from sureshot.research.training import correction
 from sureshot.research.training.gather import rank
@@ -107,7 +108,7 @@ def _train(
     cache: Path | None,
     note: str,
 ) -> Fitted:
-    encoder = load(recipe.encoder.name, recipe.encoder.device)
+    encoder = load_encoder(recipe.encoder.name, recipe.encoder.device)
     # What would be refused after all videos have been encoded is refused before.
     if not resume:
         check_new(folder)
@@ -152,7 +153,7 @@ def _equip(
     """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
     seed, device = recipe.training.seed, recipe.encoder.device
     if val is None:
-        scorer = Scorer.load(str(fitted.folder), device)
+        scorer = load(fitted.folder, device)
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
             val = extract(held, scorer.encoder, frames=recipe.encoder.frames, cache=Path(cache))
     found = correction.keep(fitted.folder, splits, val, sets, seed, device)
@@ -313,6 +314,6 @@ def validation_score(model: Model, val: SplitFeatures, metric: str, device: str 
     """The score of a model on a validation set, in percent, higher is better."""
     each = max(1, _CAPTIONS // len(val.videos))
     chosen = sorted(row for own in val.split.by_video() for row in own[:each])
-    scores = similarity(model, val, captions=chosen, device=device)
+    scores = similarity(Trained(model, device), val, captions=chosen)
     texts, videos = recalls(scores, val.split.owner()[chosen])
     return texts.r1 if metric == "r1" else rsum(texts, videos)

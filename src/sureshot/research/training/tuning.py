@@ -26,6 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from sureshot.errors import ModelError
 from sureshot.models.encoders.clip import ClipEncoder, _silence
 from sureshot.models.encoders.snapshot import IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS
+from sureshot.models.mean_frames import PATCH_GRID
 from sureshot.models.systems.system import Frozen, System
 from sureshot.models.tokens import TextTokens, VideoTokens
 
@@ -35,7 +36,6 @@ _FROZEN: Mapping[Frozen, tuple[str, ...]] = {
     "patches": ("vision_model.embeddings.patch_embedding.",),
     "embeddings": _EMBEDDINGS,
 }
-_GRID = 3  # patches are pooled to this many rows and columns, as in features of a frozen encoder
 
 
 class TunedClip(nn.Module):
@@ -116,9 +116,9 @@ class TunedClip(nn.Module):
 def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:
     """As `sureshot.models.mean_frames.pool_grid`, with a graph."""
     across = round(patches.shape[1] ** 0.5)
-    if across * across != patches.shape[1] or across <= _GRID:
+    if across * across != patches.shape[1] or across <= PATCH_GRID:
         return patches
     square = torch.unflatten(patches, 1, (across, across))
-    rows = [part.mean(1) for part in torch.tensor_split(square, _GRID, dim=1)]
-    cells = [part.mean(1) for row in rows for part in torch.tensor_split(row, _GRID, dim=1)]
+    rows = [part.mean(1) for part in torch.tensor_split(square, PATCH_GRID, dim=1)]
+    cells = [part.mean(1) for row in rows for part in torch.tensor_split(row, PATCH_GRID, dim=1)]
     return torch.stack(cells, dim=1)

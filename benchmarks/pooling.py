@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
-from sureshot.models.layers.fast_pooling import fast_scores, prepare
+from sureshot.models.layers.fast_pooling import fast_scores, precompute
 
 SAMPLE = 100  # texts and videos over which the two forms' scores are compared
 UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
@@ -102,13 +102,13 @@ def run(size: Size, form: str) -> dict[str, float]:
     pooling, texts, frames, mask = made_up(size)
     with torch.no_grad():
         # A first small run, so that what torch loads when it first multiplies is not counted.
-        fast_scores(pooling, texts[:2], prepare(pooling, frames[:2], mask[:2]))
+        fast_scores(pooling, texts[:2], precompute(pooling, frames[:2], mask[:2]))
         scores_direct(pooling, texts[:2], frames[:2], mask[:2])
         held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.perf_counter()
         prepared = 0.0
         if form == "fast":
-            videos = prepare(pooling, frames, mask)
+            videos = precompute(pooling, frames, mask)
             prepared = time.perf_counter() - began
             fast_scores(pooling, texts, videos)
         else:
@@ -123,7 +123,7 @@ def difference(size: Size) -> float:
     pooling, texts, frames, mask = made_up(size)
     texts, frames, mask = texts[:SAMPLE], frames[:SAMPLE], mask[:SAMPLE]
     with torch.no_grad():
-        fast = fast_scores(pooling, texts, prepare(pooling, frames, mask))
+        fast = fast_scores(pooling, texts, precompute(pooling, frames, mask))
         parts = [scores_direct(pooling, part, frames, mask) for part in _parts(texts, size)]
     return (fast - torch.cat(parts)).abs().max().item()
 

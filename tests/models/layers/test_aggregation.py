@@ -4,12 +4,7 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.aggregation import (
-    LocalAggregation,
-    PieAggregation,
-    PieDeviation,
-    TanhPooling,
-)
+from sureshot.models.layers.aggregation import LocalAggregation, PieAggregation, PieDeviation
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
 # The last item has no real token but the global feature, which only LocalAggregation allows.
@@ -179,12 +174,3 @@ def test_pie(golden, name):
     masked = full.clone()
     masked[:, -last:] = False
     torch.testing.assert_close(mean(whole, tokens, masked), tensor(out[output]), **close)
-
-
-def test_tanh_pooling_starts_without_biases_and_of_the_right_size():
-    torch.manual_seed(0)
-    first, _, last = TanhPooling(64, 128).worth
-    assert first.bias is None
-    assert last.bias is None
-    bound = (6 / (64 + 128)) ** 0.5
-    assert 0.98 * bound < first.weight.abs().max() <= bound

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
 from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
-from sureshot.models.layers.fast_pooling import PooledVideos, fast_scores, prepare
+from sureshot.models.layers.fast_pooling import PooledVideos, fast_scores, precompute
 from tests.models.layers.test_cross_attention import MASK, XPOOL, released_pooling
 from tests.models.layers.weights import sample, shake, tensor
 
@@ -29,7 +29,7 @@ def exact(pooling, texts, frames, mask):
 
 
 def fast(pooling, texts, frames, mask, **options):
-    return fast_scores(pooling, texts, prepare(pooling, frames, mask), **options)
+    return fast_scores(pooling, texts, precompute(pooling, frames, mask), **options)
 
 
 @settings(max_examples=40)
@@ -76,7 +76,7 @@ def test_xpool(golden, heads, suffix):
 def test_a_pooling_in_double_precision_is_stored_in_single(golden):
     told = golden("xpool_pooling")
     pooling, text, video, mask = released_pooling(told, XPOOL)
-    videos = prepare(pooling, video, mask)
+    videos = precompute(pooling, video, mask)
     assert {getattr(videos, name).dtype for name in PooledVideos.__slots__} == {torch.float32}
     expected = tensor(told["outputs"]["sims"], torch.float32)
     torch.testing.assert_close(fast_scores(pooling, text, videos), expected, rtol=0, atol=1e-5)
@@ -143,7 +143,7 @@ def test_blocks_do_not_matter(block):
     texts, frames, mask = sample(11, 32), sample(9, 5, 32), sample(9, 5) > 0
     mask[:, 2] = True
     whole = fast(pooling, texts, frames, mask)
-    videos = prepare(pooling, frames, mask, block=block)
+    videos = precompute(pooling, frames, mask, block=block)
     found = fast_scores(pooling, texts, videos, block=block)
     torch.testing.assert_close(found, whole, rtol=0, atol=1e-6)
 
@@ -174,7 +174,7 @@ def test_nothing_of_either_gives_nothing():
 def test_pooled_videos_can_be_cut_and_joined():
     pooling = pooling_of()
     texts, frames = sample(5, 6), sample(3, 4, 6)
-    videos = prepare(pooling, frames, MASK)
+    videos = precompute(pooling, frames, MASK)
     assert len(videos) == 3
     assert len(videos[1:]) == 2
     joined = PooledVideos.joined([videos[2:], videos[:2]])
@@ -188,8 +188,8 @@ def test_pooled_videos_can_be_cut_and_joined():
 
 def test_joining_nothing_or_different_numbers_of_frames_is_refused():
     pooling = pooling_of()
-    one = prepare(pooling, sample(1, 4, 6), MASK[:1])
-    other = prepare(pooling, sample(1, 3, 6), MASK[:1, :3])
+    one = precompute(pooling, sample(1, 4, 6), MASK[:1])
+    other = precompute(pooling, sample(1, 3, 6), MASK[:1, :3])
     with pytest.raises(SureshotError, match=r"Pooled videos of \[3, 4\] frames cannot be joined"):
         PooledVideos.joined([one, other])
     with pytest.raises(SureshotError, match="at least one part"):
@@ -198,10 +198,10 @@ def test_joining_nothing_or_different_numbers_of_frames_is_refused():
 
 def test_training_with_dropout_is_refused_and_without_is_not():
     pooling = pooling_of()
-    videos = prepare(pooling, sample(3, 4, 6), MASK)
+    videos = precompute(pooling, sample(3, 4, 6), MASK)
     pooling.train()
     with pytest.raises(SureshotError, match="call its eval"):
-        prepare(pooling, sample(3, 4, 6), MASK)
+        precompute(pooling, sample(3, 4, 6), MASK)
     with pytest.raises(SureshotError, match="scores_direct"):
         fast_scores(pooling, sample(5, 6), videos)
     without = pooling_of(dropout=0.0).train()
@@ -225,7 +225,7 @@ def test_gradients_are_those_of_the_direct_form() -> None:
             scores_direct(pooling, *inputs, mask)
             if direct
             else fast_scores(
-                pooling, inputs[0], prepare(pooling, inputs[1], mask, block=2), block=3
+                pooling, inputs[0], precompute(pooling, inputs[1], mask, block=2), block=3
             )
         )
         (scores * weighing).sum().backward()

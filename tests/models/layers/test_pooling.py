@@ -8,6 +8,7 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import (
     SelfAttentionPooling,
+    TanhPooling,
     WeightedPooling,
     masked_mean,
     mean_of_units,
@@ -20,10 +21,10 @@ MASK = torch.tensor([[True] * 4, [True, False, True, False], [False, True, False
 
 def poolings():
     torch.manual_seed(0)
-    weighted, attention = WeightedPooling(6), SelfAttentionPooling(6, heads=2)
-    shake(weighted)
-    shake(attention)
-    return [mean_of_units, masked_mean, weighted, attention]
+    learned = [WeightedPooling(6), TanhPooling(6, 4), SelfAttentionPooling(6, heads=2)]
+    for pooling in learned:
+        shake(pooling)
+    return [mean_of_units, masked_mean, *learned]
 
 
 @pytest.mark.parametrize("pooling", poolings())
@@ -123,3 +124,12 @@ def test_a_frame_alone_is_what_is_pooled():
 def test_heads_that_do_not_divide_are_refused():
     with pytest.raises(SureshotError, match="do not divide"):
         SelfAttentionPooling(6, heads=4)
+
+
+def test_tanh_pooling_starts_without_biases_and_of_the_right_size():
+    torch.manual_seed(0)
+    first, _, last = TanhPooling(64, 128).worth
+    assert first.bias is None
+    assert last.bias is None
+    bound = (6 / (64 + 128)) ** 0.5
+    assert 0.98 * bound < first.weight.abs().max() <= bound

@@ -9,6 +9,7 @@ import torch
 from sureshot.models.losses.matching import (
     match_cost,
     max_margin,
+    mean_of_others,
     mil_margin,
     soft_contrastive,
     uniformity,
@@ -207,3 +208,10 @@ def test_the_bidirectional_margin_is_the_mean_over_wrong_pairs_as_released(golde
 def test_the_bidirectional_margin_of_one_pair_is_nothing():
     assert max_margin(torch.tensor([[-0.3]])).item() == 0
     assert max_margin(torch.tensor([[torch.nan, 0.0], [0.0, 1.0]])).isnan()
+
+
+def test_the_mean_of_others_leaves_the_matched_out():
+    cost = noise(3, 4, 4)
+    others = [cost[i, j].item() for i in range(4) for j in range(4) if i != j]
+    assert mean_of_others(cost).item() == pytest.approx(sum(others) / 12)
+    assert mean_of_others(cost[:1, :1]) == 0

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sureshot.models.layers.linear import linear
-from sureshot.models.layers.pooling import WeightedPooling, weighted_mean
+from sureshot.models.layers.linear import linear, xavier
+from sureshot.models.layers.pooling import TanhPooling, WeightedPooling
 from sureshot.models.layers.transformer import Block
 
 Residual = Literal["single", "double"]
@@ -71,35 +71,6 @@ class LocalAggregation(nn.Module):
         return self.norm(self.mlp(self.pool(seen, mask)))
 
 
-class TanhPooling(nn.Module):
-    r"""Mean of tokens with weights :math:`\mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))`.
-
-    Args:
-        dim: length of a token.
-        hidden: rows of W₁.
-    """
-
-    def __init__(self, dim: int, hidden: int) -> None:
-        super().__init__()
-        self.worth = nn.Sequential(
-            _xavier(nn.Linear(dim, hidden, bias=False)),
-            nn.Tanh(),
-            _xavier(nn.Linear(hidden, 1, bias=False)),
-        )
-
-    def forward(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch dim"]:
-        """Pooled vectors.
-
-        Args:
-            tokens: what stands at padding has no influence.
-            mask: True where a token is real; every item has at least one.
-        """
-        tokens = tokens.masked_fill(~mask[..., None], 0)
-        return weighted_mean(tokens, self.worth(tokens).squeeze(-1), mask)
-
-
 class PieAggregation(nn.Module):
     r"""The global feature, nudged by what attention finds in the tokens.
 
@@ -123,7 +94,7 @@ class PieAggregation(nn.Module):
         super().__init__()
         whole = whole or dim
         self.pool = TanhPooling(dim, hidden)
-        self.linear = _xavier(nn.Linear(dim, whole))
+        self.linear = xavier(dim, whole)
         self.norm = nn.LayerNorm(whole)
 
     def forward(
@@ -160,8 +131,8 @@ class PieDeviation(nn.Module):
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
         self.pool = TanhPooling(dim, hidden)
-        self.linear = _xavier(nn.Linear(dim, dim))
-        self.linear_whole = _xavier(nn.Linear(dim, dim))
+        self.linear = xavier(dim, dim)
+        self.linear_whole = xavier(dim, dim)
 
     def forward(
         self,
@@ -171,10 +142,3 @@ class PieDeviation(nn.Module):
     ) -> Float[Tensor, "batch dim"]:
         """Arguments as those of `PieAggregation`; the natural logarithm of the deviation."""
         return self.linear(self.pool(tokens, mask)) + self.linear_whole(whole)
-
-
-def _xavier(layer: nn.Linear) -> nn.Linear:
-    nn.init.xavier_uniform_(layer.weight)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
-    return layer

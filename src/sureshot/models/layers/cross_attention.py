@@ -64,8 +64,8 @@ class CrossAttentionPooling(nn.Module):
         """Every video as every text sees it, not normalised.
 
         Args:
-            texts: as the encoder gives them, not normalised.
-            frames: as the encoder gives them; what stands at padding has no influence.
+            texts: vectors as the encoder gives them, not normalised.
+            frames: vectors as the encoder gives them; what stands at padding has no influence.
             mask: True where a frame is real; every video has at least one.
         """
         queries = self.ask(texts)
@@ -122,7 +122,7 @@ def scores_direct(
     square block of a training batch.
 
     Args:
-        pooling: in training mode its dropout takes part.
+        pooling: pooling of the frames; in training mode its dropout takes part.
         texts: not normalised.
         frames: not normalised; what stands at padding has no influence.
         mask: True where a frame is real; every video has at least one.

@@ -12,9 +12,9 @@ from sureshot.models.layers.aggregation import (
     LocalAggregation,
     PieAggregation,
     PieDeviation,
-    TanhPooling,
 )
 from sureshot.models.layers.linear import identity, linear
+from sureshot.models.layers.pooling import TanhPooling
 
 _LEAST = 1e-6  # variance
 
@@ -31,7 +31,8 @@ class GaussianHead(nn.Module):
         dim: length of the feature.
         init_log_var: logarithm of the variance to start from; -ln ``dim`` unless given. In literal
             mode it starts from 0.
-        literal: as printed: two plain linear layers, with no length imposed on the mean.
+        literal: whether to follow the print: two plain linear layers, with no length imposed on
+            the mean.
 
     References:
         DUQ eq. 8.
@@ -108,16 +109,16 @@ class HierarchicalGaussianHead(nn.Module):
     .. math:: \mu = \mathrm{LN}\big(g + \sigma(W_\mu\,\mathrm{Attn}_\mu(l))\big), \qquad
         \Sigma = \zeta\big(W_\Sigma\,(g + \mathrm{Attn}_\Sigma(l))\big)
 
-    with an attention pooling each, `sureshot.models.layers.aggregation.TanhPooling`, and softplus
+    with an attention pooling each, `sureshot.models.layers.pooling.TanhPooling`, and softplus
     as zeta.
 
     Args:
         dim: length of a token.
         whole: length of the global feature and of the Gaussian. Where it is another than ``dim``,
             the pooled tokens of the variance are brought to it by one more linear layer.
-        literal: as printed: the mean as long as the layer norm makes it, :math:`\sqrt D`, and
-            variances that start near 0.7. Otherwise the mean has unit length and noise starts
-            about as long as it.
+        literal: whether to follow the print: the mean as long as the layer norm makes it,
+            :math:`\sqrt D`, and variances that start near 0.7. Otherwise the mean has unit length
+            and noise starts about as long as it.
 
     References:
         DVTR eq. 3 and DVTR eq. 4 for videos, DVTR eq. 5 and DVTR eq. 6 for texts.
@@ -169,9 +170,9 @@ class Branch(nn.Module):
 
     Args:
         width: size of a token.
-        aggregation: of the tokens, see `sureshot.models.layers.aggregation`.
-        literal: as printed, see `sureshot.models.layers.distribution.GaussianHead`; the
-            ``attention`` then has the double residual of the released code.
+        aggregation: how the tokens are aggregated, see `sureshot.models.layers.aggregation`.
+        literal: whether to follow the print, see `GaussianHead`; the ``attention`` then has the
+            double residual of the released code.
     """
 
     def __init__(self, width: int, aggregation: Aggregation, *, literal: bool) -> None:

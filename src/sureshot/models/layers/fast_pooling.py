@@ -48,14 +48,14 @@ class PooledVideos:
     Holds for the pooling it was made with, as long as that is not trained on.
 
     Attributes:
-        keys: of the attention.
+        keys: keys of the attention.
         absent: 0 where a frame is real, -inf at padding.
         rows: what each unit adds to the outcome, :math:`g_3 \odot z'_n`.
         spread: :math:`G_2`, covariance of the units before the first norm of the outcome.
         spread_out: covariance of the units before the second.
         inner: inner products of ``rows``.
-        lines: for each unit its covariance with :math:`d'`, and the inner products of its row with
-            :math:`g_3 \odot d'` and with :math:`b_3`.
+        lines: three numbers for each unit: its covariance with :math:`d'`, and the inner products
+            of its row with :math:`g_3 \odot d'` and with :math:`b_3`.
     """
 
     keys: Float[Tensor, "videos heads frames head_dim"]
@@ -71,7 +71,9 @@ class PooledVideos:
 
     def __getitem__(self, part: slice) -> "PooledVideos":
         """Some of the videos, in their order."""
-        return PooledVideos(*(getattr(self, field.name)[part] for field in fields(self)))
+        return PooledVideos(
+            **{field.name: getattr(self, field.name)[part] for field in fields(self)}
+        )
 
     @classmethod
     def joined(cls, parts: Sequence["PooledVideos"]) -> "PooledVideos":
@@ -86,12 +88,11 @@ class PooledVideos:
                 f"Pooled videos of {counts} frames cannot be joined; give at least one part, and "
                 "pad all frames to one number before pooling."
             )
-        return cls(
-            *(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls))
-        )
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
 
 
-def prepare(
+def precompute(
     pooling: CrossAttentionPooling,
     frames: Float[Tensor, "videos frames dim"],
     mask: Bool[Tensor, "videos frames"],
@@ -101,7 +102,7 @@ def prepare(
     """Work out once what every text will ask of these videos.
 
     Args:
-        pooling: in evaluation mode.
+        pooling: pooling of the frames, in evaluation mode.
         frames: not normalised; what stands at padding has no influence.
         mask: True where a frame is real; every video has at least one.
         block: videos worked on at a time; bounds the memory and changes the result by rounding at
@@ -113,10 +114,10 @@ def prepare(
     _refuse_dropout(pooling)
     offset = _offset(pooling)
     parts = [slice(at, at + block) for at in range(0, max(len(frames), 1), block)]
-    return PooledVideos.joined([_prepare(pooling, frames[p], mask[p], offset) for p in parts])
+    return PooledVideos.joined([_precompute(pooling, frames[p], mask[p], offset) for p in parts])
 
 
-def _prepare(
+def _precompute(
     pooling: CrossAttentionPooling,
     frames: Float[Tensor, "videos frames dim"],
     mask: Bool[Tensor, "videos frames"],
@@ -158,9 +159,9 @@ def fast_scores(
     What `scores_direct` computes in evaluation mode, to about 1e-6. Higher is better, in [-1, 1].
 
     Args:
-        pooling: the one the videos were prepared with, in evaluation mode.
+        pooling: the one the videos were precomputed with, in evaluation mode.
         texts: not normalised.
-        videos: prepared, on the device of the texts.
+        videos: what was precomputed of the videos, on the device of the texts.
         block: texts and videos worked on at a time; bounds the memory. Another value changes the
             scores by rounding at most, less than 1e-6.
 

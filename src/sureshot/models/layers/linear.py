@@ -17,6 +17,15 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     return layer
 
 
+def xavier(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+    """A linear layer with Glorot's uniform weights and biases of zero, as in PVSE and PCME."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
 def identity(dim: int) -> nn.Linear:
     """A linear layer that starts by passing its input on unchanged."""
     layer = nn.Linear(dim, dim)

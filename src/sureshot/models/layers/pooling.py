@@ -1,11 +1,11 @@
-"""Frames to one vector a video, without looking at the text: ``(frames, mask) -> pooled``."""
+"""Tokens to one vector an item, without looking at the other side: ``(tokens, mask) -> pooled``."""
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sureshot.models.layers.linear import linear
+from sureshot.models.layers.linear import linear, xavier
 from sureshot.models.layers.transformer import Block
 
 
@@ -65,16 +65,31 @@ class WeightedPooling(nn.Module):
         self.worth = nn.Sequential(linear(dim, 2 * dim), nn.ReLU(), linear(2 * dim, 1))
 
     def forward(
-        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
-    ) -> Float[Tensor, "videos dim"]:
+        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
+    ) -> Float[Tensor, "batch dim"]:
         """Pooled vectors, not normalised.
 
         Args:
-            frames: what stands at padding has no influence.
-            mask: True where a frame is real; every video has at least one.
+            tokens: frames or words; what stands at padding has no influence.
+            mask: True where a token is real; every item has at least one.
         """
-        frames = frames.masked_fill(~mask[..., None], 0)
-        return weighted_mean(frames, self.worth(frames).squeeze(-1), mask)
+        tokens = tokens.masked_fill(~mask[..., None], 0)
+        return weighted_mean(tokens, self.worth(tokens).squeeze(-1), mask)
+
+
+class TanhPooling(WeightedPooling):
+    r"""Mean of tokens with weights :math:`\mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))`.
+
+    Args:
+        dim: length of a token.
+        hidden: rows of W₁.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        nn.Module.__init__(self)
+        self.worth = nn.Sequential(
+            xavier(dim, hidden, bias=False), nn.Tanh(), xavier(hidden, 1, bias=False)
+        )
 
 
 def weighted_mean(

@@ -21,7 +21,7 @@ class Block(nn.Module):
     Args:
         dim: length of a token.
         heads: attention heads; they divide ``dim``.
-        eps: of the layer norms.
+        eps: what the layer norms add to a variance.
 
     Raises:
         SureshotError: ``heads`` does not divide ``dim``.
@@ -50,7 +50,7 @@ class Block(nn.Module):
             mask: True where a token is real; every item has at least one.
 
         Returns:
-            As many tokens. Those at padding mean nothing.
+            One token for each; those at padding mean nothing.
         """
         tokens = tokens + self._attend(self.norm_attention(tokens), mask)
         return tokens + self.narrow(quick_gelu(self.widen(self.norm_mlp(tokens))))
@@ -73,7 +73,7 @@ class Transformer(nn.Module):
         dim: length of a token.
         layers: how many blocks.
         heads: attention heads of each; they divide ``dim``.
-        eps: of the layer norms.
+        eps: what the layer norms add to a variance.
 
     Raises:
         SureshotError: ``heads`` does not divide ``dim``.

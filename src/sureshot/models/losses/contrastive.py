@@ -57,12 +57,13 @@ def mil_nce(
     and the same from the videos to the texts; the loss is the mean of the two.
 
     Args:
-        similarity: of sample k of text i to sample m of video j, any range.
+        similarity: similarity of sample k of text i to sample m of video j, any range.
         scale: lambda. Cosines need one: with 1 and a batch of 64, matches at 1 and all others at -1
             still cost 2.25.
-        average: of the positives. ``inside`` the logarithm as printed: the least cost is 0, and one
-            near sample is enough. ``outside``, as in the released code: every positive is wanted at
-            the same time, and the least cost is log M (log K from the videos), never 0.
+        average: where the positives are averaged. ``inside`` the logarithm, as printed: the least
+            cost is 0, and one near sample is enough. ``outside``, as in the released code: every
+            positive is wanted at the same time, and the least cost is log M (log K from the
+            videos), never 0.
 
     References:
         UATVR eq. 11; DUQ, supplement, eq. G, is the same with cosines.

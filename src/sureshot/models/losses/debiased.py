@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from sureshot.models.gaussian import Gaussian, kl_between, wasserstein2
 from sureshot.models.losses.contrastive import Scale
+from sureshot.models.losses.matching import mean_of_others
 from sureshot.models.scoring.embeddings import wasserstein_distance
 
 Weighed = Literal["hinge", "similarity"]
@@ -32,13 +33,13 @@ def debiased_contrastive(
 
     Args:
         similarity: higher is better; matched on the diagonal.
-        eta: in [0, 1], rows texts, columns videos; its diagonal is not read. With 1 everywhere this
-            is `sureshot.models.losses.contrastive.info_nce`; with 0 everywhere it is 0, whatever is
-            said.
+        eta: uncertainty of each pair in [0, 1], rows texts, columns videos; its diagonal is not
+            read. With 1 everywhere this is `sureshot.models.losses.contrastive.info_nce`; with 0
+            everywhere it is 0, whatever the similarities.
         scale: lambda, 1 / tau.
 
     Returns:
-        At least 0: the mean of both directions.
+        The mean of both directions, at least 0.
 
     References:
         DVTR eq. 13.
@@ -68,14 +69,14 @@ def debiased_triplet(
 
     Args:
         similarity: higher is better; matched on the diagonal.
-        eta: in [0, 1]; its diagonal is not read.
+        eta: uncertainty of each pair in [0, 1]; its diagonal is not read.
         margin: lambda, at least 0.
-        weighed: what eta is put to.
+        weighed: whether eta weighs the hinge or the similarity.
         negatives: the ``mean`` over all j that are not i, or the ``hardest`` j: the paper does not
             say which.
 
     Returns:
-        At least 0: the mean of both directions; 0 for a batch of one.
+        The mean of both directions, at least 0; 0 for a batch of one.
 
     References:
         DVTR eq. 12; with eta = 1 its eq. 1.
@@ -85,8 +86,7 @@ def debiased_triplet(
         costs the *more* the smaller eta is: at s = -0.6, where there is nothing to push, 0.08 with
         eta = 0.2 against 0 with eta = 1. As a factor of the hinge it always takes away.
     """
-    items = len(similarity)
-    own = torch.eye(items, dtype=torch.bool, device=similarity.device)
+    own = torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
     matched = similarity.diagonal()
     total = similarity.new_zeros(())
     for mine, doubt in ((similarity, eta), (similarity.T, eta.T)):
@@ -97,12 +97,11 @@ def debiased_triplet(
                 cost = (doubt * mine - matched[:, None] + margin).clamp(min=0)
             case _:
                 assert_never(weighed)
-        cost = cost.masked_fill(own, 0)
         match negatives:
             case "mean":
-                total = total + cost.sum(1).mean() / max(items - 1, 1)
+                total = total + mean_of_others(cost)
             case "hardest":
-                total = total + cost.amax(1).mean()
+                total = total + cost.masked_fill(own, 0).amax(1).mean()
             case _:
                 assert_never(negatives)
     return 0.5 * total
@@ -123,10 +122,10 @@ def alignment_as_printed(
     expectation that of the Gaussians' means: K changes how noisy the term is and nothing else.
 
     Args:
-        texts: of the matched texts.
-        videos: of the matched videos.
-        text_samples: K of each text.
-        video_samples: of each video.
+        texts: Gaussians of the texts.
+        videos: Gaussians of the videos they match, item by item.
+        text_samples: K samples of each text.
+        video_samples: M samples of each video.
         divergence: W, or ``kl``: KL(texts || videos).
 
     References:
@@ -151,20 +150,17 @@ def alignment(
     with unit means, of which orthogonal ones are 2 apart.
 
     Args:
-        texts: matched with ``videos`` item by item, means at unit length.
-        videos: their partners.
-        divergence: of the matched pairs.
+        texts: Gaussians of the texts, means at unit length.
+        videos: Gaussians of the videos they match, item by item.
+        divergence: divergence between matched Gaussians, W or ``kl``: KL(texts || videos).
 
     Differs:
         In print the positives are alone, so that equal Gaussians for all items are best; samples
         stand for the means, see `alignment_as_printed`.
     """
-    items = len(texts.mean)
     together = (texts.mean * videos.mean).sum(-1)
-    own = torch.eye(items, dtype=torch.bool, device=together.device)
-    near = (_FAR - wasserstein_distance(texts, videos)).clamp(min=0).masked_fill(own, 0)
-    apart = near.sum() / max(items * (items - 1), 1)
-    return (_divergence(texts, videos, divergence) - together).mean() + apart
+    near = (_FAR - wasserstein_distance(texts, videos)).clamp(min=0)
+    return (_divergence(texts, videos, divergence) - together).mean() + mean_of_others(near)
 
 
 def matching_cost_as_printed(eta: Float[Tensor, " items"]) -> Float[Tensor, ""]:
@@ -187,7 +183,7 @@ def matching_cost(logit: Float[Tensor, "items items"], smoothing: float = 0.1) -
     r"""Cross-entropy of telling matched pairs (eta = 0) from the others of a batch (eta = 1).
 
     Args:
-        logit: of eta; matched on the diagonal.
+        logit: logit of eta, rows texts, columns videos; matched on the diagonal.
         smoothing: share s of doubt in the labels, which are s / 2 and 1 - s / 2: among the pairs
             called negative there are the soft positives that eta is to find, so none of them may
             be sure.
@@ -196,12 +192,10 @@ def matching_cost(logit: Float[Tensor, "items items"], smoothing: float = 0.1) -
         The mean over matched pairs plus that over the others, which a batch of one does not have:
         neither the batch size nor the many negatives set the scale.
     """
-    items = len(logit)
-    own = torch.eye(items, dtype=torch.bool, device=logit.device)
+    own = torch.eye(len(logit), dtype=torch.bool, device=logit.device)
     label = torch.where(own, smoothing / 2, 1 - smoothing / 2).to(logit)
     cost = functional.binary_cross_entropy_with_logits(logit, label, reduction="none")
-    others = cost.masked_fill(own, 0).sum() / max(items * (items - 1), 1)
-    return cost.diagonal().mean() + others
+    return cost.diagonal().mean() + mean_of_others(cost)
 
 
 def shuffled(
@@ -210,8 +204,8 @@ def shuffled(
     """The same numbers off the diagonal, dealt to other pairs of it: the control of what they know.
 
     Args:
-        eta: of a batch.
-        generator: on the processor; decides who gets what.
+        eta: uncertainty of each pair of a batch.
+        generator: generator on the processor, which decides who gets what.
     """
     items = len(eta)
     others = ~torch.eye(items, dtype=torch.bool, device=eta.device)

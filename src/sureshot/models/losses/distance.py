@@ -77,7 +77,7 @@ def evidential_distance(
             cost 29.12 and the ideal ones 29.08. ``unmatched``: the same labels over B - 1.
             ``matched``: closeness :math:`1 - d` is evidence of a match, with the labels I, which
             trains the vacuity that a search reads.
-        kind: of evidence, see `sureshot.models.losses.evidential.evidence`.
+        kind: kind of evidence, see `sureshot.models.losses.evidential.evidence`.
         kappa: steepness of the evidence.
         offset: distance, or closeness, at which evidence begins.
         total: ``sum`` of both directions or their ``mean``.

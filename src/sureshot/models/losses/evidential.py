@@ -46,7 +46,8 @@ def evidence(
 
     Args:
         similarity: any range.
-        kind: see `relu_evidence`, `softplus_evidence` and `exp_evidence`, here with their defaults.
+        kind: function that makes the evidence: `relu_evidence`, `softplus_evidence` or
+            `exp_evidence`, with their defaults.
         kappa: steepness, above 0.
         offset: m, the similarity at which evidence begins.
     """
@@ -112,7 +113,7 @@ def opinion(evidence: Float[Tensor, "*rows candidates"]) -> Opinion:
     one size.
 
     Args:
-        evidence: at least 0; rows are the queries.
+        evidence: evidence for each candidate, at least 0; rows are the queries.
 
     References:
         DUQ eq. 2 and DUQ eq. 3.
@@ -139,12 +140,12 @@ def evidential_rows(
         \hat p_{ij} = \frac{e_{ij} + 1}{S_i}
 
     Args:
-        evidence: at least 0.
+        evidence: evidence for each candidate, at least 0.
         labels: y. The p of a row have the sum 1, so labels with another sum leave a cost that no
             evidence can remove.
 
     Returns:
-        At least 0, for labels of sum 1 at most 2.
+        The cost of each row, at least 0; for labels of sum 1 at most 2.
 
     References:
         DUQ eq. 6, the closed form of eq. 4 and 5.
@@ -166,7 +167,7 @@ def evidential(
     .. math:: L = \frac1B \Big( \sum_i L_i + \sum_j L_j \Big)
 
     Args:
-        evidence: at least 0; rows texts, columns videos.
+        evidence: evidence of each pair, at least 0; rows texts, columns videos.
         labels: y of the texts; their transpose holds for the videos. Without them, 1 on the
             diagonal and 0 elsewhere.
         total: ``sum`` of both directions as printed, or their ``mean``, half of it.

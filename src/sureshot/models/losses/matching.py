@@ -40,7 +40,8 @@ def match_cost(
         doubled: :math:`\sigma(2x)` in place of :math:`\sigma(x)`.
 
     Returns:
-        At least 0. The largest tensor has texts x K x videos x M numbers.
+        The cost of each pair, at least 0. The largest tensor on the way has texts x K x videos x M
+        numbers.
 
     References:
         DUQ, supplement, eq. D; PCME, Chun et al. 2021, section 3.2.
@@ -74,7 +75,7 @@ def soft_contrastive(
         videos: samples.
         steepness: a, above 0.
         shift: b.
-        doubled: see `match_cost`.
+        doubled: whether the sigmoid is that of 2 x, see `match_cost`.
         weighing: ``balanced``, the mean over matched pairs plus the mean over the others, so that
             neither the batch size nor the many negatives set the scale (a batch of one has no
             negatives, which then cost 0); or the ``sum`` of all pairs.
@@ -88,12 +89,22 @@ def soft_contrastive(
     cost = match_cost(texts, videos, matched, steepness, shift, doubled=doubled)
     match weighing:
         case "balanced":
-            others = cost.masked_fill(matched, 0).sum() / max(items * (items - 1), 1)
-            return cost.diagonal().mean() + others
+            return cost.diagonal().mean() + mean_of_others(cost)
         case "sum":
             return cost.sum()
         case _:
             assert_never(weighing)
+
+
+def mean_of_others(cost: Float[Tensor, "items items"]) -> Float[Tensor, ""]:
+    """Mean over all pairs that are not matched; 0 for a batch of one, which has none.
+
+    Args:
+        cost: cost of each pair, matched on the diagonal.
+    """
+    items = len(cost)
+    own = torch.eye(items, dtype=torch.bool, device=cost.device)
+    return cost.masked_fill(own, 0).sum() / max(items * (items - 1), 1)
 
 
 def mil_margin(
@@ -107,13 +118,13 @@ def mil_margin(
         [\rho + d_{ii} - d_{ij}]_+ + [\rho + d_{ii} - d_{ji}]_+
 
     Args:
-        distance: of the closest samples of each pair, as `sureshot.models.scoring.embeddings` gives
-            with ``min``; matched on the diagonal.
+        distance: distance of the closest samples of each pair, as
+            `sureshot.models.scoring.embeddings` gives it with ``min``; matched on the diagonal.
         margin: rho, at least 0. The paper gives no value.
         negatives: count ``all`` j, or only the ``hardest`` of each i.
 
     Returns:
-        At least 0; 0 for a batch of one.
+        The loss, at least 0; 0 for a batch of one.
 
     References:
         DUQ, supplement, eq. E; PVSE, Song and Soleymani 2019.
@@ -146,7 +157,7 @@ def max_margin(similarity: Float[Tensor, "items items"], margin: float = 0.2) ->
         margin: m, at least 0.
 
     Returns:
-        At least 0; 0 for a batch of one.
+        The loss, at least 0; 0 for a batch of one.
 
     References:
         CE, Liu et al. 2019, section 3.3; its released code divides in this way too.
@@ -160,11 +171,11 @@ def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) ->
     .. math:: \log \frac{2}{N (N-1)} \sum_{a < b} e^{-t \lVert z_a - z_b \rVert^2}
 
     Args:
-        samples: of all items of both sides together, commonly unit vectors.
+        samples: vectors of all items of both sides together, commonly of unit length.
         steepness: t.
 
     Returns:
-        At most 0, which means that all are equal; 0 for fewer than two samples.
+        The loss, at most 0, which means that all are equal; 0 for fewer than two samples.
 
     References:
         DUQ, supplement, eq. F; PCME, Chun et al. 2021, which gives it the weight 10.

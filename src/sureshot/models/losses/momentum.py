@@ -26,7 +26,7 @@ def key_nce(
         scale: lambda, 1 / temperature.
 
     Returns:
-        At least 0; 0 for a batch of one and an empty memory.
+        The loss, at least 0; 0 for a batch of one and an empty memory.
 
     References:
         MoCo, He et al. 2020, eq. 1; HiT, Liu et al. 2021, section 3.3, which has one for each

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
-from sureshot.models.layers.fast_pooling import fast_scores, prepare
+from sureshot.models.layers.fast_pooling import fast_scores, precompute
 from sureshot.models.layers.pooling import (
     SelfAttentionPooling,
     WeightedPooling,
@@ -73,7 +73,7 @@ class PooledSimilarity(nn.Module):
         # The fast form has no place for dropout, and gradients as well as scores without it.
         if self.training and self.pool.dropout.p > 0:
             return scores_direct(self.pool, texts, frames, mask)
-        return fast_scores(self.pool, texts, prepare(self.pool, frames, mask))
+        return fast_scores(self.pool, texts, precompute(self.pool, frames, mask))
 
     def paired(
         self, texts: Float[Tensor, "pairs width"], videos: Codes

@@ -30,12 +30,14 @@ __all__ = ["NAMES", "Caption", "Item", "Split", "check_disjoint", "load_split"]
 
 @runtime_checkable
 class _Reader(Protocol):
-    """What the module of a benchmark has; the first protocol is the default."""
+    """What the module of a benchmark has.
+
+    ``PROTOCOLS`` says of each protocol why it has no validation set, nothing if it has one; the
+    first one is the default.
+    """
 
     @property
-    def PROTOCOLS(self) -> tuple[str, ...]: ...  # noqa: N802 - a constant of the module
-
-    def no_validation(self, protocol: str) -> str: ...
+    def PROTOCOLS(self) -> dict[str, str]: ...  # noqa: N802 - a constant of the module
 
     def read(self, root: Path, split: str, protocol: str) -> Listing: ...
 
@@ -93,15 +95,15 @@ def load_split(
             raise SureshotError(f"A list of one's own has no protocol; leave out {protocol}.")
         return pairs.read_pairs(root, split, folder, listed, label)
     reader = _READERS[dataset]
-    protocol = reader.PROTOCOLS[0] if protocol is None else protocol
-    _known(f"protocol of {dataset}", protocol, reader.PROTOCOLS)
+    protocol = next(iter(reader.PROTOCOLS)) if protocol is None else protocol
+    _known(f"protocol of {dataset}", protocol, tuple(reader.PROTOCOLS))
     listing = _read(reader, root, split, protocol, listed)
     return to_split(listing, dataset, split, [folder] if folder else usual_folders(root), label)
 
 
 def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | None) -> Listing:
     """The listing, restricted to the ids."""
-    reason = reader.no_validation(protocol) if split == "val" else ""
+    reason = reader.PROTOCOLS[protocol] if split == "val" else ""
     if reason and ids is None:
         raise SureshotError(
             f"{reason} To choose a model without the test set, hold some videos of train out: put "

@@ -18,16 +18,13 @@ from pathlib import Path
 from sureshot.datasets.annotation import expecting, pick, read_annotation, sentences
 from sureshot.datasets.listing import Listing
 
-PROTOCOLS = ("paragraph",)
+PROTOCOLS = {
+    "paragraph": "ActivityNet's val1 is what papers report results on: ask for the split test.",
+}
 _FILES = {
     "train": ("train_ids.json", "train.json", 10009),
     "test": ("val_ids.json", "val_1.json", 4917),
 }
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return "ActivityNet's val1 is what papers report results on: ask for the split test."
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

@@ -26,13 +26,8 @@ from pathlib import Path
 from sureshot.datasets.annotation import pick, read_table
 from sureshot.datasets.listing import Listing
 
-PROTOCOLS = ("script", "descriptions")
+PROTOCOLS = dict.fromkeys(("script", "descriptions"), "Charades has no validation set.")
 _EXPECTED = {"train": 7985, "test": 1863}
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return "Charades has no validation set."
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

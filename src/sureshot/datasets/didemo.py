@@ -24,14 +24,9 @@ from pathlib import Path, PurePosixPath
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, read_rows
 from sureshot.datasets.listing import Listing
 
-PROTOCOLS = ("paragraph",)
+PROTOCOLS = {"paragraph": ""}
 _EXPECTED = {"train": 8395, "val": 1065, "test": 1004}
 _SPAN = (0.0, 30.0)  # seconds
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return ""
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

@@ -27,16 +27,11 @@ from sureshot.datasets.annotation import (
 )
 from sureshot.datasets.listing import Listing
 
-PROTOCOLS = ("multi-caption",)
+PROTOCOLS = {"multi-caption": ""}
 _LISTS = {"train": ("train", 6000), "val": ("dev", 1000), "test": ("test", 1000)}
 _TABLES = ("captions.csv", "captions.txt")
 _TOKENS = ("Flickr8k.token.txt", "Flickr8k_text/Flickr8k.token.txt")
 _KARPATHY = ("dataset_flickr8k.json", "dataset.json")
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return ""
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

@@ -23,7 +23,7 @@ from sureshot.datasets.annotation import pick, read_lines
 from sureshot.datasets.listing import Listing
 from sureshot.errors import SureshotError
 
-PROTOCOLS = ("all", "last")
+PROTOCOLS = {"all": "", "last": ""}
 _FILES = {
     "train": ("LSMDC16_annos_training.csv", 101079),
     "val": ("LSMDC16_annos_val.csv", 7408),
@@ -31,11 +31,6 @@ _FILES = {
 }
 _TITLES = {"all": "all sentences", "last": "last sentence"}
 _FIELDS = 6
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return ""
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

@@ -25,7 +25,8 @@ from pathlib import Path
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_table
 from sureshot.datasets.listing import Listing
 
-PROTOCOLS = ("1k-A", "1k-A 9k", "1k-A 7k", "full")
+_UNVALIDATED = "MSR-VTT 1k-A has no validation set."
+PROTOCOLS = {"1k-A": _UNVALIDATED, "1k-A 9k": _UNVALIDATED, "1k-A 7k": _UNVALIDATED, "full": ""}
 _TRAIN = {
     "9k": (("MSRVTT_train.9k.csv", "MSRVTT_train.9000.csv"), 9000),
     "7k": (("MSRVTT_train.7k.csv", "MSRVTT_train.7010.csv"), 7010),
@@ -37,11 +38,6 @@ _OFFICIAL = (
     ("test_videodatainfo.json",),
 )
 _IN_JSON = {"train": "train", "val": "validate", "test": "test"}
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return "" if protocol == "full" else "MSR-VTT 1k-A has no validation set."
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

@@ -22,13 +22,8 @@ from sureshot.datasets.annotation import expecting, pick, read_annotation, read_
 from sureshot.datasets.listing import Listing
 from sureshot.datasets.pickles import read_pickle
 
-PROTOCOLS = ("multi-caption",)
+PROTOCOLS = {"multi-caption": ""}
 _EXPECTED = {"train": 1200, "val": 100, "test": 670}
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return ""
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

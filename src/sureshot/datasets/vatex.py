@@ -34,18 +34,13 @@ from typing import Any
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
 from sureshot.datasets.listing import Listing
 
-PROTOCOLS = ("HGR", "CLIP2Video")
+PROTOCOLS = {"HGR": "", "CLIP2Video": ""}
 _EXPECTED = {"train": 25991, "val": 1500, "test": 1500}
 _OFFICIAL = (
     "vatex_training_v1.0.json",
     "vatex_validation_v1.0.json",
     "vatex_public_test_english_v1.1.json",
 )
-
-
-def no_validation(protocol: str) -> str:
-    """Why a protocol has no validation set; empty if it has one."""
-    return ""
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:

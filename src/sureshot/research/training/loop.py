@@ -12,7 +12,7 @@ from torch import nn
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import replace_folder, restore_folder
-from sureshot.models.model import Model
+from sureshot.models.model import Model, StemConfig
 from sureshot.models.systems.system import Codes
 from sureshot.research.training import plot
 from sureshot.research.training.batches import count, plan
@@ -213,9 +213,10 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
         return _Counters()
     restore_folder(folder / MODEL)
     values = read_values(state)
+    was, now = values["run"], _described(run)
     # A setting that came new since the run began was at its default then.
-    was = _flat({"training": _settings(TrainingConfig())}) | values["run"]
-    now = _described(run)
+    defaults = {"training": _settings(TrainingConfig()), "stem": to_values(StemConfig())}
+    was = {name: value for name, value in _flat(defaults).items() if name in now} | was
     for name in was | now:
         if was.get(name) != now.get(name):
             raise SureshotError(

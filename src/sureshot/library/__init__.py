@@ -1,27 +1,9 @@
 """What an owner of videos does: index them, find moments, judge, calibrate, export.
 
 Importing this package is cheap: what needs numpy, torch or ffmpeg is imported at its first use.
+The names are listed in `__init__.pyi`.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from sureshot.lazy import lazy
-
-if TYPE_CHECKING:
-    from sureshot.library.answer import Answer as Answer
-    from sureshot.library.answer import Hit as Hit
-    from sureshot.library.indexed import Indexed as Indexed
-    from sureshot.library.indexing import index as index
-    from sureshot.library.search import Searcher as Searcher
-    from sureshot.library.search import open_index as open_index
-
-_HOMES = {
-    "Answer": "sureshot.library.answer",
-    "Hit": "sureshot.library.answer",
-    "Indexed": "sureshot.library.indexed",
-    "Searcher": "sureshot.library.search",
-    "index": "sureshot.library.indexing",
-    "open_index": "sureshot.library.search",
-}
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = lazy(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,12 @@
+from .evaluation import Evaluation as Evaluation
+from .evaluation import evaluate as evaluate
+from .figures.plotting import Plot as Plot
+from .figures.plotting import plot as plot
+from .questions.answerer import Answerer as Answerer
+from .questions.evaluation import AnswerEvaluation as AnswerEvaluation
+from .questions.evaluation import evaluate_answers as evaluate_answers
+from .questions.recipe import AnswerRecipe as AnswerRecipe
+from .questions.run import train_answers as train_answers
+from .training.loop import Fitted as Fitted
+from .training.recipe import Recipe as Recipe
+from .training.run import train as train

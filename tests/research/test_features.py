@@ -159,6 +159,44 @@ def test_a_second_run_encodes_nothing(split: Split, tmp_path: Path) -> None:
     assert (encoder.frames, encoder.texts) == (19 + 10, 6)
 
 
+def test_a_subset_of_what_was_encoded_is_only_read(split: Split, tmp_path: Path) -> None:
+    whole = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
+    encoder, told = Counting(), []
+    part = split.part({"green", "white"})
+    found = extract(
+        part, encoder, frames=FRAMES, cache=tmp_path, told=lambda *call: told.append(call)
+    )
+    assert (encoder.frames, encoder.texts) == (0, 0)
+    assert told == [("videos", 2, 2), ("captions", 3, 3)]
+    videos = [whole.videos[split.items.index(item)] for item in part.items]
+    texts = [whole.texts[split.texts().index(text)] for text in part.texts()]
+    assert same(found, replace(whole, split=part, videos=videos, texts=texts))
+
+
+def test_more_videos_cost_only_themselves(split: Split, tmp_path: Path) -> None:
+    extract(split.part({"green", "white"}), TinyEncoder(), frames=FRAMES, cache=tmp_path)
+    encoder, told = Counting(), []
+    extract(split, encoder, frames=FRAMES, cache=tmp_path, told=lambda *call: told.append(call))
+    assert (encoder.frames, encoder.texts) == (19 - 3 - 4, 6 - 3)
+    assert told == [("videos", 2, 5), ("videos", 5, 5), ("captions", 3, 6), ("captions", 6, 6)]
+
+
+def test_a_video_that_a_split_has_twice_is_encoded_once(split: Split, tmp_path: Path) -> None:
+    encoder = Counting()
+    twice = split_of(split.items[0], replace(split.items[0], id="again"), split.items[1])
+    found = extract(twice, encoder, frames=FRAMES, cache=tmp_path)
+    assert encoder.frames == 4 + 3
+    assert [seen(video)[0] for video in found.videos] == ["red", "red", "green"]
+
+
+def test_one_that_may_come_back_does_not_cost_the_others(split: Split, tmp_path: Path) -> None:
+    some = split_of(*split.items, Item("gone", tmp_path / "gone.mp4"))
+    encoder = Counting()
+    for _ in range(2):
+        assert len(extract(some, encoder, frames=FRAMES, cache=tmp_path).unreadable) == 1
+    assert encoder.frames == 19
+
+
 def test_the_cache_serves_another_order_and_a_moved_folder(
     split: Split, clips: Path, tmp_path: Path
 ) -> None:
@@ -343,7 +381,7 @@ def test_a_number_that_is_none_is_refused_by_the_videos_name(
         SureshotError, match=r"not finite.* video (\w+) \(.*\1\.mp4\); leave it out"
     ):
         extract(split, encoder, frames=FRAMES, cache=tmp_path)
-    assert not list(tmp_path.rglob("videos-*"))  # and not kept
+    assert not list(tmp_path.rglob("*.safetensors"))  # and not kept
 
 
 def test_captions_alone(split: Split, tmp_path: Path) -> None:

@@ -1,26 +1,26 @@
 """What an encoder sees of a whole split, computed once and kept on disk.
 
 Training a head on a frozen encoder reads the same features hundreds of times, so they are encoded
-once. The cache is a folder of small files, each named after what went into it: a run that is
-stopped goes on where it was, two runs share their work, and nothing in it can be out of date.
+once. They are kept by video and by caption (`sureshot.research.feature_cache`), under what went
+into them: the content of a file and the part of it that counts, the encoder, the number of frames.
+So a run that is stopped goes on where it was, a subset of what was encoded is only read, runs share
+their work, and nothing in the cache can be out of date.
 """
 
-import contextlib
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from sureshot.datasets.split import Item, Split
 from sureshot.errors import SureshotError, VideoError
-from sureshot.files import replace_file, sampled_digest
+from sureshot.files import sampled_digest
 from sureshot.media.ahead import Ahead
 from sureshot.media.discover import frame_files
 from sureshot.media.sampling import sample_frames
@@ -35,8 +35,9 @@ from sureshot.models.encoders.protocol import (
 )
 from sureshot.models.mean_frames import pool_grid
 from sureshot.places import cache_dir
+from sureshot.research.feature_cache import Entry, FeatureCache
 
-_VIDEOS, _TEXTS = 64, 2048  # in one file of the cache: what a stopped run loses at most
+_VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache: what a stopped run loses at most
 _AHEAD = 16  # videos decoded before the encoder asks for them
 _BATCH = 32  # frames encoded at once
 
@@ -112,20 +113,12 @@ def extract(
     Raises:
         SureshotError: no video of the split can be read, or a feature is not finite.
     """
-    folder = _folder(cache, encoder, str(frames))
     told = told or (lambda what, done, total: None)
-    # In an order of their own, so that the files of the cache serve any reader of the same data.
-    stamps = [_stamp(item) for item in split.items]
-    order = sorted(range(len(stamps)), key=stamps.__getitem__)
-    found: dict[int, FrameFeatures] = {}
-    failed: dict[int, str] = {}
-    for first in range(0, len(order), _VIDEOS):
-        rows = order[first : first + _VIDEOS]
-        path = folder / f"videos-{_digest([stamps[row] for row in rows])}.safetensors"
-        read, broken = _video_chunk([split.items[row] for row in rows], encoder, frames, path)
-        found |= {rows[place]: features for place, features in read.items()}
-        failed |= {rows[place]: reason for place, reason in broken.items()}
-        told("videos", first + len(rows), len(order))
+    keys = [_key(item) for item in split.items]
+    entries = _video_entries(
+        dict(zip(keys, split.items, strict=True)), encoder, frames, cache, told
+    )
+    failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
     if not kept:
         some = next(iter(failed.values()), "there is none")
@@ -141,7 +134,7 @@ def extract(
         encoder.name,
         encoder.fingerprint,
         frames,
-        [found[row] for row in sorted(found)],
+        [FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
         _texts(whole.texts(), encoder, cache, told),
         unread,
     )
@@ -153,81 +146,75 @@ def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = Non
     return SplitFeatures(split, encoder.name, encoder.fingerprint, 0, [], encoded)
 
 
-def _video_chunk(
-    items: Sequence[Item], encoder: Encoder, frames: int, path: Path
-) -> tuple[dict[int, FrameFeatures], dict[int, str]]:
-    """By row: features of those items that can be read, and why the others cannot."""
-    stored = _load(path)
-    if stored is None:
-        stored, final = _encode_chunk(items, encoder, frames)
-        if final:
-            _save(path, stored)
-    failed = {int(row): why for row, why in json.loads(stored["failed"].tobytes()).items()}
-    ends = np.cumsum(stored["lengths"])[:-1]
-    names = ("frames", "patches", "backbone")
-    parts = zip(*(np.split(stored[name], ends) for name in names), strict=True)
-    rows = [row for row in range(len(items)) if row not in failed]
-    return dict(zip(rows, (FrameFeatures(*part) for part in parts if rows), strict=False)), failed
+def _video_entries(
+    items: Mapping[str, Item], encoder: Encoder, frames: int, folder: Path | None, told: Told
+) -> dict[str, Any]:
+    """Features of each item by its key, or the reason why it has none."""
+    cache = _cache(folder, encoder, str(frames))
+    entries = cache.read(items)
+    unknown = [key for key in items if key not in entries]
+    if len(unknown) < len(items):
+        told("videos", len(entries), len(items))
+    for first in range(0, len(unknown), _VIDEOS):
+        part = unknown[first : first + _VIDEOS]
+        encoded, passing = _encode({key: items[key] for key in part}, encoder, frames)
+        cache.write({key: entry for key, entry in encoded.items() if key not in passing})
+        entries |= encoded
+        told("videos", len(entries), len(items))
+    return entries
 
 
-def _encode_chunk(
-    items: Sequence[Item], encoder: Encoder, frames: int
-) -> tuple[dict[str, Shaped[np.ndarray, "..."]], bool]:
-    """What a file of the cache holds, and whether it will be the same next time."""
-    prepared: dict[int, Shaped[np.ndarray, "frames 3 rows columns"]] = {}
-    failed: dict[int, str] = {}
-    transient = False
-    done: dict[int, FrameFeatures] = {}
+def _encode(
+    items: Mapping[str, Item], encoder: Encoder, frames: int
+) -> tuple[dict[str, Entry], set[str]]:
+    """The entry of each item, and the keys of those that may have another one next time."""
+    prepared: dict[str, Shaped[np.ndarray, "frames 3 rows columns"]] = {}
+    entries: dict[str, Entry] = {}
+    passing: set[str] = set()
 
     def flush(least: int) -> None:
         for shape in {array.shape[1:] for array in prepared.values()}:
-            rows = [row for row, array in prepared.items() if array.shape[1:] == shape]
-            if sum(len(prepared[row]) for row in rows) >= least:
-                joined = encoder.encode_frames(np.concatenate([prepared[row] for row in rows]))
-                ends = np.cumsum([len(prepared.pop(row)) for row in rows])[:-1]
-                done.update(zip(rows, _parted(joined, ends), strict=True))
+            keys = [key for key, array in prepared.items() if array.shape[1:] == shape]
+            if sum(len(prepared[key]) for key in keys) >= least:
+                joined = encoder.encode_frames(np.concatenate([prepared[key] for key in keys]))
+                ends = np.cumsum([len(prepared.pop(key)) for key in keys])[:-1]
+                for key, arrays in zip(keys, _parted(joined, ends), strict=True):
+                    _check_finite(items[key], arrays)
+                    entries[key] = arrays
 
     with Ahead(partial(_decode, encoder=encoder, frames=frames)) as decoded:
-        for row, item in enumerate(items):
-            decoded.want(items[row : row + _AHEAD])
+        order = list(items.values())
+        for row, (key, item) in enumerate(items.items()):
+            decoded.want(order[row : row + _AHEAD])
             outcome = decoded.get(item)
             if isinstance(outcome, VideoError):
-                failed[row] = str(outcome)
-                transient |= outcome.transient
+                entries[key] = str(outcome)
+                if outcome.transient:
+                    passing.add(key)
             else:
-                prepared[row] = outcome
+                prepared[key] = outcome
                 flush(_BATCH)
         flush(1)
-    kept = [done[row] for row in sorted(done)]
-    _check_finite(items, sorted(done), kept)
-    empty = np.zeros((0, 0), np.float16)
-    return {
-        "frames": np.concatenate([k.frames for k in kept]) if kept else empty,
-        "patches": np.concatenate([k.patches for k in kept]) if kept else empty,
-        "backbone": np.concatenate([k.backbone for k in kept]) if kept else empty,
-        "lengths": np.array([len(k.frames) for k in kept], np.int64),
-        "failed": np.frombuffer(json.dumps(failed).encode(), np.uint8),
-    }, not transient
+    return entries, passing
 
 
-def _parted(joined: FrameFeatures, ends: Shaped[np.ndarray, " n"]) -> list[FrameFeatures]:
+def _parted(
+    joined: FrameFeatures, ends: Shaped[np.ndarray, " n"]
+) -> Iterator[dict[str, Shaped[np.ndarray, "..."]]]:
     """The features of each video, 16-bit, their patches on the grid of an index."""
-    arrays = (joined.frames, pool_grid(joined.patches), joined.backbone)
+    pooled = replace(joined, patches=pool_grid(joined.patches))
+    names = [field.name for field in fields(pooled)]
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
-        parts = [np.split(array.astype(np.float16), ends) for array in arrays]
-    return [FrameFeatures(*part) for part in zip(*parts, strict=True)]
+        parts = [np.split(getattr(pooled, name).astype(np.float16), ends) for name in names]
+    return (dict(zip(names, arrays, strict=True)) for arrays in zip(*parts, strict=True))
 
 
-def _check_finite(
-    items: Sequence[Item], rows: Sequence[int], features: Sequence[FrameFeatures]
-) -> None:
-    for row, value in zip(rows, features, strict=True):
-        if not all(np.isfinite(a).all() for a in (value.frames, value.patches, value.backbone)):
-            raise SureshotError(
-                f"The encoder gives a number that is not finite, or too large for 16 bits, for the "
-                f"video {items[row].id} ({items[row].path}); leave it out, or check the model's "
-                f"weights."
-            )
+def _check_finite(item: Item, arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> None:
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise SureshotError(
+            f"The encoder gives a number that is not finite, or too large for 16 bits, for the "
+            f"video {item.id} ({item.path}); leave it out, or check the model's weights."
+        )
 
 
 def _decode(
@@ -249,50 +236,55 @@ def sampled_frames(
     return sample_frames(item.path, frames, side, start=item.start, end=item.end)
 
 
-def _texts(texts: Sequence[str], encoder: Encoder, cache: Path | None, told: Told) -> list[Text]:
+def _texts(texts: Sequence[str], encoder: Encoder, folder: Path | None, told: Told) -> list[Text]:
     """Sentence and words of each text; equal ones are encoded once."""
-    folder = _folder(cache, encoder, "captions")
-    encoded: dict[str, Text] = {}
-    different = sorted(set(texts))
-    for first in range(0, len(different), _TEXTS):
-        part = different[first : first + _TEXTS]
-        encoded.update(zip(part, _text_chunk(part, encoder, folder), strict=True))
-        told("captions", first + len(part), len(different))
-    return [encoded[text] for text in texts]
+    cache = _cache(folder, encoder, "captions")
+    keys = {text: _digest([text]) for text in texts}
+    entries: dict[str, Any] = cache.read(keys.values())
+    unknown = sorted(text for text, key in keys.items() if key not in entries)
+    if len(unknown) < len(keys):
+        told("captions", len(keys) - len(unknown), len(keys))
+    for first in range(0, len(unknown), _TEXTS):
+        part = unknown[first : first + _TEXTS]
+        encoded = dict(
+            zip((keys[text] for text in part), _encode_texts(part, encoder), strict=True)
+        )
+        cache.write(encoded)
+        entries |= encoded
+        told("captions", len(entries), len(keys))
+    found = (entries[keys[text]] for text in texts)
+    return [(entry["sentence"][0], entry["words"]) for entry in found]
 
 
-def _text_chunk(texts: Sequence[str], encoder: Encoder, folder: Path) -> list[Text]:
-    path = folder / f"texts-{_digest(texts)}.safetensors"
-    stored = _load(path)
-    if stored is None:
-        features = encoder.encode_texts(texts)
-        sentence = features.sentence
-        if features.length is not None:
-            sentence = sentence * features.length[:, None]
-        stored = {
-            "sentence": sentence.astype(np.float16),
-            "words": features.words[features.mask].astype(np.float16),
-            "lengths": features.mask.sum(1),
-        }
-        if not all(np.isfinite(stored[name]).all() for name in ("sentence", "words")):
-            raise SureshotError(f"The encoder {encoder.name!r} gives a number that is not finite.")
-        _save(path, stored)
-    words = np.split(stored["words"], np.cumsum(stored["lengths"])[:-1])
-    return list(zip(stored["sentence"], words, strict=True))
+def _encode_texts(
+    texts: Sequence[str], encoder: Encoder
+) -> Iterator[dict[str, Shaped[np.ndarray, "..."]]]:
+    """Sentence at its own length, as one row, and words of each text, 16-bit."""
+    features = encoder.encode_texts(texts)
+    sentences = features.sentence
+    if features.length is not None:
+        sentences = sentences * features.length[:, None]
+    with np.errstate(over="ignore"):
+        sentences, words = sentences.astype(np.float16), features.words.astype(np.float16)
+    if not np.isfinite(sentences).all() or not np.isfinite(words[features.mask]).all():
+        raise SureshotError(f"The encoder {encoder.name!r} gives a number that is not finite.")
+    parts = zip(sentences[:, None], words, features.mask, strict=True)
+    return ({"sentence": sentence, "words": rows[real]} for sentence, rows, real in parts)
 
 
-def _folder(cache: Path | None, encoder: Encoder, of: str) -> Path:
-    return (cache or cache_dir() / "features") / f"{encoder.fingerprint[:16]}-{of}"
+def _cache(folder: Path | None, encoder: Encoder, of: str) -> FeatureCache:
+    folder = folder or cache_dir() / "features"
+    return FeatureCache(folder / f"{encoder.fingerprint[:16]}-{of}")
 
 
-def _stamp(item: Item) -> str:
+def _key(item: Item) -> str:
     """What tells one state of an item from another; its folder may move, its times may change."""
     try:
         files = frame_files(item.path) if item.path.is_dir() else [item.path]
         content = _digest([sampled_digest(file) for file in files])
     except OSError:
-        content = "unreadable"
-    return f"{item.path.name} {content} {item.start} {item.end}"
+        content = os.urandom(16).hex()  # nothing is known of it, so nothing is found under it
+    return _digest([item.path.name, content, f"{item.start} {item.end}"])
 
 
 def _digest(parts: Sequence[str]) -> str:
@@ -301,23 +293,3 @@ def _digest(parts: Sequence[str]) -> str:
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(f"{len(encoded)} ".encode() + encoded)
     return digest.hexdigest()[:32]
-
-
-def _load(path: Path) -> dict[str, Shaped[np.ndarray, "..."]] | None:
-    """A file of the cache; None if it is not there or was damaged."""
-    with contextlib.suppress(OSError, SafetensorError):
-        return load_file(path)
-    return None
-
-
-def _save(path: Path, arrays: dict[str, Shaped[np.ndarray, "..."]]) -> None:
-    """Write in one step; a full disk is the user's to know of."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replace_file(path) as fresh:
-            save_file(arrays, fresh)
-    except (OSError, SafetensorError) as error:
-        raise SureshotError(
-            f"The features cannot be kept in {path.parent}: {error}. Free some space, or name "
-            f"another folder."
-        ) from None

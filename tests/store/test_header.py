@@ -6,20 +6,21 @@ import json
 import pytest
 
 from sureshot.errors import StoreError, SureshotError
+from sureshot.settings import build, to_values
 from sureshot.store.header import SCHEMA_VERSION, Header, IndexSettings, ours
 
 
 def test_settings_survive_json() -> None:
     settings = IndexSettings("m", 7, 2.5, False, "keyframes", 24.0)
-    assert IndexSettings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+    assert build(IndexSettings, json.loads(json.dumps(to_values(settings)))) == settings
 
 
 def test_what_is_missing_takes_the_default() -> None:
-    assert IndexSettings.from_dict({"frames": 3}) == IndexSettings(frames=3)
+    assert build(IndexSettings, {"frames": 3}) == IndexSettings(frames=3)
 
 
 def test_a_whole_number_stands_for_a_float() -> None:
-    assert IndexSettings.from_dict({"window": 20}) == IndexSettings(window=20.0)
+    assert build(IndexSettings, {"window": 20}) == IndexSettings(window=20.0)
 
 
 def test_settings_do_not_change() -> None:
@@ -29,7 +30,7 @@ def test_settings_do_not_change() -> None:
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SureshotError, match="Unknown setting colour; known: model, frames, window"):
-        IndexSettings.from_dict({"colour": True})
+        build(IndexSettings, {"colour": True})
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
 )
 def test_a_value_of_the_wrong_type_is_refused_with_its_name(name: str, value: object) -> None:
     with pytest.raises(SureshotError, match=f"Setting {name} is .*; expected"):
-        IndexSettings.from_dict({name: value})
+        build(IndexSettings, {name: value})
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_the_ends_of_the_ranges_are_allowed(frames: int, window: float) -> None:
 @pytest.mark.parametrize("value", ["some", "", "ALL", 3, None])
 def test_an_unknown_way_to_decode_is_refused_with_the_known_ones(value: object) -> None:
     with pytest.raises(SureshotError, match=r"decode is .*; known: auto, all, keyframes"):
-        IndexSettings.from_dict({"decode": value})
+        build(IndexSettings, {"decode": value})
 
 
 HEADER = Header(IndexSettings(model="tiny", frames=5, window=7.5), "abc", 24, 3)

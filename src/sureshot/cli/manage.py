@@ -139,6 +139,7 @@ def doctor(
 
 def _facts(store: "Store", good: "Sequence[VideoRecord]") -> dict[str, Any]:
     """What the index holds, as docs/json.md describes it."""
+    from sureshot.settings import to_values
     from sureshot.text import printable
 
     return {
@@ -148,7 +149,7 @@ def _facts(store: "Store", good: "Sequence[VideoRecord]") -> dict[str, Any]:
         "seconds": round(sum((r.duration for r in good), 0.0), 3),
         "bytes": store.bytes_on_disk(),
         "fingerprint": store.fingerprint,
-        "settings": store.settings.to_dict(),
+        "settings": to_values(store.settings),
         "status": _calibrated(store),
     }
 

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Literal
 
 from sureshot.errors import StoreError, SureshotError, option
 from sureshot.files import parse_json
@@ -38,19 +38,6 @@ class IndexSettings:
         within("frames", self.frames, 1, 64)
         within("window", self.window, 1.0, 30.0)
         within("frame_rate", self.frame_rate, 0.001, 1000.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "IndexSettings":
-        """Settings from plain values.
-
-        Raises:
-            SureshotError: an unknown name or a value of the wrong type; the message names it.
-        """
-        return build(cls, values)
 
 
 SCHEMA_VERSION = 1

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
 from sureshot.places import locate
+from sureshot.settings import to_values
 from sureshot.store.header import Header, IndexSettings
 from sureshot.store.rows import (
     STORED_COLUMNS,
@@ -81,7 +82,7 @@ class Store:
         # The same model may have moved to another folder; all else must agree.
         settings = replace(settings, model=store.settings.model)
         if store.settings != settings:
-            theirs, ours = store.settings.to_dict(), settings.to_dict()
+            theirs, ours = to_values(store.settings), to_values(settings)
             differ = ", ".join(f"{k} = {v!r}" for k, v in theirs.items() if v != ours[k])
             raise StoreError(
                 f"The index at {store.location} was built with other settings ({differ}). Index "

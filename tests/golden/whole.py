@@ -37,7 +37,8 @@ LOSS, NORM, MOVE = 1e-5, 1e-4, 2e-4  # relative differences allowed, see the REA
 # Their gradient is zero up to rounding, of which Adam makes a step.
 _UNSEEN = ("k_proj.bias", "_weight_fc.2.bias", "_w.2.bias", "score.bias")
 
-Source = tuple[tuple[str, ...], bool]  # our parameters below each other, and whether turned
+# Our parameters, or some of their rows, below each other; and whether they are turned.
+Source = tuple[tuple[str | tuple[str, slice], ...], bool]
 
 
 def sets() -> list[Path]:
@@ -145,9 +146,8 @@ class Trained:
     def of(self, values: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Values of our parameters by official name and in the official layout."""
         for name, (parts, turned) in self.sources.items():
-            whole = (
-                torch.cat([values[part] for part in parts]) if len(parts) > 1 else values[parts[0]]
-            )
+            rows = [_rows(values, part) for part in parts]
+            whole = torch.cat(rows) if len(rows) > 1 else rows[0]
             yield name, whole.T if turned else whole
 
     def weights(self) -> dict[str, Tensor]:
@@ -164,9 +164,9 @@ class Trained:
                     continue
                 parts, turned = self.sources[name]
                 value = value.T if turned else value
-                sizes = [len(ours[part]) for part in parts]
-                for part, some in zip(parts, value.split(sizes), strict=True):
-                    ours[part].copy_(some.reshape(ours[part].shape))
+                places = [_rows(ours, part) for part in parts]
+                for place, some in zip(places, value.split(list(map(len, places))), strict=True):
+                    place.copy_(some.reshape(place.shape))
 
     def tokens(
         self, texts: Sequence[str], videos: Sequence[np.ndarray]
@@ -207,7 +207,11 @@ class Trained:
     def groups(self, optimiser: torch.optim.Optimizer) -> list[tuple[set[str], float, float]]:
         """Names, rate and decay of each group of an optimiser; frozen weights are in none."""
         place = {weight: name for name, weight in self.modules.named_parameters()}
-        named = {part: name for name, (parts, _) in self.sources.items() for part in parts}
+        named = {
+            part if isinstance(part, str) else part[0]: name
+            for name, (parts, _) in self.sources.items()
+            for part in parts
+        }
         return [
             (
                 {named[place[weight]] for weight in group["params"] if place[weight] in named},
@@ -216,6 +220,26 @@ class Trained:
             )
             for group in optimiser.param_groups
         ]
+
+
+class Padding(nn.Module):
+    """A tuned CLIP that also sees what stands at padding, as the official codes let theirs."""
+
+    def __init__(self, tuned: TunedClip, official: Official, frames: str = "frames_zero") -> None:
+        super().__init__()
+        self.tuned, self.official = tuned, official
+        self.shots = official.inputs[frames].float()
+
+    def texts(self, texts: Sequence[str]) -> TextTokens:
+        """All texts of the batch, whatever is asked for."""
+        ids, mask = self.official.inputs["ids"].long(), self.official.inputs["mask"].bool()
+        sentence, states = self.tuned.encoder._read_texts(ids)
+        return TextTokens(sentence, states, mask)
+
+    def videos(self, videos: Sequence[np.ndarray]) -> VideoTokens:
+        """All videos of the batch, whatever is asked for."""
+        seen = self.tuned.videos(list(self.shots.numpy()))
+        return seen._replace(mask=self.official.inputs["frame_mask"].bool())
 
 
 def check_gradients(trained: Trained, told: Mapping[str, Any], per_group: bool = True) -> None:
@@ -460,6 +484,10 @@ def unpacked(source: Path, place: Path) -> Path:
         return place
     shutil.copytree(source, place, dirs_exist_ok=True)
     return place
+
+
+def _rows(values: Mapping[str, Tensor], part: str | tuple[str, slice]) -> Tensor:
+    return values[part] if isinstance(part, str) else values[part[0]][part[1]]
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:

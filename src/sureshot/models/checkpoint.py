@@ -27,7 +27,9 @@ from sureshot.models.tokens import Sizes
 from sureshot.settings import build, to_values
 from sureshot.trust.card import FILE as TRUST
 
-FORMAT = 2  # 1 had sentences at unit length
+FORMAT = 2
+# Defaults of systems in format 1, which had sentences at unit length as well.
+_FIRST_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"uatvr": {"interaction": "mean"}}
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
@@ -140,11 +142,11 @@ class Checkpoint:
         config = _read(folder)
         encoder = build(EncoderNote, config["encoder"], "encoder")
         sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
-        given = config["stem"]
+        given, system = config["stem"], config["system"]
         if config["format"] < 2:
-            given = {"sentence": "unit", **given}
+            given, system = {"sentence": "unit", **given}, _as_first(system)
         stem = Stem(build(StemConfig, given, "stem"), sizes)
-        model = Model(stem, load_system(config["system"], stem.sizes))
+        model = Model(stem, load_system(system, stem.sizes))
         try:
             model.load_state_dict(load_file(folder / WEIGHTS))
         except (OSError, SafetensorError) as error:
@@ -215,6 +217,14 @@ video. Use it with `sureshot index --model FOLDER` and `sureshot evaluate FOLDER
 
 The recipe it was trained by stands in `{CONFIG}`.
 """
+
+
+def _as_first(system: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a system with the defaults of format 1, those of the system it is put on too."""
+    filled = {**_FIRST_DEFAULTS.get(system.get("name", ""), {}), **system}
+    if isinstance(filled.get("base"), Mapping):
+        filled["base"] = _as_first(filled["base"])
+    return filled
 
 
 def is_checkpoint(folder: str | Path) -> bool:

@@ -72,13 +72,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "duq control": {"name": "duq", "distance": "means", "distance_evidence": False},
     "uatvr": _UATVR,
     "uatvr paper": {**_UATVR, "mode": "paper"},
-    "uatvr as released": {
-        **_UATVR,
-        "mode": "paper",
-        "interaction": "weighted",
-        "matching": "mil_nce_averaged",
-        "video_tokens": 2,
-    },
+    "uatvr as released": {**_UATVR, "mode": "released"},
+    "uatvr as printed": {**_UATVR, "mode": "paper", "interaction": "mean"},
     "uatvr baseline": {**_UATVR, "adaptation": False, "matching": "none", "layers": 2},
     "uatvr weighted soft": {
         **_UATVR,

@@ -148,7 +148,7 @@ def test_the_released_matching_is_that_of_the_means_of_words_and_of_frames(
     assert 1e-2 * loss.item() == pytest.approx(told["outputs"]["mil_term"], rel=1e-6)
 
 
-@pytest.mark.parametrize("mode", ["well_posed", "paper"])
+@pytest.mark.parametrize("mode", ["well_posed", "paper", "released"])
 @pytest.mark.parametrize("matching", ["mil_nce", "mil_nce_averaged", "soft_contrastive"])
 def test_the_losses_are_the_equations(mode: str, matching: str) -> None:
     made = uatvr(mode=mode, matching=matching, scale=10.0)
@@ -168,7 +168,7 @@ def test_the_losses_are_the_equations(mode: str, matching: str) -> None:
     assert losses["similarity"].item() == pytest.approx(-picking(scores, lam), rel=1e-6)
 
     draw, sides = torch.Generator().manual_seed(5), []
-    prior = 1.0 if mode == "paper" else 1 / WIDTH
+    prior, items = (1 / WIDTH, 3) if mode == "well_posed" else (1.0, 1)
     divergence = 0.0
     for code in codes:
         noise = draw_noise((3, SAMPLES, WIDTH), draw).double()
@@ -177,17 +177,20 @@ def test_the_losses_are_the_equations(mode: str, matching: str) -> None:
         if mode == "well_posed":
             drawn = drawn / drawn.norm(dim=-1, keepdim=True)
         sides.append(drawn.tolist())
-        for mean, log_var in zip(code["mean"].tolist(), code["log_var"].tolist(), strict=True):
+        means, log_vars = code["mean"], code["log_var"]
+        if mode == "released":
+            means, log_vars = drawn.mean(1), log_vars / 2
+        for mean, log_var in zip(means.tolist(), log_vars.tolist(), strict=True):
             for m, v in zip(mean, log_var, strict=True):
                 ratio = math.exp(v) / prior
-                divergence += (ratio + m * m / prior - 1 - math.log(ratio)) / 2 / 3
+                divergence += (ratio + m * m / prior - 1 - math.log(ratio)) / 2 / items
     assert losses["divergence"].item() == pytest.approx(divergence, rel=1e-6)
 
     if matching == "soft_contrastive":
         a, b = made.match.tolist()
         expected = _soft(*sides, a, b)
     else:
-        scale = 1.0 if mode == "paper" else made.log_match_scale.exp().item()
+        scale = made.log_match_scale.exp().item() if mode == "well_posed" else 1.0
         expected = _bags(*sides, scale, inside=matching == "mil_nce")
     assert losses["matching"].item() == pytest.approx(expected, rel=1e-6)
 
@@ -197,7 +200,10 @@ def _interaction(words: Codes, films: Codes, i: int, j: int) -> float:
     two = films["frames"][j][films["mask"][j]].tolist()
     by_word = [max(cosine(w, f) for f in two) for w in one]
     by_frame = [max(cosine(w, f) for w in one) for f in two]
-    return (sum(by_word) / len(one) + sum(by_frame) / len(two)) / 2
+    worth = [side["weights"][k][side["mask"][k]].tolist() for side, k in ((words, i), (films, j))]
+    assert sum(worth[0]) == pytest.approx(1) and sum(worth[1]) == pytest.approx(1)
+    both = zip((by_word, by_frame), worth, strict=True)
+    return sum(b * w for best, share in both for b, w in zip(best, share, strict=True)) / 2
 
 
 def _bags(one: list, two: list, scale: float, *, inside: bool) -> float:
@@ -408,6 +414,19 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
 
 def test_defaults_are_the_papers() -> None:
     config = UatvrConfig()
-    assert (config.video_tokens, config.text_tokens, config.samples) == (3, 2, 7)
-    assert (config.layers, config.heads, config.interaction) == (4, 8, "mean")
+    assert (config.learned, config.samples, config.matched_by) == ((2, 3), 7, "mil_nce")
+    assert (config.layers, config.heads, config.interaction) == (4, 8, "weighted")
     assert uatvr().weights == {"similarity": 1.0, "matching": 1e-2, "divergence": 1e-4}
+
+
+def test_defaults_as_released_are_those_of_the_script() -> None:
+    config = UatvrConfig(mode="released")
+    assert (config.learned, config.samples, config.matched_by) == ((2, 2), 7, "mil_nce_averaged")
+
+
+def test_linear_layers_start_small() -> None:
+    """By Xavier's rule their deviation would be 0.25 at this width."""
+    made = uatvr()
+    for name, weight in made.named_parameters():
+        if weight.ndim == 2 and "norm" not in name:
+            assert weight.std() < 0.04, name

@@ -13,7 +13,7 @@ from sureshot.models.layers.aggregation import (
     PieAggregation,
     PieDeviation,
 )
-from sureshot.models.layers.linear import identity, linear
+from sureshot.models.layers.linear import draw_linear, identity, linear
 from sureshot.models.layers.pooling import TanhPooling
 
 _LEAST = 1e-6  # variance
@@ -75,15 +75,21 @@ class PieGaussianHead(nn.Module):
         hidden: width of the attentions: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
         init_log_var: added to the logarithm of the variance from the start; 0 as in both codes, and
             -ln ``dim`` for noise about as long as the mean.
+        xavier: how linear layers start: by Xavier's rule as in PCME, or from N(0, 0.02²) as in
+            UATVR, whose code draws them once more after that.
 
     References:
         PCME, Chun et al. 2021, section 3.2.
     """
 
-    def __init__(self, dim: int, hidden: int, *, init_log_var: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, hidden: int, *, init_log_var: float = 0.0, xavier: bool = True
+    ) -> None:
         super().__init__()
         self.mean = PieAggregation(dim, hidden)
         self.deviation = PieDeviation(dim, hidden)
+        if not xavier:
+            draw_linear(self)
         nn.init.constant_(self.deviation.linear.bias, init_log_var / 2)
 
     def forward(

@@ -41,10 +41,11 @@ def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -
 
 
 @torch.no_grad()
-def places_from_clip(table: nn.Embedding, text: Mapping[str, Tensor]) -> None:
-    """Copy the first of CLIP's text positions into a table, as many as both have."""
-    rows = table.weight[: len(text[_POSITIONS])]
-    rows.copy_(_like(rows, text, _POSITIONS, rows=len(rows)))
+def places_from_clip(table: nn.Embedding, text: Mapping[str, Tensor], first: int = 0) -> None:
+    """Copy CLIP's text positions from the one of this number on, as many as both have."""
+    count = max(min(table.num_embeddings, len(text[_POSITIONS]) - first), 0)
+    rows = table.weight[:count]
+    rows.copy_(_like(rows, text, _POSITIONS, slice(first, first + count)))
 
 
 @torch.no_grad()
@@ -65,13 +66,13 @@ def _fill(block: Block, text: Mapping[str, Tensor], prefix: str) -> None:
             part.copy_(_like(part, text, f"{prefix}self_attn.{letter}_proj.{kind}"))
 
 
-def _like(ours: Tensor, text: Mapping[str, Tensor], name: str, rows: int | None = None) -> Tensor:
-    """CLIP's weight of that name, its first ``rows`` if given, if it fits."""
+def _like(ours: Tensor, text: Mapping[str, Tensor], name: str, rows: slice = slice(None)) -> Tensor:
+    """CLIP's weight of that name, or rows of it, if it fits."""
     if name not in text:
         raise SureshotError(
             f"This CLIP's text model has no {name}; choose fewer blocks, or another CLIP."
         )
-    theirs = text[name][:rows]
+    theirs = text[name][rows]
     if theirs.shape != ours.shape:
         raise SureshotError(
             f"CLIP's {name} has the shape {tuple(theirs.shape)} where the model has "

@@ -11,9 +11,7 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     The draw is torch's own: ``torch.manual_seed`` before a model is built makes it repeatable.
     """
     layer = nn.Linear(inputs, outputs, bias=bias)
-    nn.init.normal_(layer.weight, std=_SPREAD)
-    if bias:
-        nn.init.zeros_(layer.bias)
+    draw_linear(layer)
     return layer
 
 
@@ -24,6 +22,15 @@ def xavier(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     if bias:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+def draw_linear(module: nn.Module) -> None:
+    """Draw all linear layers within a module anew: weights from N(0, 0.02²), biases of zero."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=_SPREAD)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def identity(dim: int) -> nn.Linear:

@@ -10,21 +10,30 @@ makes a Gaussian of each item and lets samples of matched items find each other.
 The score is that of the tokens alone: the Gaussians shape them in training and then only tell how
 wide an item is.
 
-Differs:
-    In both modes an item's codes come from its own real tokens. The released code multiplies the
-    similarities of padding by zero, which then beats negative ones; lets its heads attend to
-    padding; and takes the learned tokens from the rows of the position table that follow the padded
-    length.
+``mode = "paper"`` follows the print, ``mode = "released"`` the released code. ``mode =
+"well_posed"``, the default, replaces what cannot work.
 
-    In both modes the heads are those of the released code, which attend to the tokens. The print
-    has one linear layer each, which would be 1.1 million parameters for both sides; its own table
-    counts 2.1, as the code does.
+Differs:
+    In all modes an item's codes come from its own real tokens, and learned tokens are parameters of
+    their own. The released code multiplies the similarities of padding by zero, which then beats
+    negative ones; lets its heads attend to padding; and takes the learned tokens from the rows of
+    the position table that follow the padded length. Without padding ``released`` is that code.
+
+    In all modes the heads are those of the released code, which attend to the tokens, and tokens
+    are weighed in the score as there. The print has one linear layer each, which would be 1.1
+    million parameters for both sides, and a plain mean; its own table 2 counts 2.1 million more
+    with the heads, and 0.5 in the interaction, as the code has them.
+
+    ``released`` averages the matching over all positives, and takes its Gaussians' spreads for
+    deviations where it samples and for variances in the divergence, with the mean of the samples as
+    their mean. As in ``paper`` the divergence is summed over the batch, whose size beta then goes
+    with; ``well_posed`` has its mean.
 
     ``well_posed`` compares samples by their cosine at a learned scale, starts from noise no longer
     than the mean and keeps the prior at that size. As printed there is no scale, so that between
     cosines the loss of a batch of 64 cannot fall below 2.25; and a sample of 512 dimensions is 23
     long where its mean is one. The soft contrastive loss likewise gets samples at unit length, or
-    as they are; in both modes it is the balanced one of `sureshot.models.losses.matching`.
+    as they are; in all modes it is the balanced one of `sureshot.models.losses.matching`.
 
 References:
     UATVR eq. 13; the Gaussians are those of UATVR eq. 9 and their samples those of UATVR eq. 10.
@@ -42,6 +51,7 @@ from torch import Tensor, nn
 from sureshot.errors import SureshotError
 from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
 from sureshot.models.layers.distribution import PieGaussianHead
+from sureshot.models.layers.from_clip import places_from_clip, start_from_clip
 from sureshot.models.layers.linear import linear
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
@@ -64,55 +74,60 @@ class UatvrConfig:
     """Settings of UATVR.
 
     Attributes:
-        mode: ``well_posed`` or ``paper``.
+        mode: ``well_posed``, ``paper`` or ``released``.
         adaptation: whether learned tokens are appended (DSA). Without them the transformer over the
             tokens stays, as in the paper's baseline.
-        video_tokens: C_v, learned tokens of a video. The released script has 2.
+        video_tokens: C_v, learned tokens of a video; None is 2 in ``released`` and 3 otherwise.
         text_tokens: C_t, learned tokens of a text.
         layers: blocks of the transformer that texts and videos share.
         heads: attention heads of the transformer.
-        interaction: ``mean`` of the tokens' best similarities as printed, or ``weighted`` by a
-            small network as in the released code.
+        interaction: ``mean`` of the tokens' best similarities as in equation 8, or ``weighted`` by
+            a small network as in the released code and in the parameters that table 2 counts.
         include_special: whether the first word token, an encoder's start of a sentence, takes part
             in the score. The mean of a text's Gaussian never counts it.
         matching: the loss of the samples (DUA): ``mil_nce``, the same ``mil_nce_averaged`` over the
             positives as in the released code, ``soft_contrastive`` as in PCME, ``none``, or
             ``means``: no samples and no spreads, the means of matched items find each other. That
-            is the control that tells what a second loss is worth from what uncertainty is.
+            is the control that tells what a second loss is worth from what uncertainty is. None is
+            ``mil_nce_averaged`` in ``released`` and ``mil_nce`` otherwise.
         divergence: whether Gaussians that are matched are also held near a prior (KL).
         samples: K, embeddings drawn of each item in training.
         alpha: weight of the matching.
         beta: weight of the divergence.
+        frames: frames of a video in training. A CLIP's text positions after so many are what the
+            learned tokens of a video start from, as in the released code.
         longest: most words and frames the transformer can place.
         scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
             100 otherwise.
     """
 
-    mode: Literal["well_posed", "paper"] = "well_posed"
+    mode: Literal["well_posed", "paper", "released"] = "well_posed"
     adaptation: bool = True
-    video_tokens: int = 3
+    video_tokens: int | None = None
     text_tokens: int = 2
     layers: int = 4
     heads: int = 8
-    interaction: Literal["mean", "weighted"] = "mean"
+    interaction: Literal["mean", "weighted"] = "weighted"
     include_special: bool = True
-    matching: Matching = "mil_nce"
+    matching: Matching | None = None
     divergence: bool = True
     samples: int = 7
     alpha: float = 1e-2
     beta: float = 1e-4
+    frames: int = 12
     longest: int = 77
     scale: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
         ranges = {
-            "video_tokens": (self.video_tokens, 0, 1000),
+            "video_tokens": (self.video_tokens or 0, 0, 1000),
             "text_tokens": (self.text_tokens, 0, 1000),
             "layers": (self.layers, 1, 100),
             "samples": (self.samples, 1, 100),
             "alpha": (self.alpha, 0, 1000),
             "beta": (self.beta, 0, 1000),
+            "frames": (self.frames, 1, 100_000),
             "longest": (self.longest, 1, 100_000),
             "scale": (100 if self.scale is None else self.scale, 0.01, 100),
         }
@@ -120,9 +135,22 @@ class UatvrConfig:
             within(f"system.{name}", value, low, high)
 
     @property
+    def learned(self) -> tuple[int, int]:
+        """Learned tokens of a text and of a video."""
+        if not self.adaptation:
+            return 0, 0
+        own = 2 if self.mode == "released" else 3
+        return self.text_tokens, own if self.video_tokens is None else self.video_tokens
+
+    @property
+    def matched_by(self) -> Matching:
+        """The loss of the samples."""
+        return self.matching or ("mil_nce_averaged" if self.mode == "released" else "mil_nce")
+
+    @property
     def branch(self) -> bool:
         """Whether Gaussians are trained; a divergence alone would hold nothing but noise."""
-        return self.matching != "none"
+        return self.matched_by != "none"
 
 
 class Uatvr(System):
@@ -138,39 +166,49 @@ class Uatvr(System):
 
     Config = UatvrConfig
 
+    frozen = "embeddings"
+
     def __init__(self, config: UatvrConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config
-        self.printed_mode = config.mode == "paper"
+        self.printed_mode = config.mode != "well_posed"
         self.weights: Mapping[str, float] = {
             "similarity": 1.0,
             "matching": config.alpha,
             "divergence": config.beta,
         }
         blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
-        more = (config.text_tokens, config.video_tokens) if config.adaptation else (0, 0)
-        self.words = SequentialTransformer(blocks, width, config.longest, extra=more[0])
-        self.frames = SequentialTransformer(blocks, width, config.longest, extra=more[1])
+        self.words, self.frames = (
+            SequentialTransformer(blocks, width, config.longest, extra=extra)
+            for extra in config.learned
+        )
         # Only the frames' side owns the blocks: a file of weights holds no tensor twice.
         del self.words.transformer
         object.__setattr__(self.words, "transformer", blocks)
         self.word_worth, self.frame_worth = _worth(width), _worth(width)
         self.prior = 0.0 if self.printed_mode else -math.log(width)
         self.text_head, self.video_head = (
-            PieGaussianHead(width, max(width // 2, 1), init_log_var=self.prior) for _ in range(2)
+            PieGaussianHead(width, max(width // 2, 1), init_log_var=self.prior, xavier=False)
+            for _ in range(2)
         )
         self.log_match_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
-        soft = config.matching == "soft_contrastive"
+        soft, means = config.matched_by == "soft_contrastive", config.matched_by == "means"
         for worth in (self.word_worth, self.frame_worth):
             worth.requires_grad_(config.interaction == "weighted")
         for head in (self.text_head, self.video_head):
             head.requires_grad_(config.branch)
-            head.deviation.requires_grad_(config.branch and config.matching != "means")
+            head.deviation.requires_grad_(config.branch and not means)
         self.match.requires_grad_(soft)
         self.log_match_scale.requires_grad_(
-            config.branch and not soft and (config.matching == "means" or not self.printed_mode)
+            config.branch and not soft and (means or not self.printed_mode)
         )
+
+    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
+        """Start the blocks, and the places of frames and learned tokens of videos, from CLIP."""
+        start_from_clip(self.frames, text)
+        if self.frames.extra is not None:
+            places_from_clip(self.frames.extra, text, first=self.config.frames)
 
     def after_step(self) -> None:
         """Hold both scales at 100 or below."""
@@ -225,15 +263,14 @@ class Uatvr(System):
         if not self.config.branch:
             return found
         one, other = gaussian_of(texts), gaussian_of(videos)
-        if self.config.matching == "means":
-            apart = one.mean @ other.mean.T
-            return found | {"matching": info_nce(apart, self.log_match_scale.exp())}
-        found["matching"] = self._matching(
-            self._drawn(one, generator), self._drawn(other, generator)
-        )
+        if self.config.matched_by == "means":
+            cosines = one.mean @ other.mean.T
+            return found | {"matching": info_nce(cosines, self.log_match_scale.exp())}
+        drawn = self._drawn(one, generator), self._drawn(other, generator)
+        found["matching"] = self._matching(*drawn)
         if self.config.divergence:
-            divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
-            found["divergence"] = divergence.mean()
+            far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
+            found["divergence"] = far.sum() if self.printed_mode else far.mean()
         return found
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
@@ -246,7 +283,7 @@ class Uatvr(System):
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
-        trained = self.config.branch and self.config.matching != "means"
+        trained = self.config.branch and self.config.matched_by != "means"
         return gaussian_of(codes) if trained else None
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
@@ -283,13 +320,23 @@ class Uatvr(System):
     def _matching(
         self, texts: Float[Tensor, "items k width"], videos: Float[Tensor, "items m width"]
     ) -> Float[Tensor, ""]:
-        if self.config.matching == "soft_contrastive":
+        if self.config.matched_by == "soft_contrastive":
             sides = (texts, videos) if self.printed_mode else (unit(texts), unit(videos))
             return soft_contrastive(*sides, self.match[0].clamp(min=1e-3), self.match[1])
-        average: Average = "inside" if self.config.matching == "mil_nce" else "outside"
+        average: Average = "inside" if self.config.matched_by == "mil_nce" else "outside"
         if self.printed_mode:
             return mil_nce(torch.einsum("ikd,jld->ikjl", texts, videos), 1.0, average)
         return mil_nce(sample_cosines(texts, videos), self.log_match_scale.exp(), average)
+
+    def _divergence(
+        self, gaussian: Gaussian, drawn: Float[Tensor, "items k width"]
+    ) -> Float[Tensor, " items"]:
+        """How far each Gaussian is from the prior."""
+        if (
+            self.config.mode == "released"
+        ):  # the logarithm of the deviation for that of the variance
+            gaussian = Gaussian(drawn.mean(1), gaussian.log_var / 2)
+        return kl_to_prior(gaussian, self.prior)
 
 
 def _worth(width: int) -> nn.Sequential:

@@ -30,29 +30,39 @@ def written(tmp_path, labels):
     return tmp_path / "labels"
 
 
-def by_hand(searcher, labels, **known):
-    """The card of the scores of one query after the other."""
+@pytest.fixture(scope="module")
+def searched(place, searcher):
+    """What each query scores, by path, best first."""
+    queries = [label.query for label in place.labels]
+    every = searcher.all_video_scores(queries)
+    order = np.argsort(-every.scores, axis=1)
+    return {
+        query: {every.paths[column]: float(row[column]) for column in best}
+        for query, row, best in zip(queries, every.scores, order, strict=True)
+    }
+
+
+def by_hand(searcher, searched, labels, **known):
+    """The card of these scores."""
     paths = sorted(record.path for record in searcher.store.videos())
-    scores = np.zeros((len(labels), len(paths)), np.float32)
-    relevant = np.zeros(scores.shape, bool)
-    about = np.zeros(len(labels), int)
-    for row, label in enumerate(labels):
-        found = searcher.video_scores(label.query)
-        for path, score in zip(found.paths, found.scores, strict=True):
-            scores[row, paths.index(path)] = score
-        for path in label.relevant:
-            relevant[row, paths.index(path)] = True
-        about[row] = paths.index(label.relevant[0])
+    scores = np.array([[searched[label.query][path] for path in paths] for label in labels])
+    relevant = np.array([[path in label.relevant for path in paths] for label in labels])
+    about = np.array([paths.index(label.relevant[0]) for label in labels])
     model = searcher.encoder.fingerprint
     return fit_card(scores, relevant, about, model=model, **known), scores
 
 
-def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searcher):
+def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searcher, searched):
     told = []
     done = calibrate_index(
         searcher, place.file, date="2026-11-21", told=lambda done, total: told.append((done, total))
     )
-    expected, scores = by_hand(searcher, place.labels, dataset="judged.jsonl", date="2026-11-21")
+    known = {"dataset": "judged.jsonl", "date": "2026-11-21"}
+    expected, scores = by_hand(searcher, searched, place.labels, **known)
+    for label in place.labels[::10]:
+        alone = searcher.video_scores(label.query)
+        scored = dict(zip(alone.paths, alone.scores.tolist(), strict=True))
+        assert scored == pytest.approx(searched[label.query], abs=1e-5)
     assert done.card.valid_for == expected.valid_for
     assert not done.card.refused
     np.testing.assert_allclose(done.card.p_top1(scores), expected.p_top1(scores), atol=1e-3)
@@ -61,17 +71,17 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
 
 
 def test_several_right_videos_are_all_right_and_the_first_is_what_it_is_about(
-    place, searcher, tmp_path
+    place, searcher, searched, tmp_path
 ):
     # Of every other query the first hit is right, too.
     labels = [
-        replace(label, relevant=(*label.relevant, searcher.video_scores(label.query).paths[0]))
+        replace(label, relevant=(*label.relevant, next(iter(searched[label.query]))))
         if number % 2
         else label
         for number, label in enumerate(place.labels)
     ]
     done = calibrate_index(searcher, written(tmp_path, labels), date="2026-11-21")
-    expected, _ = by_hand(searcher, labels, dataset="labels", date="2026-11-21")
+    expected, _ = by_hand(searcher, searched, labels, dataset="labels", date="2026-11-21")
     assert done.card.valid_for == expected.valid_for
     assert done.card.quality.top1.share == expected.quality.top1.share
     alone = calibrate_index(searcher, place.file).card.quality
@@ -98,13 +108,13 @@ def test_queries_about_other_videos_are_left_out_if_asked_for(place, searcher, t
     assert (done.left_out, done.card.valid_for.queries) == (1, 150)
 
 
-def test_labels_that_tell_nothing_are_refused(place, searcher, tmp_path):
+def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_path):
     rng = np.random.default_rng(0)
     labels = []
     for label in place.labels:
-        found = searcher.video_scores(label.query)
+        paths = list(searched[label.query])
         # Right by the toss of a coin, however sure the scores look.
-        labels.append(replace(label, relevant=(found.paths[0 if rng.random() < 0.5 else 40],)))
+        labels.append(replace(label, relevant=(paths[0 if rng.random() < 0.5 else 40],)))
     done = calibrate_index(searcher, written(tmp_path, labels))
     assert "does not tell right from wrong" in done.card.refused
     assert done.to_dict()["refused"] == done.card.refused

@@ -84,9 +84,9 @@ def create(places: list[Path], gate) -> None:
 
 
 def churn(place: Path, seconds: float) -> None:
-    """Write and compact without pause."""
+    """Write each of five videos once at least, and compact, without pause."""
     store, until, number = Store.open(place), time.monotonic() + seconds, 0
-    while time.monotonic() < until:
+    while time.monotonic() < until or number < 5:
         store.write(
             record(f"/churn/{os.getpid()}/{number % 5}.mp4"), random_windows(2, seed=number)
         )

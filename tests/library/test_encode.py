@@ -365,7 +365,7 @@ def test_a_decoder_that_hangs_does_not_keep_a_stop_waiting(
         assert next(videos).source.path.name != "0.mp4"
         began = time.monotonic()
         videos.close()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20  # it hangs for 30
         assert len(decoding_threads()) == 1
     finally:
         release.set()

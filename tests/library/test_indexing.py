@@ -501,7 +501,7 @@ def test_ctrl_c_gives_130_and_keeps_what_is_done(clips: Path, tmp_path: Path) ->
     while not store.videos() and worker.poll() is None:
         time.sleep(0.01)
     worker.send_signal(signal.SIGINT)
-    out, err = worker.communicate(timeout=30)
+    out, err = worker.communicate(timeout=120)
     assert worker.returncode == 130, err
     assert "Interrupted" in out + err
     assert "Traceback" not in err

@@ -35,8 +35,9 @@ def sample_frames(
     if path.suffix.lower() in IMAGE_SUFFIXES:
         return ImageFrame(0.0, read_image(path)).image(side)[None]
     kind: Literal["file", "frames"] = "frames" if path.is_dir() else "file"
+    source = Source(path=path, kind=kind, size=0, mtime_ns=0)
     first, last = start or 0.0, _WHOLE if end is None else end
-    with open_video(Source(path, kind, size=0, mtime_ns=0), decode="all") as video:
+    with open_video(source, decode="all") as video:
         inside = itertools.takewhile(
             lambda frame: frame.time <= last, (frame for frame in video if frame.time >= first)
         )

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import QueryError
-from sureshot.text import clean, other_script, parse_time, plain, printable, time_range, timecode
+from sureshot.text import (
+    clean,
+    decoded,
+    duration,
+    other_script,
+    parse_time,
+    plain,
+    printable,
+    time_range,
+    timecode,
+)
 
 
 def test_a_query_is_one_line_without_control_characters():
@@ -95,3 +105,30 @@ def test_paths_are_shown_without_half_characters_and_what_steers_a_terminal():
     path = Path(os.fsdecode(b"caf\xe9 \x1b[2J \xe7\x8a\xac"))
     assert printable(path) == "caf\ufffd \x1b[2J 犬"
     assert plain(path) == "caf\ufffd \ufffd[2J 犬"
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (59.6, "1 min"),
+        (61, "1 min 1 s"),
+        (3599.9, "1 h"),
+        (7260, "2 h 1 min"),
+        (360_000, "100 h"),
+    ],
+)
+def test_lengths_of_time_in_words(seconds, words):
+    assert duration(float(seconds)) == words
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_files_of_text_are_read_as_editors_write_them(coding):
+    assert decoded("é\n日本".encode(coding)) == "é\n日本"
+
+
+def test_bytes_that_are_no_text_are_refused_or_replaced():
+    with pytest.raises(UnicodeDecodeError):
+        decoded(b"a\xff")
+    assert decoded(b"a\xff", "replace") == "a\ufffd"

@@ -35,6 +35,11 @@ class QueryError(SureshotError):
     """A query that cannot be searched for."""
 
 
+def reason_of(error: OSError) -> str:
+    """What the system says of a file, in lower case, without its path."""
+    return (error.strerror or str(error)).lower()
+
+
 def option(name: str, value: str | Path | bool = "") -> str:
     """A choice of the caller, as messages name it: ``db=``, or as an option in the terminal.
 

@@ -1,5 +1,6 @@
 """What people type and what they read: queries, paths and times."""
 
+import codecs
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -9,6 +10,20 @@ from sureshot.errors import QueryError
 
 _JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
 _LONGEST = 100_000  # characters that are looked at
+
+
+def decoded(data: bytes, errors: str = "strict") -> str:
+    """The text of a file: UTF-8, or UTF-16 as a PowerShell of Windows writes it.
+
+    Args:
+        data: the bytes of the file.
+        errors: what becomes of bytes that are no text, as for `bytes.decode`.
+
+    Raises:
+        UnicodeDecodeError: they are no text, and are to be none.
+    """
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if wide else "utf-8-sig", errors)
 
 
 def clean(query: str) -> str:
@@ -123,3 +138,31 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words.
+
+    Examples:
+        >>> duration(29.4), duration(250.0), duration(7500.0)
+        ('29 s', '4 min 10 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    if whole < 3600:
+        parts = (minutes, "min"), (whole % 60, "s")
+    else:
+        parts = (hours, "h"), (minutes, "min")
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
+def percent(share: float) -> str:
+    """A share as people read it; nothing is certain.
+
+    Examples:
+        >>> percent(0.834), percent(0.998), percent(0.001), percent(0.0)
+        ('83 %', 'over 99 %', 'under 1 %', 'under 1 %')
+    """
+    if share > 0.99:
+        return "over 99 %"
+    return "under 1 %" if share < 0.01 else f"{round(100 * share)} %"

@@ -71,22 +71,6 @@ def test_paths_are_shown_from_here_or_from_home(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "seconds, words",
-    [
-        (0, "0 s"),
-        (0.4, "0 s"),
-        (59.6, "1 min"),
-        (61, "1 min 1 s"),
-        (3599.9, "1 h"),
-        (7260, "2 h 1 min"),
-        (360_000, "100 h"),
-    ],
-)
-def test_lengths_of_time_in_words(seconds, words):
-    assert show.duration(float(seconds)) == words
-
-
-@pytest.mark.parametrize(
     "text", ["plain", "é日本🐕", "\x1b\x7f\x9b\u2028\u202e\U000e0041", "\udce9"]
 )
 def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys, text):

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sureshot.errors import SureshotError
-from sureshot.library.calibration import calibrate_index, card_of_index
+from sureshot.errors import ArgumentError, SureshotError
+from sureshot.library.calibration import calibrate, card_of_index
 from sureshot.library.labels import Label, append
 from sureshot.library.search import open_index
 from sureshot.trust.fitting import fit_card
@@ -28,6 +28,10 @@ def written(tmp_path, labels):
     for label in labels:
         append(tmp_path / "labels", label)
     return tmp_path / "labels"
+
+
+def calibrated(searcher, file, **asked):
+    return calibrate(file, db=searcher, save=False, **asked)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,7 @@ def by_hand(searcher, searched, labels, **known):
 
 def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searcher, searched):
     told = []
-    done = calibrate_index(
+    done = calibrated(
         searcher, place.file, date="2026-11-21", told=lambda done, total: told.append((done, total))
     )
     known = {"dataset": "judged.jsonl", "date": "2026-11-21"}
@@ -80,22 +84,22 @@ def test_several_right_videos_are_all_right_and_the_first_is_what_it_is_about(
         else label
         for number, label in enumerate(place.labels)
     ]
-    done = calibrate_index(searcher, written(tmp_path, labels), date="2026-11-21")
+    done = calibrated(searcher, written(tmp_path, labels), date="2026-11-21")
     expected, _ = by_hand(searcher, searched, labels, dataset="labels", date="2026-11-21")
     assert done.card.valid_for == expected.valid_for
     assert done.card.quality.top1.share == expected.quality.top1.share
-    alone = calibrate_index(searcher, place.file).card.quality
+    alone = calibrated(searcher, place.file).card.quality
     assert done.card.quality.top1.share > alone.top1.share + 0.1
 
 
 def test_queries_without_a_right_video_say_how_often_that_happens(place, searcher, tmp_path):
     more = [Label(f"red {n}", ()) for n in range(30)]
     more += [Label(f"blue {n}", (), place.labels[0].relevant) for n in range(20)]
-    done = calibrate_index(searcher, written(tmp_path, [*place.labels, *more]))
+    done = calibrated(searcher, written(tmp_path, [*place.labels, *more]))
     assert (done.absent, done.not_found) == (30, 20)
     assert done.card.valid_for.absent == pytest.approx(50 / 200)
     assert done.card.valid_for.queries == 150
-    sure = calibrate_index(searcher, place.file)
+    sure = calibrated(searcher, place.file)
     assert done.card.quality.top1.share < sure.card.quality.top1.share - 0.05
 
 
@@ -103,8 +107,8 @@ def test_queries_about_other_videos_are_left_out_if_asked_for(place, searcher, t
     labels = [*place.labels, Label("a swan", (place.labels[0].relevant[0].with_name("swan.mp4"),))]
     file = written(tmp_path, labels)
     with pytest.raises(SureshotError, match=r"1 video that is not in the index: /films/swan.mp4"):
-        calibrate_index(searcher, file)
-    done = calibrate_index(searcher, file, lenient=True)
+        calibrated(searcher, file)
+    done = calibrated(searcher, file, lenient=True)
     assert (done.left_out, done.card.valid_for.queries) == (1, 150)
 
 
@@ -115,7 +119,7 @@ def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_pat
         paths = list(searched[label.query])
         # Right by the toss of a coin, however sure the scores look.
         labels.append(replace(label, relevant=(paths[0 if rng.random() < 0.5 else 40],)))
-    done = calibrate_index(searcher, written(tmp_path, labels))
+    done = calibrated(searcher, written(tmp_path, labels))
     assert "does not tell right from wrong" in done.card.refused
     assert done.to_dict()["refused"] == done.card.refused
 
@@ -134,14 +138,32 @@ def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_pat
 )
 def test_too_few_labels_are_said(place, searcher, tmp_path, labels, said):
     with pytest.raises(SureshotError, match=said):
-        calibrate_index(searcher, written(tmp_path, labels(place.labels)))
+        calibrated(searcher, written(tmp_path, labels(place.labels)))
 
 
 def test_a_gallery_of_one_video_cannot_be_calibrated(tmp_path, library):
     index(str(tmp_path / "db"), library.videos / "red.mp4")
     file = written(tmp_path, [Label(f"red {n}", (library.videos / "red.mp4",)) for n in range(60)])
     with pytest.raises(SureshotError, match="a calibration needs at least 20"):
-        calibrate_index(open_index(tmp_path / "db"), file)
+        calibrated(open_index(tmp_path / "db"), file)
+
+
+def test_percentages_begin_at_once_where_the_index_is_open(tmp_path):
+    own = judged(tmp_path)
+    searcher = open_index(own.db)
+    query = own.labels[0].query
+    assert searcher.search(query).confidence is None
+    assert calibrate(own.file, db=searcher, save=False).file is None
+    assert searcher.search(query).confidence is None
+    done = calibrate(own.file, db=searcher)
+    assert done.file == own.db / "trust.json"
+    assert searcher.search(query).confidence is not None
+    assert open_index(own.db).search(query).confidence == searcher.search(query).confidence
+
+
+def test_a_date_that_is_none_is_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(ArgumentError, match=r"`date='21.11.26'` is no date; write it as 2026-"):
+        calibrate(tmp_path / "none", db=tmp_path, date="21.11.26")
 
 
 # --- where a card lies, and what no card is made on -----------------------------------------------

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError, VideoError
-from sureshot.library.clips import cut, export_name
+from sureshot.library.answer import Answer, FrameScore, Hit
+from sureshot.library.clips import cut, export, export_name
 from sureshot.media import mp4 as film
 from tests.grey import grey_clip, watch
 
@@ -222,3 +223,45 @@ def test_export_names_are_safe(source, start, end, rank):
     assert len(name.encode()) <= 200 and name.endswith(".mp4") and not name.startswith(".")
     assert not set(name) & set('/\\:*?"<>|')
     assert not any(unicodedata.category(c) in {"Cc", "Cs"} for c in name)
+
+
+# --- the hits of an answer ------------------------------------------------------------------------
+
+
+def answer(*hits: Hit) -> Answer:
+    return Answer(
+        query="grey", hits=hits, status="not calibrated", model="tiny", searched=9, seconds=0.1
+    )
+
+
+def hit(path: Path, rank: int) -> Hit:
+    frames = (FrameScore(1.0, 0.5),)
+    return Hit(rank=rank, path=path, start=0.0, end=2.0, score=0.5, frames=frames)
+
+
+def test_every_hit_is_cut_and_what_cannot_be_is_told(tmp_path, clip):
+    found = answer(hit(clip, 1), hit(tmp_path / "gone.mp4", 2))
+    exported = export(found, tmp_path / "new" / "out", pad=0.5)
+    (written,) = exported.written
+    assert written.name == "01 clip 00.00.00-00.00.02.mp4"
+    assert watch(written)[-1][2] == pytest.approx(2.4, abs=0.06)
+    ((target, reason),) = exported.failed
+    assert target == tmp_path / "new" / "out" / "02 gone 00.00.00-00.00.02.mp4"
+    assert "gone.mp4 does not exist" in reason
+    assert exported.to_dict()["written"] == [str(written)]
+
+
+def test_a_clip_that_is_there_is_kept_unless_it_may_be_replaced(tmp_path, clip):
+    (written,) = export(answer(hit(clip, 1)), tmp_path).written
+    written.write_bytes(b"mine")
+    kept = export(answer(hit(clip, 1)), tmp_path)
+    assert kept.failed == ((written, "exists already; `overwrite=True` replaces it"),)
+    assert written.read_bytes() == b"mine"
+    assert export(answer(hit(clip, 1)), tmp_path, overwrite=True).written == (written,)
+    assert written.read_bytes() != b"mine"
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path, clip):
+    (tmp_path / "file").touch()
+    with pytest.raises(SureshotError, match=f"Cannot write to {tmp_path / 'file'}: "):
+        export(answer(hit(clip, 1)), tmp_path / "file")

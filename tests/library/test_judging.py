@@ -1,9 +1,12 @@
 """Judging the hits of a real index, by somebody who knows the answers beforehand."""
 
+from pathlib import Path
+
 import pytest
+from PIL import Image
 
 from sureshot.errors import QueryError, SureshotError
-from sureshot.library.judging import Judgements, judge
+from sureshot.library.judging import Judged, Judgements, judge, judge_query
 from sureshot.library.labels import Label, read_labels
 from sureshot.library.search import open_index
 from tests.small_library import index
@@ -31,7 +34,7 @@ class Person:
         return self.verdicts.pop(0)
 
     def judge(self, searcher, query, k=3):
-        found = judge(searcher, query, k, self.ask, self.ask_more)
+        found = judge_query(searcher, query, k, self.ask, self.ask_more)
         assert not self.verdicts
         return found
 
@@ -108,6 +111,56 @@ def test_an_empty_index_cannot_be_judged(tmp_path):
     index(str(tmp_path / "db"), tmp_path / "v")
     with pytest.raises(SureshotError, match="Nothing is indexed yet"):
         Person().judge(open_index(tmp_path / "db"), "red")
+
+
+# --- a sitting ------------------------------------------------------------------------------------
+
+
+def test_a_sitting_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path):
+    asked = {"to": tmp_path / "judged.jsonl", "db": searcher, "k": 1}
+    began = []
+    first = Person("yes", "no", "quit")
+    result = judge(
+        ["red", "yellow", " red", "white"],
+        first.ask,
+        begin=lambda query, number, total: began.append((query, number, total)),
+        **asked,
+    )
+    assert began == [("red", 1, 3), ("yellow", 2, 3), ("white", 3, 3)]
+    assert (result.judged, result.present, result.not_found, result.left) == (2, 1, 1, 1)
+    again = judge(["red", "yellow", "white"], Person("absent").ask, **asked)
+    assert (again.judged, again.absent, again.left) == (3, 1, 0)
+    # Nothing is left to ask, so no index is opened either.
+    done = judge(["red"], Person().ask, to=asked["to"], db=tmp_path / "none")
+    assert (done.judged, done.left) == (3, 0)
+
+
+def test_control_c_ends_a_sitting(searcher, tmp_path):
+    def ask(hit):
+        raise KeyboardInterrupt
+
+    result = judge(["red"], ask, to=tmp_path / "judged.jsonl", db=searcher)
+    assert (result.interrupted, result.judged, result.left) == (True, 0, 1)
+
+
+def test_the_hits_in_hand_can_be_drawn(searcher, tmp_path):
+    picture = tmp_path / "hits.png"
+    judge(["red"], Person("quit").ask, to=tmp_path / "j", db=searcher, explain=picture)
+    with Image.open(picture) as drawn:
+        assert drawn.width > 100
+
+
+@pytest.mark.parametrize(
+    "judged, more",
+    [
+        (49, "\n1 more for a rough calibration (50), 151 for a good one (200)."),
+        (50, "\nEnough for a rough calibration; 150 more for a good one."),
+        (200, ""),
+    ],
+)
+def test_a_result_says_how_many_more_it_takes(judged, more):
+    result = Judged(file=Path("j"), judged=judged, present=1, absent=2, not_found=0, left=3)
+    assert repr(result) == f"{judged} queries judged in j, 2 of them not in the library.{more}"
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sureshot
-from sureshot.errors import QueryError, StoreError, VideoError
+from sureshot.errors import QueryError, StoreError
 from sureshot.library.search import open_index
 from sureshot.places import absolute
 from tests.clips import blocks, coloured, film
@@ -241,35 +241,6 @@ def test_a_folder_of_frames_can_be_asked_about(searcher, tmp_path):
     for number in range(4):
         Image.new("RGB", (32, 24), (0, 255, 0)).save(frames / f"{number}.png")
     assert found(searcher.like(frames))[0][:2] == ("scenes", pytest.approx(4, abs=0.3))
-
-
-@pytest.mark.parametrize("at", [16.5, 1e9, -1.0, float("nan")])
-def test_a_time_outside_the_video_is_refused(searcher, library, at):
-    with pytest.raises(QueryError, match="is 16 s long"):
-        searcher.like(library.videos / "long" / "yellow.mp4", at=at)
-
-
-def test_what_is_no_video_is_refused(searcher, library, tmp_path):
-    with pytest.raises(QueryError, match="no such file"):
-        searcher.like(tmp_path / "gone.mp4")
-    with pytest.raises(QueryError, match="not a video file or a folder of numbered frames"):
-        searcher.like(library.videos)
-    with pytest.raises(QueryError, match="cannot be read"):
-        searcher.like("x" * 300)
-    (tmp_path / "notes.mp4").write_text("no video")
-    with pytest.raises(VideoError):
-        searcher.like(tmp_path / "notes.mp4")
-
-
-def test_an_ordinary_folder_is_refused_without_a_search_through_it(searcher, tmp_path, monkeypatch):
-    visited = []
-    deep = tmp_path / "a" / "b"
-    deep.mkdir(parents=True)
-    iterdir = Path.iterdir
-    monkeypatch.setattr(Path, "iterdir", lambda path: (visited.append(path), iterdir(path))[1])
-    with pytest.raises(QueryError):
-        searcher.like(tmp_path)
-    assert visited == [tmp_path]
 
 
 def test_the_only_video_has_nothing_like_it(tmp_path):

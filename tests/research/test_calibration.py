@@ -9,10 +9,11 @@ from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.loading import load
-from sureshot.research.calibration import calibrate_scores, card_of_model, check_unseen
+from sureshot.research.calibration import calibrate, calibrate_scores, card_of_model, check_unseen
 from sureshot.research.training.recipe import Recipe
-from sureshot.trust.calibrated import today
+from sureshot.trust.card import Calibration
 from sureshot.trust.fitting import fit_card
+from tests.judged import split as split_of_photos
 from tests.trained import saved
 from tests.walls import walls
 
@@ -23,14 +24,16 @@ def test_the_captions_of_a_split_are_each_about_their_video():
     clear = rng.uniform(0, 3, len(owner))
     scores = rng.normal(size=(len(owner), 80))
     scores[np.arange(len(owner)), owner] += clear
-    done = calibrate_scores(scores, owner, model="abc", bank="def", dataset="mine", absent=0.2)
+    done = calibrate_scores(
+        scores, owner, model="abc", bank="def", dataset="mine", absent=0.2, date="2026-11-30"
+    )
     relevant = owner[:, None] == np.arange(80)
     known = {
         "sought": owner,
         "model": "abc",
         "bank": "def",
         "dataset": "mine",
-        "date": today(),
+        "date": "2026-11-30",
         "absent": 0.2,
     }
     assert done.card == fit_card(scores, relevant, owner, **known)
@@ -58,3 +61,16 @@ def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
     check_unseen(load(str(folder), "cpu"), load_split("pairs", "val", place / "pairs.csv"))
     (place / "pairs.csv").unlink()
     check_unseen(load(str(folder), "cpu"), split)
+
+
+def test_a_split_becomes_the_card_of_a_model(tmp_path):
+    data = split_of_photos(tmp_path, captions=4)
+    asked = {"cache": tmp_path / "cache", "date": "2026-11-30"}
+    with pytest.raises(SureshotError, match="tiny is no checkpoint"):
+        calibrate("tiny", "pairs", data, **asked)
+    done = calibrate("tiny", "pairs", data, to=tmp_path / "card.json", **asked)
+    assert done.file == tmp_path / "card.json"
+    assert Calibration.from_json(done.file.read_text("utf-8")) == done.card
+    assert done.card.valid_for.dataset == "pairs pairs.csv val, 60 videos, 240 captions"
+    again = calibrate("tiny", "pairs", data, save=False, **asked)
+    assert (again.file, again.card) == (None, done.card)

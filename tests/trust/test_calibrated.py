@@ -1,13 +1,17 @@
 """What a card was made of: its sets and its date."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sureshot.trust.calibrated import Calibrated, sets_of, today
+from sureshot.errors import ArgumentError
+from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.conformal import COVERAGES
 from sureshot.trust.fitting import fit_card
+from sureshot.trust.risk import Certificate
 from tests.trust.worlds import world
 
 
@@ -35,6 +39,43 @@ def test_what_is_told_to_programs_names_every_count() -> None:
     assert [row["coverage"] for row in values["sets"]] == list(COVERAGES)
 
 
-def test_the_date_is_that_of_greenwich() -> None:
+def test_without_a_date_it_is_that_of_greenwich() -> None:
     before = datetime.now(UTC).date().isoformat()
-    assert before <= today() <= datetime.now(UTC).date().isoformat()
+    assert before <= date_or_today("") <= datetime.now(UTC).date().isoformat()
+    assert date_or_today("2026-11-30") == "2026-11-30"
+
+
+def test_what_is_no_date_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"`date='30.11.2026'` is no date"):
+        date_or_today("30.11.2026")
+
+
+@pytest.fixture(scope="module")
+def done() -> Calibrated:
+    w = world(1, 200)
+    card = fit_card(w.scores, w.relevant, w.video, dataset="mine", date="2026-11-30")
+    return Calibrated(card=card, gallery=200, sets=sets_of(card, w.scores), absent=3)
+
+
+def test_it_prints_what_the_labels_gave(done: Calibrated, tmp_path: Path) -> None:
+    rows = [
+        Certificate(risk=r, level=0.95, threshold=t, coverage=c, answered=50, wrong=3, bound=r)
+        for r, t, c in [(0.1, 0.94, 0.12), (0.15, 0.9, 0.2), (0.3, 0.71, 0.48)]
+    ]
+    done = replace(done, card=replace(done.card, certificates=tuple(rows)))
+    lines = repr(done.saved(tmp_path / "card.json")).splitlines()
+    assert lines[0].endswith("of mine; 200 videos searched; 3 more with nothing right here.")
+    assert [line.strip() for line in lines if "wrong  " in line] == [
+        "at most 10 % wrong    answers from 94 % up, 12 % of the queries",
+        "at most 30 % wrong    answers from 71 % up, 48 % of the queries",
+    ]
+    assert lines[-1] == f"Card: {tmp_path / 'card.json'}"
+
+
+def test_a_refused_card_is_not_written_and_says_why(done: Calibrated, tmp_path: Path) -> None:
+    refused = replace(done, card=replace(done.card, refused="They tell nothing."))
+    (tmp_path / "card.json").write_text("before")
+    assert refused.saved(tmp_path / "card.json").file is None
+    assert (tmp_path / "card.json").read_text() == "before"
+    assert "No percentages and no card: They tell nothing." in repr(refused)
+    assert "Valid for" not in repr(refused)

@@ -79,7 +79,7 @@ class Bar(AbstractContextManager["Bar"]):
             self._err.print(text + self._left(done - free, total - free))
 
     def _left(self, done: int, total: int) -> str:
-        from sureshot.cli.show import duration
+        from sureshot.text import duration
 
         if done <= 0 or done < _TOLD * total:
             return ""

@@ -105,7 +105,7 @@ def index(
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
 
-    is_new = model is None and not _exists(db)
+    is_new = model is None and not library.has_index(db)
     err = show.console(err=True)
     with Bar(err, "looking for videos") as bar:
         result = library.index(
@@ -132,13 +132,6 @@ def index(
     return 1 if _failed(paths, result) else 0
 
 
-def _exists(db: str | None) -> bool:
-    from sureshot.places import index_place
-    from sureshot.store.store import Store
-
-    return Store.exists(index_place(db))
-
-
 def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
     """Whether there is nothing to index, or a path that was itself named could not be read."""
     from sureshot.places import absolute
@@ -150,9 +143,9 @@ def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
 
 def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     """What the run did."""
-    from sureshot.cli.show import duration, print_paths, short
+    from sureshot.cli.show import print_paths, short
     from sureshot.places import absolute
-    from sureshot.text import counted, plain
+    from sureshot.text import counted, duration, plain
 
     if result.interrupted:
         out.print("Interrupted. What is indexed stays; the same command goes on from here.")

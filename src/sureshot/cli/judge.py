@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sureshot.library.answer import Hit
-    from sureshot.library.judging import Judgements, Verdict
-    from sureshot.library.search import Searcher
+    from sureshot.library.judging import Verdict
 
 _CTRL_D = "\x04"
 _HIT: "dict[str, Verdict]" = {
@@ -75,99 +74,36 @@ def judge(
     Asks on the terminal, or reads one answer a line from standard input. Each judged query is kept
     at once; the same command goes on with those that are left.
     """
+    from sureshot import library
     from sureshot.cli import show
     from sureshot.cli.search import lines_of
-    from sureshot.library.judging import Judgements
-    from sureshot.library.search import open_index
+    from sureshot.library.judging import ROUGH
 
-    kept = Judgements(to)
-    left = kept.left(lines_of(queries))
     out = show.console(err=as_json)
-    if kept.mended:
+    desk = _Desk(out)
+    result = library.judge(
+        lines_of(queries),
+        desk.ask,
+        ask_more=desk.ask_more,
+        begin=desk.begin,
+        to=to,
+        db=db,
+        model=model,
+        device=device,
+        k=limit,
+        explain=explain,
+    )
+    if result.interrupted:
+        out.print()
+    if result.mended:
         out.print(f"The last line of {show.short(to)} was cut short; it was dropped.")
-    code = 0
-    if left:
-        searcher = open_index(db, model=model, device=device)
-        code = _sitting(searcher, kept, left, limit, _Desk(out), explain)
     if as_json:
-        show.print_json(_values(kept, left))
+        show.print_json(result.to_dict())
     else:
-        _print_count(out, kept, to)
-    return code
-
-
-def _sitting(
-    searcher: "Searcher",
-    kept: "Judgements",
-    left: list[str],
-    k: int,
-    desk: "_Desk",
-    explain: Path | None,
-) -> int:
-    """Judge queries until there are none left or somebody has had enough; the exit code."""
-    from sureshot.library.judging import judge
-
-    try:
-        for number, query in enumerate(left, 1):
-            desk.begin(number, len(left), query)
-            if explain is not None:
-                _draw(searcher, query, k, explain)
-            label = judge(searcher, query, k, desk.ask, desk.ask_more)
-            if label == "quit":
-                break
-            if label != "skip":
-                kept.add(label)
-    except KeyboardInterrupt:
-        desk.say("")
-        return 130
-    return 0
-
-
-def _draw(searcher: "Searcher", query: str, k: int, target: Path) -> None:
-    """The frames of the first hits in a picture."""
-    from sureshot.library.explain import sheet_rows
-    from sureshot.media.sheet import contact_sheet, save_sheet
-
-    answer = searcher.search(query, k=k, per_video=1)
-    rows = sheet_rows(answer, searcher.store.settings.frame_rate)
-    save_sheet(contact_sheet(answer.query, rows), target)
-
-
-def _values(kept: "Judgements", left: list[str]) -> dict[str, object]:
-    from sureshot.library.answer import JSON_SCHEMA
-    from sureshot.places import absolute
-    from sureshot.text import printable
-
-    return {
-        "schema": JSON_SCHEMA,
-        "labels": printable(absolute(kept.file)),
-        "judged": len(kept),
-        "present": kept.count("present"),
-        "absent": kept.count("absent"),
-        "not_found": kept.count("not found"),
-        "left": len(kept.left(left)),
-    }
-
-
-def _print_count(out: "Console", kept: "Judgements", to: Path) -> None:
-    """How many queries are judged, and how many more it takes."""
-    from sureshot.cli import show
-    from sureshot.library.judging import FULL, ROUGH
-    from sureshot.text import counted
-
-    judged = counted(len(kept), "query", "queries")
-    none = kept.count("absent"), kept.count("not found")
-    parts = [f"{none[0]} of them not in the library"] if none[0] else []
-    parts += [f"{none[1]} of them not found"] if none[1] else []
-    out.print(f"{judged} judged in {show.short(to)}{''.join(', ' + part for part in parts)}.")
-    if len(kept) < ROUGH:
-        need = ROUGH - len(kept)
-        out.print(f"{need} more for a rough calibration ({ROUGH}), {need + FULL - ROUGH} for a "
-                  f"good one ({FULL}).")  # fmt: skip
-    else:
-        if len(kept) < FULL:
-            out.print(f"Enough for a rough calibration; {FULL - len(kept)} more for a good one.")
-        out.print(f"sureshot calibrate --labels {show.short(to)}", soft_wrap=True)
+        out.print(repr(result), soft_wrap=True)
+        if result.judged >= ROUGH:
+            out.print(f"sureshot calibrate --labels {show.short(to)}", soft_wrap=True)
+    return 130 if result.interrupted else 0
 
 
 class _Desk:
@@ -178,7 +114,7 @@ class _Desk:
         self._one_key = sys.stdin.isatty() and _has_keys()
         self._told = False
 
-    def begin(self, number: int, total: int, query: str) -> None:
+    def begin(self, query: str, number: int, total: int) -> None:
         """Show the next query."""
         from rich.text import Text
 

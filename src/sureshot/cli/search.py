@@ -1,6 +1,5 @@
 """`sureshot search`, `describe` and `export`."""
 
-import codecs
 import os
 import re
 import sys
@@ -21,7 +20,7 @@ from sureshot.cli.options import (
     Under,
     examples,
 )
-from sureshot.errors import QueryError, SureshotError, option
+from sureshot.errors import QueryError, reason_of
 
 if TYPE_CHECKING:
     from sureshot.library.answer import Answer
@@ -162,24 +161,23 @@ def export(
     as_json: Json = False,
 ) -> int:
     """Search, and cut every hit into a file of its own."""
+    from sureshot import library
     from sureshot.cli import show
-    from sureshot.library.answer import reasons
     from sureshot.library.search import open_index
-    from sureshot.text import printable
 
     searcher = open_index(db, model=model, device=device)
     answer = searcher.search(" ".join(words), k=limit, under=under)
-    written, failed = _cut(answer, to, pad, overwrite, searcher.store.settings.frame_rate)
+    rate = searcher.store.settings.frame_rate
+    clips = library.export(answer, to, pad=pad, overwrite=overwrite, frame_rate=rate)
     if as_json:
-        clips = {"written": [printable(p) for p in written], "failed": reasons(failed)}
-        show.print_json(answer.to_dict() | clips)
+        show.print_json(answer.to_dict() | clips.to_dict())
     else:
         out = show.console()
         show.print_answers(out, [answer])
-        for path in written:
+        for path in clips.written:
             out.print(f"wrote {show.short(path)}")
-        show.print_paths(out, "not written", failed, "red", most=len(failed))
-    return 1 if failed else 0
+        show.print_paths(out, "not written", clips.failed, "red", most=len(clips.failed))
+    return 1 if clips.failed else 0
 
 
 def _answers(
@@ -224,37 +222,6 @@ def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Ite
     show.console(err=True).print(f"Contact sheet: {plain(target)}")
 
 
-def _cut(
-    answer: "Answer", folder: Path, pad: float, overwrite: bool, frame_rate: float
-) -> tuple[list[Path], list[tuple[Path, str]]]:
-    """Clips written, and clips that could not be, with the reasons.
-
-    Raises:
-        SureshotError: the folder cannot be made.
-    """
-    from sureshot.library.clips import cut, export_name
-    from sureshot.places import absolute
-
-    folder = absolute(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SureshotError(f"Cannot write to {folder}: {_reason(error)}.") from None
-    written, failed = [], []
-    for hit in answer:
-        target = folder / export_name(hit.path, hit.start, hit.end, hit.rank)
-        start, end = max(0.0, hit.start - pad), hit.end + pad
-        if os.path.lexists(target) and not overwrite:
-            failed.append((target, f"exists already; {option('overwrite', True)} replaces it"))
-            continue
-        try:
-            cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
-            written.append(target)
-        except SureshotError as error:
-            failed.append((target, str(error)))
-    return written, failed
-
-
 def lines_of(path: Path) -> list[str]:
     """The lines of a file that hold something that can be read.
 
@@ -262,15 +229,14 @@ def lines_of(path: Path) -> list[str]:
         QueryError: the file cannot be read, or holds nothing.
     """
     from sureshot.places import absolute
+    from sureshot.text import decoded
 
     name = "standard input" if str(path) == "-" else str(path)
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else absolute(path).read_bytes()
     except OSError as error:
-        raise QueryError(f"Cannot read lines from {name}: {_reason(error)}.") from None
-    # What a PowerShell of Windows writes into a file is UTF-16.
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = data.decode("utf-16" if wide else "utf-8-sig", "replace")
+        raise QueryError(f"Cannot read lines from {name}: {reason_of(error)}.") from None
+    text = decoded(data, "replace")
     lines = [line for line in text.splitlines() if any(c.isprintable() for c in line.strip())]
     if not lines:
         raise QueryError(f"There is no line in {name} that says anything.")
@@ -286,7 +252,3 @@ def _split_time(text: str) -> tuple[Path, float | None]:
     if not at or not _TIME.fullmatch(time) or os.path.lexists(absolute(text)):
         return Path(text), None
     return Path(name), parse_time(time)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

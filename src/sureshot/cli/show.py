@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sureshot.cli.options import as_typed
 from sureshot.library.answer import Answer, Confidence, Descriptions, Hit, Status
-from sureshot.text import counted, plain, time_range, timecode
+from sureshot.text import counted, percent, plain, time_range, timecode
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
@@ -69,22 +69,6 @@ def short(path: Path) -> str:
         if path.is_relative_to(base) and path != base:
             return prefix + plain(path.relative_to(base))
     return plain(path)
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words.
-
-    Examples:
-        >>> duration(29.4), duration(250.0), duration(7500.0)
-        ('29 s', '4 min 10 s', '2 h 5 min')
-    """
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole // 60 % 60
-    if whole < 3600:
-        parts = (minutes, "min"), (whole % 60, "s")
-    else:
-        parts = (hours, "h"), (minutes, "min")
-    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
 def print_answers(out: Console, answers: Iterable[Answer]) -> None:
@@ -146,18 +130,6 @@ def print_confidence(out: Console, status: Status, confidence: Confidence) -> No
         lines.append(Text(f"{word} among the answers of which at most {share} are wrong", "dim"))
     for line in lines:
         out.print(line)
-
-
-def percent(share: float) -> str:
-    """A share as people read it; nothing is certain.
-
-    Examples:
-        >>> percent(0.834), percent(0.998), percent(0.001), percent(0.0)
-        ('83 %', 'over 99 %', 'under 1 %', 'under 1 %')
-    """
-    if share > 0.99:
-        return "over 99 %"
-    return "under 1 %" if share < 0.01 else f"{round(100 * share)} %"
 
 
 def _relevant(hit: Hit) -> str:

@@ -8,11 +8,90 @@ from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option
 from sureshot.library.labels import Label, located, read_labels
-from sureshot.library.search import Searcher
+from sureshot.library.search import Searcher, opened
 from sureshot.library.videos import Told
-from sureshot.trust.calibrated import Calibrated, sets_of, today
+from sureshot.places import absolute
+from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit_card
+
+
+def calibrate(
+    labels: str | Path,
+    *,
+    db: str | Path | Searcher | None = None,
+    model: str | None = None,
+    device: str | None = None,
+    lenient: bool = False,
+    absent: float | None = None,
+    date: str = "",
+    to: str | Path | None = None,
+    save: bool = True,
+    told: Told | None = None,
+) -> Calibrated:
+    """Learn from judged queries how sure an answer is, so that searches show percentages.
+
+    Each query is scored with every video of the index. It counts as about the first right video
+    that its label names. Queries without a right video only say how often that happens: signals of
+    such queries are made by taking the right videos of the others away. Those of which none was
+    found among the judged hits count in the same way, since their first hit was wrong.
+
+    Args:
+        labels: file of judged queries, see `sureshot.library.labels`.
+        db: the index, by its place or opened; None is the default index of this user.
+        model: the model of the index, if its folder has moved.
+        device: torch device; None takes a GPU where there is one.
+        lenient: leave out queries about videos that are not in the index.
+        absent: share of queries to reckon with whose video is not there; None is that of the
+            labels.
+        date: date to note on the card, such as 2026-11-30; today if empty.
+        to: file of the card; None is in the index, where searches look for it.
+        save: whether to write the card. One that is refused is never written.
+        told: called with windows scored and windows there are.
+
+    Raises:
+        ArgumentError: the date is none.
+        SureshotError: the labels cannot be used, are too few or too one-sided; or there is no place
+            for the card.
+    """
+    day = date_or_today(date)
+    searcher = opened(db, model, device)
+    file = None
+    if save:
+        file = card_of_index(searcher) if to is None else absolute(to)
+    videos = [video.path for video in searcher.store.videos() if video.windows]
+    known, left_out = located(read_labels(labels), labels, videos, lenient=lenient)
+    present = [label for label in known if label.state == "present"]
+    if not present:
+        raise SureshotError(
+            f"None of the {len(known)} queries of {labels} has a right video, so there is nothing "
+            f"to calibrate on. Judge queries whose videos are in the index."
+        )
+    gallery = searcher.all_video_scores([label.query for label in present], told=told)
+    relevant, about = _relevance(present, gallery.paths)
+    card = fit_card(
+        gallery.scores,
+        relevant,
+        about,
+        elsewhere=gallery.elsewhere,
+        model=searcher.encoder.fingerprint,
+        bank=None if searcher.bank is None else searcher.bank.digest,
+        dataset=Path(labels).name,
+        date=day,
+        absent=1 - len(present) / len(known) if absent is None else absent,
+    )
+    done = Calibrated(
+        card=card,
+        gallery=len(gallery.paths),
+        sets=sets_of(card, gallery.scores),
+        absent=sum(label.state == "absent" for label in known),
+        not_found=sum(label.state == "not found" for label in known),
+        left_out=left_out,
+    )
+    if file is not None:
+        done = done.saved(file)
+        searcher.refresh_card()
+    return done
 
 
 def card_of_index(searcher: Searcher) -> Path:
@@ -28,60 +107,6 @@ def card_of_index(searcher: Searcher) -> Path:
             f"file for it with {option('to')}, or calibrate an index in a folder."
         )
     return Path(location) / FILE
-
-
-def calibrate_index(
-    searcher: Searcher,
-    file: str | Path,
-    *,
-    absent: float | None = None,
-    date: str = "",
-    lenient: bool = False,
-    told: Told | None = None,
-) -> Calibrated:
-    """Calibrate an index on judged queries, each scored with every video of it.
-
-    A query counts as about the first right video that its label names. Queries without a right
-    video only say how often that happens: signals of such queries are made by taking the right
-    videos of the others away. Those of which none was found among the judged hits count in the same
-    way, since their first hit was wrong.
-
-    Args:
-        searcher: of the index.
-        file: of the labels, see `sureshot.library.labels`.
-        absent: share of queries to reckon with whose video is not there; None is that of the
-            labels.
-        date: of the calibration; today if empty.
-        lenient: leave out queries about videos that are not in the index.
-        told: called with windows scored and windows there are.
-
-    Raises:
-        SureshotError: the labels cannot be used, or are too few or too one-sided.
-    """
-    videos = [video.path for video in searcher.store.videos() if video.windows]
-    labels, left_out = located(read_labels(file), file, videos, lenient=lenient)
-    present = [label for label in labels if label.state == "present"]
-    if not present:
-        raise SureshotError(
-            f"None of the {len(labels)} queries of {file} has a right video, so there is nothing "
-            f"to calibrate on. Judge queries whose videos are in the index."
-        )
-    found = searcher.all_video_scores([label.query for label in present], told=told)
-    relevant, about = _relevance(present, found.paths)
-    card = fit_card(
-        found.scores,
-        relevant,
-        about,
-        elsewhere=found.elsewhere,
-        model=searcher.encoder.fingerprint,
-        bank=None if searcher.bank is None else searcher.bank.digest,
-        dataset=Path(file).name,
-        date=date or today(),
-        absent=1 - len(present) / len(labels) if absent is None else absent,
-    )
-    counts = [sum(label.state == state for label in labels) for state in ("absent", "not found")]
-    sets = sets_of(card, found.scores)
-    return Calibrated(card, len(found.paths), sets, counts[0], counts[1], left_out)
 
 
 def _relevance(

@@ -11,17 +11,80 @@ what `sureshot.media.mp4` names.
 import math
 import os
 import unicodedata
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import av
 
-from sureshot.errors import SureshotError, VideoError
+from sureshot.errors import SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
+from sureshot.library.answer import Answer, reasons
 from sureshot.media.excerpt import footage
 from sureshot.media.mp4 import write_film
-from sureshot.text import plain
+from sureshot.places import absolute
+from sureshot.text import plain, printable
 
 _NAME_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What became of the hits of an answer.
+
+    Attributes:
+        written: the clips.
+        failed: clips that were not written, with reasons.
+    """
+
+    written: tuple[Path, ...]
+    failed: tuple[tuple[Path, str], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        written = [printable(path) for path in self.written]
+        return {"written": written, "failed": reasons(self.failed)}
+
+
+def export(
+    answer: Answer,
+    to: str | Path = ".",
+    *,
+    pad: float = 0.0,
+    overwrite: bool = False,
+    frame_rate: float = 1.0,
+) -> Exported:
+    """Cut every hit of an answer into an mp4 of its own, named after its rank, video and times.
+
+    Args:
+        answer: the answer of a search.
+        to: folder of the clips; it is made if it is not there.
+        pad: seconds added before and after each hit.
+        overwrite: replace clips of the same name.
+        frame_rate: frames per second of a folder of frames; a video knows its own.
+
+    Raises:
+        SureshotError: the folder cannot be made.
+    """
+    folder = absolute(to)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SureshotError(f"Cannot write to {folder}: {reason_of(error)}.") from None
+    written: list[Path] = []
+    failed: list[tuple[Path, str]] = []
+    for hit in answer:
+        target = folder / export_name(hit.path, hit.start, hit.end, hit.rank)
+        start, end = hit.start - pad, hit.end + pad
+        if os.path.lexists(target) and not overwrite:
+            failed.append((target, f"exists already; {option('overwrite', True)} replaces it"))
+            continue
+        try:
+            cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
+            written.append(target)
+        except SureshotError as error:
+            failed.append((target, str(error)))
+    return Exported(tuple(written), tuple(failed))
 
 
 def cut(

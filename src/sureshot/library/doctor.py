@@ -11,7 +11,7 @@ from typing import Literal
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import read_json
-from sureshot.places import absolute, absolute_model
+from sureshot.places import absolute, absolute_model, index_place
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -36,13 +36,14 @@ class Check:
     fix: str = ""
 
 
-def examine(location: str, model: str | None = None) -> list[Check]:
-    """Every check, in the order a person would ask.
+def examine(db: str | Path | None = None, model: str | None = None) -> list[Check]:
+    """Look at all that an installation needs, in the order a person would ask.
 
     Args:
-        location: where the index is or would be.
+        db: where the index is or would be; None is the default index of this user.
         model: a model to load besides.
     """
+    location = index_place(db)
     examined: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("versions", _versions),
         ("decoders", _decoders),
@@ -57,6 +58,18 @@ def examine(location: str, model: str | None = None) -> list[Check]:
     return [_loaded(name, check) for name, check in examined]
 
 
+def _ok(name: str, detail: str) -> Check:
+    return Check(name=name, state="ok", detail=detail)
+
+
+def _note(name: str, detail: str, fix: str) -> Check:
+    return Check(name=name, state="note", detail=detail, fix=fix)
+
+
+def _broken(name: str, detail: str, fix: str = "") -> Check:
+    return Check(name=name, state="broken", detail=detail, fix=fix)
+
+
 def _loaded(name: str, check: Callable[[], Check]) -> Check:
     """The check, or what keeps a package it needs from loading."""
     try:
@@ -65,7 +78,7 @@ def _loaded(name: str, check: Callable[[], Check]) -> Check:
         # Only the first line: some packages print a page when a shared library is missing.
         reason = str(error).strip().split("\n")[0]
         fix = "pip install --force-reinstall sureshot, in a fresh environment if that fails"
-        return Check(name, "broken", f"{type(error).__name__}: {reason}", fix)
+        return _broken(name, f"{type(error).__name__}: {reason}", fix)
 
 
 def _versions() -> Check:
@@ -78,8 +91,8 @@ def _versions() -> Check:
             missing.append(name)
     if missing:
         fix = f"pip install {' '.join(missing)}"
-        return Check("versions", "broken", f"not installed: {', '.join(missing)}", fix)
-    return Check("versions", "ok", ", ".join(found))
+        return _broken("versions", f"not installed: {', '.join(missing)}", fix)
+    return _ok("versions", ", ".join(found))
 
 
 def _decoders() -> Check:
@@ -90,10 +103,8 @@ def _decoders() -> Check:
     missing = [name for name in _CODECS if name not in there]
     detail = f"{', '.join(there)} (ffmpeg's libavcodec {version}, inside the av package)"
     if missing:
-        return Check(
-            "decoders", "note", f"{detail}; not: {', '.join(missing)}", "pip install -U av"
-        )
-    return Check("decoders", "ok", detail)
+        return _note("decoders", f"{detail}; not: {', '.join(missing)}", "pip install -U av")
+    return _ok("decoders", detail)
 
 
 def _decodes(name: str) -> bool:
@@ -113,17 +124,16 @@ def _bundled() -> Check:
     try:
         encoder.verify()
     except SureshotError as error:
-        return Check("bundled model", "broken", str(error))
-    return Check("bundled model", "ok", "its weights are there and have the right checksums")
+        return _broken("bundled model", str(error))
+    return _ok("bundled model", "its weights are there and have the right checksums")
 
 
 def _cached_models() -> Check:
     names = sorted(set(_hub_models()))
     if names:
-        return Check("other models", "ok", f"can be used offline: {', '.join(names)}")
-    return Check(
+        return _ok("other models", f"can be used offline: {', '.join(names)}")
+    return _note(
         "other models",
-        "note",
         "no CLIP or SigLIP in the local cache",
         f"index once with {option('model', 'openai/clip-vit-base-patch16')} while online, or give "
         "a folder",
@@ -153,8 +163,8 @@ def _processor() -> Check:
 
     cores = f"{os.cpu_count()} cores"
     if torch.cuda.is_available():
-        return Check("processor", "ok", f"{torch.cuda.get_device_name()}, {cores}")
-    return Check("processor", "ok", f"{cores}, no GPU that torch can use (one is not needed)")
+        return _ok("processor", f"{torch.cuda.get_device_name()}, {cores}")
+    return _ok("processor", f"{cores}, no GPU that torch can use (one is not needed)")
 
 
 def _model(name: str) -> Check:
@@ -165,11 +175,9 @@ def _model(name: str) -> Check:
         model = load_searchable(name)
         version = model.fingerprint[:12]
     except SureshotError as error:
-        return Check("model", "broken", str(error))
+        return _broken("model", str(error))
     what = f", trained: {model.summary}" if isinstance(model, Retriever) else ""
-    return Check(
-        "model", "ok", f"{name} (fingerprint {version}, vectors of {model.dim} numbers){what}"
-    )
+    return _ok("model", f"{name} (fingerprint {version}, vectors of {model.dim} numbers){what}")
 
 
 def _index(location: str) -> Check:
@@ -177,27 +185,25 @@ def _index(location: str) -> Check:
 
     try:
         if not Store.exists(location):
-            return Check("index", "note", f"none at {location} yet", "sureshot index FOLDER")
+            return _note("index", f"none at {location} yet", "sureshot index FOLDER")
         store = Store.open(location)
         videos = sum(not record.reason for record in store.videos())
         size = f"{counted(videos, 'video')}, {counted(store.count(), 'window')}"
-        return Check("index", "ok", f"{store.location}: {size}, model {store.settings.model}")
+        return _ok("index", f"{store.location}: {size}, model {store.settings.model}")
     except SureshotError as error:
-        return Check("index", "broken", str(error))
+        return _broken("index", str(error))
 
 
 def _disk(location: str) -> Check:
     if "://" in location:
-        return Check("disk", "ok", "not asked, the index is in object storage")
+        return _ok("disk", "not asked, the index is in object storage")
     here = absolute(location)
     there = next(p for p in (here, *here.parents) if os.path.exists(p))  # noqa: PTH110
     if not there.is_dir() or not os.access(there, os.W_OK):
         what = "cannot be written to" if there.is_dir() else "is a file"
-        return Check("disk", "broken", f"{there} {what}", f"choose a place with {option('db')}")
+        return _broken("disk", f"{there} {what}", f"choose a place with {option('db')}")
     free = shutil.disk_usage(there).free
     detail = f"{free / 1e9:.1f} GB free at {there}"
     if free < _LOW_DISK:
-        return Check(
-            "disk", "note", detail, f"free some space, or choose a place with {option('db')}"
-        )
-    return Check("disk", "ok", detail)
+        return _note("disk", detail, f"free some space, or choose a place with {option('db')}")
+    return _ok("disk", detail)

@@ -1,14 +1,18 @@
 """Judging hits: somebody looks at the best hits of a query and says which are right."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from sureshot.errors import SureshotError
-from sureshot.library.answer import Hit
+from sureshot.errors import SureshotError, reason_of
+from sureshot.library.answer import JSON_SCHEMA, Hit
+from sureshot.library.explain import sheet_rows
 from sureshot.library.labels import Label, append, mend, read_labels
-from sureshot.library.search import Searcher
-from sureshot.text import clean, plain
+from sureshot.library.search import Searcher, opened
+from sureshot.media.sheet import contact_sheet, save_sheet
+from sureshot.places import absolute
+from sureshot.text import clean, counted, plain, printable
 
 ROUGH, FULL = 50, 200  # judged queries that a first and a full calibration need
 
@@ -40,7 +44,7 @@ class Judgements:
         """Queries judged so far."""
         return len(self._labels)
 
-    def left(self, queries: Sequence[str]) -> list[str]:
+    def left(self, queries: Iterable[str]) -> list[str]:
         """Those of some queries that are not judged yet, each once.
 
         Raises:
@@ -69,37 +73,150 @@ class Judgements:
         except FileNotFoundError:
             return
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise SureshotError(f"{plain(self.file)} cannot be read: {reason}.") from None
+            raise SureshotError(f"{plain(self.file)} cannot be read: {reason_of(error)}.") from None
         if first not in (b"", b"{"):
             raise SureshotError(
                 f"{plain(self.file)} holds something other than judgements; name another file."
             )
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Judged:
+    """What a sitting left: a file of judged queries, those of earlier sittings among them.
+
+    Attributes:
+        file: the judgements, which `sureshot.library.calibrate` reads.
+        judged: queries in the file.
+        present: those of them with a right video.
+        absent: those whose video is not in the library.
+        not_found: those of which no hit shown was right.
+        left: queries of this sitting that are not judged yet.
+        mended: whether half a line at the end of the file, left by a loss of power, was dropped.
+        interrupted: whether Ctrl-C ended the sitting.
+    """
+
+    file: Path
+    judged: int
+    present: int
+    absent: int
+    not_found: int
+    left: int
+    mended: bool = False
+    interrupted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "labels": printable(absolute(self.file)),
+            "judged": self.judged,
+            "present": self.present,
+            "absent": self.absent,
+            "not_found": self.not_found,
+            "left": self.left,
+        }
+
+    def __repr__(self) -> str:
+        """How many queries are judged, and how many more it takes."""
+        head = f"{counted(self.judged, 'query', 'queries')} judged in {plain(self.file)}"
+        head += f", {self.absent} of them not in the library" if self.absent else ""
+        head += f", {self.not_found} of them not found" if self.not_found else ""
+        if self.judged >= FULL:
+            return f"{head}."
+        if self.judged >= ROUGH:
+            more = f"Enough for a rough calibration; {FULL - self.judged} more for a good one."
+        else:
+            more = (
+                f"{ROUGH - self.judged} more for a rough calibration ({ROUGH}), "
+                f"{FULL - self.judged} for a good one ({FULL})."
+            )
+        return f"{head}.\n{more}"
+
+
 def judge(
+    queries: Iterable[str],
+    ask: Callable[[Hit], Verdict],
+    *,
+    ask_more: Callable[[int], Verdict] = lambda shown: "unknown",
+    begin: Callable[[str, int, int], None] = lambda query, number, total: None,
+    to: str | Path = "judged.jsonl",
+    db: str | Path | Searcher | None = None,
+    model: str | None = None,
+    device: str | None = None,
+    k: int = 3,
+    explain: str | Path | None = None,
+) -> Judged:
+    """Let somebody say of the best hits of some queries whether they are right.
+
+    Each judged query is kept at once, and is not asked again by the next call with the same file.
+    Of each video only its best moment is shown. Ctrl-C ends the sitting, as "quit" does.
+
+    Args:
+        queries: what is looked for.
+        ask: gives for a hit "yes", "no", "absent" (no video shows it), "again" (this query from its
+            first hit on), "skip" (the query) or "quit".
+        ask_more: the same after so many hits of which none is right: "more" (show as many again),
+            "absent", "unknown" (it may be there), "again", "skip" or "quit".
+        begin: called before a query with it, its number, and how many there are to judge.
+        to: file of the judgements, made if it is not there.
+        db: the index, by its place or opened; None is the default index of this user.
+        model: the model of the index, if its folder has moved.
+        device: torch device; None takes a GPU where there is one.
+        k: hits of a query that are judged.
+        explain: PNG into which the hits of the query in hand are drawn.
+
+    Raises:
+        QueryError: a query is empty.
+        SureshotError: nothing is indexed, or the file cannot be read or written, or is of something
+            else.
+    """
+    kept = Judgements(to)
+    left = kept.left(queries)
+    interrupted = False
+    searcher: Searcher | None = None
+    try:
+        for number, query in enumerate(left, 1):
+            searcher = searcher or opened(db, model, device)
+            begin(query, number, len(left))
+            if explain is not None:
+                _draw(searcher, query, k, Path(explain))
+            label = judge_query(searcher, query, k, ask, ask_more)
+            if label == "quit":
+                break
+            if label != "skip":
+                kept.add(label)
+    except KeyboardInterrupt:
+        interrupted = True
+    return Judged(
+        file=kept.file,
+        judged=len(kept),
+        present=kept.count("present"),
+        absent=kept.count("absent"),
+        not_found=kept.count("not found"),
+        left=len(kept.left(left)),
+        mended=kept.mended,
+        interrupted=interrupted,
+    )
+
+
+def judge_query(
     searcher: Searcher,
     query: str,
     k: int,
     ask: Callable[[Hit], Verdict],
     ask_more: Callable[[int], Verdict],
 ) -> Label | Literal["skip", "quit"]:
-    """What somebody says of the best hits of one query.
-
-    Of each video only its best moment is shown. Where none of ``k`` is right, as many more are
-    shown if they are asked for.
+    """What somebody says of the best hits of one query; the other arguments are those of `judge`.
 
     Args:
-        searcher: of the index.
+        searcher: the opened index.
         query: what is looked for.
         k: hits that are judged.
-        ask: gives "yes", "no", "absent" (no video shows it), "again" (from the first hit on),
-            "skip" or "quit" for a hit.
-        ask_more: the same after so many hits of which none is right: "more", "absent", "unknown"
-            (it may be there), "again", "skip" or "quit".
+        ask: asked about each hit.
+        ask_more: asked where none was right.
 
     Returns:
-        The label, or what the query ended with.
+        The label, or how the query ended without one.
 
     Raises:
         SureshotError: nothing is indexed.
@@ -126,7 +243,14 @@ def judge(
             return verdict
         if verdict != "again":
             absent = verdict == "absent" and not relevant
-            return Label(query, tuple(relevant), tuple(judged), absent)
+            return Label(query=query, relevant=tuple(relevant), judged=tuple(judged), absent=absent)
+
+
+def _draw(searcher: Searcher, query: str, k: int, target: Path) -> None:
+    """Draw the frames of the hits that are judged first into a PNG."""
+    answer = searcher.search(query, k=k, per_video=1)
+    rows = sheet_rows(answer, searcher.store.settings.frame_rate)
+    save_sheet(contact_sheet(answer.query, rows), target)
 
 
 def _pages(searcher: Searcher, query: str, k: int) -> Iterator[list[Hit]]:

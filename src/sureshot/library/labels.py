@@ -14,7 +14,6 @@ A video is named by its absolute path, by one from the folder of the file, or by
 (``goal.mp4``, ``2024/goal.mp4``, both also without the suffix) if only one in the index ends so.
 """
 
-import codecs
 import csv
 import difflib
 import io
@@ -28,9 +27,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from sureshot.errors import SureshotError, option
+from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import append_line, parse_json
-from sureshot.text import counted, plain
+from sureshot.text import counted, decoded, plain
 
 State = Literal["present", "absent", "not found"]
 _SHOWN = 5  # unknown videos that are named
@@ -78,11 +77,11 @@ def read_labels(file: str | Path) -> list[Label]:
     try:
         data = file.read_bytes()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SureshotError(f"The labels {plain(file)} cannot be read: {reason}.") from None
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        raise SureshotError(
+            f"The labels {plain(file)} cannot be read: {reason_of(error)}."
+        ) from None
     try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
+        text = decoded(data)
     except UnicodeDecodeError as error:
         raise SureshotError(
             f"The labels {plain(file)} are not UTF-8 ({error.reason}); save them as UTF-8."
@@ -159,8 +158,9 @@ def append(file: Path, label: Label) -> None:
     try:
         append_line(file, label.to_line())
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SureshotError(f"Judgements cannot be written to {plain(file)}: {reason}.") from None
+        raise SureshotError(
+            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}."
+        ) from None
 
 
 def mend(file: Path) -> bool:
@@ -186,8 +186,9 @@ def mend(file: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SureshotError(f"Judgements cannot be written to {plain(file)}: {reason}.") from None
+        raise SureshotError(
+            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}."
+        ) from None
 
 
 class _Names:

@@ -13,6 +13,7 @@ from sureshot.errors import QueryError
 from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
 from sureshot.library.confidence import Point, drift, find_card, judged
 from sureshot.library.moments import Moment, fold_copies, join_adjacent
+from sureshot.library.query_video import asked_windows
 from sureshot.library.videos import (
     AT_MOST,
     Gallery,
@@ -22,7 +23,6 @@ from sureshot.library.videos import (
     best_videos,
     every_video,
 )
-from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.bank import bank_of
 from sureshot.models.comparing import MeanFrames, comparing
 from sureshot.models.encoders import Encoder, TextFeatures, VideoFeatures
@@ -30,12 +30,11 @@ from sureshot.models.loading import load_searchable
 from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.store import Store
-from sureshot.text import clean, other_script, printable
+from sureshot.text import clean, counted, other_script, plain, printable
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not fill it
 _CANDIDATES = 200  # windows scored exactly, at least
 _TEXTS = 64  # encoded at once
-_QUERY_WINDOWS = 24  # windows of a long query video that are searched for
 
 
 def open_index(
@@ -57,6 +56,11 @@ def open_index(
     encoder = load_searchable(absolute_model(model) if model else store.settings.model, device)
     store.check_model(encoder.name, encoder.fingerprint)
     return Searcher(store, encoder)
+
+
+def opened(db: "str | Path | Searcher | None", model: str | None, device: str | None) -> "Searcher":
+    """An index that may be open already; else as `open_index`."""
+    return db if isinstance(db, Searcher) else open_index(db, model=model, device=device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,18 @@ class Searcher:
         self.encoder = encoder
         self.bank = bank_of(encoder.name, encoder.fingerprint)
         self._comparing = comparing(encoder, self.bank)
+        self.refresh_card()
+
+    def refresh_card(self) -> None:
+        """Look for the calibration card again, after one was made."""
         self._card, self._card_warnings = find_card(
-            store.location, encoder.name, encoder.fingerprint, self.bank
+            self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
         )
+
+    def __repr__(self) -> str:
+        videos, windows = self.store.count_videos(), self.store.count()
+        size = f"{counted(videos, 'video')} in {counted(windows, 'window')}"
+        return f"{plain(self.store.location)}: {size}, model {plain(self.encoder.name)}"
 
     def search(
         self,
@@ -212,7 +225,7 @@ class Searcher:
         path = absolute(video)
         asked = _Asked(k, per_video, fold, under=_below(under), exclude=path)
         looks = MeanFrames()
-        vectors = looks.videos(self._video_windows(path, at))
+        vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
         hits = self._hits(
             vectors, lambda windows: looks.similarity(vectors, looks.videos(windows)).max(0), asked
         )
@@ -238,7 +251,7 @@ class Searcher:
         path = absolute(video)
         cleaned = [clean(text) for text in texts]
         features = self.encoder.encode_texts(cleaned)
-        how, windows = self._comparing, self._video_windows(path, at)
+        how, windows = self._comparing, asked_windows(self.store, self.encoder, path, at)
         scores = how.similarity(how.texts(features), how.videos(windows)).max(1)
         order = np.argsort(-scores, kind="stable")
         ranked = tuple(
@@ -279,31 +292,6 @@ class Searcher:
                     _hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1)
                 )
             wanted *= 4
-
-    def _video_windows(self, path: Path, at: float | None) -> VideoFeatures:
-        """The windows of a video to look at, from the index or else decoded now."""
-        from sureshot.library.encode import encode_video
-        from sureshot.models.encoders.protocol import stack
-
-        source = _source(path)
-        record = next((r for r in self.store.videos() if r.path == path), None)
-        if record and record.windows and record.mtime_ns == source.mtime_ns:
-            stored = self.store.windows_of(path)
-            start, end, windows = stored.start, stored.end, stored.features
-        else:
-            encoded = encode_video(source, self.store.settings, self.encoder).windows
-            features = stack([w.features for w in encoded])
-            windows = VideoFeatures.of_frames(features.frames, features.mask)
-            start = np.array([w.start for w in encoded])
-            end = np.array([w.end for w in encoded])
-        if at is None:
-            spread = np.linspace(0, len(start) - 1, min(len(start), _QUERY_WINDOWS))
-            return windows.part(spread.round().astype(int))
-        if not 0 <= at <= end[-1]:
-            last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
-            raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
-        here = max(int(np.searchsorted(start, at, side="right")) - 1, 0)
-        return windows.part(slice(here, here + 1))
 
     def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
         warnings = []
@@ -353,25 +341,6 @@ def _why_nothing(asked: _Asked, windows: int) -> str:
 
 def _below(path: str | Path | None) -> Path | None:
     return None if path is None else absolute(path)
-
-
-def _source(path: Path) -> Source:
-    """The one video at a path.
-
-    Raises:
-        QueryError: there is none.
-    """
-    try:
-        ordinary = path.is_dir() and not frame_files(path)
-    except OSError:
-        ordinary = False  # `discover` says why
-    # It would search all that lies below an ordinary folder.
-    found = None if ordinary else next(discover([path]), None)
-    if isinstance(found, Source):
-        return found
-    if found is not None:
-        raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
-    raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
 
 
 def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sureshot.errors import reason_of
 from sureshot.places import absolute
 
 # fmt: off
@@ -63,7 +64,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Source | Unreadable]:
                 yield Unreadable(top, "is not a regular file")
                 continue
         except OSError as error:
-            yield Unreadable(top, _reason(error))
+            yield Unreadable(top, reason_of(error))
             continue
         yield from _walk(top, seen)
 
@@ -101,7 +102,7 @@ def _walk(top: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable
             entries = sorted(path.iterdir(), key=lambda p: p.name, reverse=True)
             yield from _frames(path)
         except OSError as error:
-            yield Unreadable(path, _reason(error))
+            yield Unreadable(path, reason_of(error))
             continue
         todo += [entry for entry in entries if not _hidden(entry) and _worth_a_look(entry)]
 
@@ -128,7 +129,7 @@ def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadabl
         stat = path.stat()
         is_file = path.is_file()
     except OSError as error:
-        yield Unreadable(path, _reason(error))
+        yield Unreadable(path, reason_of(error))
         return
     # Hard and symbolic links to one file are one video.
     if is_file and (stat.st_dev, stat.st_ino) not in seen:
@@ -158,7 +159,3 @@ def _is_folder(path: Path) -> bool:
 
 def _hidden(path: Path) -> bool:
     return path.name.startswith(".")
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

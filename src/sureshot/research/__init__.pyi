@@ -1,3 +1,4 @@
+from .calibration import calibrate as calibrate
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .figures.plotting import Plot as Plot

@@ -5,12 +5,94 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from sureshot.datasets import Split
+from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError, option
+from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
-from sureshot.trust.calibrated import Calibrated, sets_of, today
+from sureshot.places import absolute
+from sureshot.research.listener import Listener, Notes, Silence
+from sureshot.research.scores import elsewhere, ranking
+from sureshot.research.source import (
+    check_experts,
+    encode,
+    read_source,
+    source_of,
+    training_splits,
+)
+from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit_card
+
+
+def calibrate(
+    model: str | Path,
+    data: str,
+    root: str | Path,
+    *,
+    split: str = "val",
+    protocol: str | None = None,
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+    experts: str | Path | None = None,
+    absent: float = 0.0,
+    date: str = "",
+    to: str | Path | None = None,
+    save: bool = True,
+    device: str | None = None,
+    cache: Path | None = None,
+    listener: Listener | None = None,
+) -> Calibrated:
+    """Learn from a split of a data set how sure the answers of a model are.
+
+    Searches with the model then show percentages, unless their index has a card of its own.
+
+    Args:
+        model: folder of a checkpoint, or an encoder's name.
+        data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``, ``split``,
+            ``protocol``, ``videos``, ``ids`` and ``label``.
+        root: folder or file of its annotations.
+        split: ``val`` or ``test``; never what the model was trained on.
+        protocol: reading of the data set; None is the usual one.
+        videos: folder of the videos; None looks in the usual folders below ``root``.
+        ids: file that names videos of the split, one a line; the others are left out.
+        label: name of such a part.
+        experts: folder of features extracted beforehand, for a model that was trained on some.
+        absent: share of queries to reckon with whose video is not there.
+        date: date to note on the card, such as 2026-11-30; today if empty.
+        to: file of the card; None is in the folder of the checkpoint, where searches look for it.
+        save: whether to write the card. One that is refused is never written.
+        device: torch device; None takes a GPU where there is one.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        listener: hears how far the work is.
+
+    Raises:
+        ArgumentError: the date is none, or experts are missing or one too many.
+        SureshotError: the model or the data cannot be used, the model was trained on them, or there
+            is no place for the card.
+    """
+    day = date_or_today(date)
+    notes = Notes(listener or Silence())
+    scorer = load(model, device)
+    source = source_of(data, root, split, protocol, videos, ids, label, experts)
+    check_experts(scorer, source.experts)
+    file = None
+    if save:
+        file = card_of_model(scorer) if to is None else absolute(to)
+    tested = read_source(source, notes)
+    check_unseen(scorer, tested.split)
+    features = encode(tested, scorer, notes, cache=cache)
+    done = calibrate_scores(
+        ranking(scorer, features),
+        features.split.owner(),
+        elsewhere(scorer, features),
+        model=scorer.fingerprint,
+        bank=None if scorer.bank is None else scorer.bank.digest,
+        dataset=features.split.title(),
+        absent=absent,
+        date=day,
+    )
+    return done if file is None else done.saved(file)
 
 
 def calibrate_scores(
@@ -22,21 +104,21 @@ def calibrate_scores(
     bank: str | None,
     dataset: str,
     absent: float = 0.0,
-    date: str = "",
+    date: str,
 ) -> Calibrated:
     """Calibrate on the captions of a split, each of which is about one video.
 
     Other videos that fit a caption count as wrong, since nobody labelled them.
 
     Args:
-        scores: that order the results.
+        scores: scores that order the results.
         owner: column of the video of each caption.
-        elsewhere: what each caption scores with videos that the model brings along.
+        elsewhere: score of each caption with the videos that the model brings along.
         model: fingerprint of what `sureshot.models.loading.load_searchable` gives.
-        bank: of its hub correction, if it has one.
+        bank: digest of its hub correction, if it has one.
         dataset: title of the split.
         absent: share of queries to reckon with whose video is not there.
-        date: of the calibration; today if empty.
+        date: date of the calibration.
 
     Raises:
         SureshotError: the captions are too few or too one-sided.
@@ -50,10 +132,10 @@ def calibrate_scores(
         model=model,
         bank=bank,
         dataset=dataset,
-        date=date or today(),
+        date=date,
         absent=absent,
     )
-    return Calibrated(card, scores.shape[1], sets_of(card, scores))
+    return Calibrated(card=card, gallery=scores.shape[1], sets=sets_of(card, scores))
 
 
 def card_of_model(scorer: Scorer) -> Path:
@@ -78,12 +160,8 @@ def check_unseen(scorer: Scorer, split: Split) -> None:
     Raises:
         SureshotError: there are some.
     """
-    from sureshot.datasets import check_disjoint
-    from sureshot.research.training.recipe import Recipe
-
     try:
-        recipe = Recipe.from_dict(scorer.recipe, Path.cwd()) if scorer.recipe else None
-        trained = [] if recipe is None else recipe.splits()[0]
+        trained = training_splits(scorer)
     except SureshotError:
         return  # the training data are not here
     for part in trained:

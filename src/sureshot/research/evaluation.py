@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.errors import ArgumentError, SureshotError, option, reason_of
 from sureshot.metrics.published import published
 from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
@@ -219,8 +219,7 @@ def read_card(path: Path, scorer: Scorer) -> Calibration:
     except UnicodeDecodeError:
         raise SureshotError(f"{path} is no calibration card.") from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SureshotError(f"The card {path} cannot be read: {reason}.") from None
+        raise SureshotError(f"The card {path} cannot be read: {reason_of(error)}.") from None
     bank = None if scorer.bank is None else scorer.bank.digest
     odd = card.mismatches(scorer.fingerprint, bank)
     if odd:

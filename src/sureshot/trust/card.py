@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_text
 from sureshot.settings import build, to_values
 from sureshot.trust.conformal import Nonconformity
@@ -363,5 +363,6 @@ def save_card(card: Calibration, path: Path) -> None:
     try:
         write_text(path, card.to_json() + "\n")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SureshotError(f"The calibration card {path} cannot be written: {reason}.") from None
+        raise SureshotError(
+            f"The calibration card {path} cannot be written: {reason_of(error)}."
+        ) from None

@@ -1,0 +1,186 @@
+"""What an index holds: to look at, and to take away. The videos themselves are never touched."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sureshot.errors import ModelError, QueryError
+from sureshot.library.answer import JSON_SCHEMA, reasons
+from sureshot.library.confidence import described, find_card
+from sureshot.models.bank import bank_of
+from sureshot.places import absolute, index_place
+from sureshot.settings import to_values
+from sureshot.store.header import IndexSettings
+from sureshot.store.store import Store
+from sureshot.text import counted, duration, plain, printable
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Contents:
+    """What an index holds.
+
+    Attributes:
+        index: where it is.
+        videos: videos that can be found.
+        windows: their windows.
+        seconds: their length.
+        bytes: size on disk; 0 in object storage, where nobody knows.
+        fingerprint: digest that identifies the model that wrote the index.
+        settings: name of that model, and how videos are cut and sampled.
+        status: what percentages are learned from, or why there are none.
+        failed: files that could not be indexed, with reasons.
+        notes: videos that were indexed in spite of some damage, with what it was.
+    """
+
+    index: str
+    videos: int
+    windows: int
+    seconds: float
+    bytes: int
+    fingerprint: str
+    settings: IndexSettings
+    status: str
+    failed: tuple[tuple[Path, str], ...]
+    notes: tuple[tuple[Path, str], ...]
+
+    @property
+    def summary(self) -> str:
+        """All but the single files, a line each."""
+        settings = self.settings
+        cut = "cut at scene changes" if settings.scenes else "not cut at scene changes"
+        length = f", {duration(self.seconds)} in {counted(self.windows, 'window')}"
+        lines = [
+            f"Index       {plain(self.index)}",
+            f"Videos      {self.videos}{length if self.videos else ''}",
+            f"Model       {plain(settings.model)} (fingerprint {self.fingerprint[:12]})",
+            f"Settings    {settings.frames} frames a window, windows of at most "
+            f"{settings.window:g} s, {cut}, decode {settings.decode}",
+            f"On disk     {self._size()}",
+            f"Confidence  {plain(self.status)}",
+        ]
+        if self.failed:
+            lines.append(f"Failed      {counted(len(self.failed), 'video')}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "index": printable(self.index),
+            "videos": self.videos,
+            "windows": self.windows,
+            "seconds": round(self.seconds, 3),
+            "bytes": self.bytes,
+            "fingerprint": self.fingerprint,
+            "settings": to_values(self.settings),
+            "status": self.status,
+            "failed": reasons(self.failed),
+            "notes": reasons(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        lines = [self.summary]
+        lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
+        lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
+        return "\n".join(lines)
+
+    def _size(self) -> str:
+        """Bytes in words, and what a minute of video costs of them."""
+        if not self.bytes:
+            return "unknown, it is in object storage"
+        size = f"{self.bytes / 1e3:.0f} kB" if self.bytes < 1e6 else f"{self.bytes / 1e6:.1f} MB"
+        if not self.seconds:
+            return size
+        return f"{size} ({self.bytes / 1e3 / (self.seconds / 60):.0f} kB a minute of video)"
+
+
+def has_index(db: str | Path | None = None) -> bool:
+    """Whether an index lies at a place; None is the default index of this user.
+
+    Raises:
+        StoreError: the place cannot be looked at.
+    """
+    return Store.exists(index_place(db))
+
+
+def status(db: str | Path | None = None) -> Contents:
+    """What an index holds, with which model, how large it is, and what failed and why.
+
+    Args:
+        db: folder or object-storage URI; None is the default index of this user.
+
+    Raises:
+        StoreError: there is no index, or it cannot be read.
+    """
+    store = Store.open(index_place(db))
+    records = store.videos()
+    good = [record for record in records if not record.reason]
+    return Contents(
+        index=store.location,
+        videos=len(good),
+        windows=store.count(),
+        seconds=sum((record.duration for record in good), 0.0),
+        bytes=store.bytes_on_disk(),
+        fingerprint=store.fingerprint,
+        settings=store.settings,
+        status=_calibrated(store),
+        failed=tuple((record.path, record.reason) for record in records if record.reason),
+        notes=tuple((record.path, record.note) for record in good if record.note),
+    )
+
+
+def remove(paths: Sequence[str | Path], *, db: str | Path | None = None) -> int:
+    """Forget videos; all of them or, where a path is not indexed, none.
+
+    Args:
+        paths: videos, or folders whose videos are forgotten.
+        db: folder or object-storage URI; None is the default index of this user.
+
+    Returns:
+        How many were forgotten.
+
+    Raises:
+        QueryError: nothing at or below one of the paths is indexed.
+        StoreError: there is no index, or it cannot be written.
+    """
+    store = Store.open(index_place(db))
+    tops = [absolute(path) for path in paths]
+    records = store.videos()
+    for top in tops:
+        if not any(record.path.is_relative_to(top) for record in records):
+            raise QueryError(f"Nothing at or below {top} is indexed; nothing was removed.")
+    chosen = [r for r in records if any(r.path.is_relative_to(top) for top in tops)]
+    store.remove(chosen)
+    store.compact()
+    return len(chosen)
+
+
+def reset(db: str | Path | None = None) -> bool:
+    """Delete a whole index.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        StoreError: it is in object storage, something in its place is not an index, or its files
+            cannot be deleted.
+    """
+    if not has_index(db):
+        return False
+    Store.delete(index_place(db))
+    return True
+
+
+def _calibrated(store: Store) -> str:
+    """What percentages are learned from, and why there are none."""
+    model = store.settings.model
+    try:
+        bank = bank_of(model, store.fingerprint)
+    except ModelError:
+        # Searching says which of the two it is.
+        return "not calibrated; the model has changed since, or its bank is damaged"
+    card, warnings = find_card(store.location, model, store.fingerprint, bank)
+    if card is not None:
+        return f"calibrated on {described(card)}"
+    return "; ".join(("not calibrated", *warnings))

@@ -1,0 +1,68 @@
+"""The video that a search is asked about: its windows, in the index or not."""
+
+from pathlib import Path
+
+import numpy as np
+
+from sureshot.errors import QueryError
+from sureshot.media.discover import Source, discover, frame_files
+from sureshot.models.encoders.protocol import Encoder, VideoFeatures, stack
+from sureshot.store.store import Store
+from sureshot.text import printable
+
+_MOST = 24  # windows of a long video that are looked at
+
+
+def asked_windows(store: Store, encoder: Encoder, path: Path, at: float | None) -> VideoFeatures:
+    """The windows of a video to look at, from the index or else decoded now.
+
+    Args:
+        store: the index.
+        encoder: the encoder that wrote it.
+        path: any video file or folder of frames, absolute.
+        at: seconds; None takes at most 24 windows, evenly over the whole video.
+
+    Raises:
+        VideoError: the video cannot be read.
+        QueryError: there is no video at the path, or nothing at that time of it.
+    """
+    from sureshot.library.encode import encode_video
+
+    source = _source(path)
+    record = next((r for r in store.videos() if r.path == path), None)
+    if record and record.windows and record.mtime_ns == source.mtime_ns:
+        stored = store.windows_of(path)
+        start, end, windows = stored.start, stored.end, stored.features
+    else:
+        encoded = encode_video(source, store.settings, encoder).windows
+        features = stack([w.features for w in encoded])
+        windows = VideoFeatures.of_frames(features.frames, features.mask)
+        start = np.array([w.start for w in encoded])
+        end = np.array([w.end for w in encoded])
+    if at is None:
+        spread = np.linspace(0, len(start) - 1, min(len(start), _MOST))
+        return windows.part(spread.round().astype(int))
+    if not 0 <= at <= end[-1]:
+        last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
+        raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
+    here = max(int(np.searchsorted(start, at, side="right")) - 1, 0)
+    return windows.part(slice(here, here + 1))
+
+
+def _source(path: Path) -> Source:
+    """The one video at a path.
+
+    Raises:
+        QueryError: there is none.
+    """
+    try:
+        ordinary = path.is_dir() and not frame_files(path)
+    except OSError:
+        ordinary = False  # `discover` says why
+    # It would search all that lies below an ordinary folder.
+    found = None if ordinary else next(discover([path]), None)
+    if isinstance(found, Source):
+        return found
+    if found is not None:
+        raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
+    raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval, of_columns
+from sureshot.metrics.bootstrap import interval
 from sureshot.metrics.detection import (
     abstention_nauc,
     augrc,
     aurc,
     auroc,
+    auroc_of,
     excess_aurc,
     fpr_at_tpr,
     risk_at_coverage,
@@ -145,14 +146,25 @@ def test_nauc_is_that_of_mteb():
     assert abstention_nauc(np.array([0.5]), np.array([1])) == 0
 
 
-@pytest.mark.parametrize("metric", ORDERINGS)
-def test_whole_videos_are_resampled(metric):
+def test_the_auroc_of_weights_is_that_of_queries_drawn_so_often():
     confidence, right = some(2)
-    rows = np.stack([confidence, right], 1)
+    counts = np.random.default_rng(1).integers(0, 4, (50, 40))
+    counts[0] *= right  # nothing but right ones
+    expected = []
+    for count in counts:
+        rows = np.repeat(np.arange(40), count)
+        expected.append(auroc(confidence[rows], right[rows]))
+    found = auroc_of(confidence, right)(counts.astype(np.float64))
+    np.testing.assert_allclose(found, expected)
+    assert found[0] == 0.5
+
+
+def test_whole_videos_are_resampled():
+    confidence, right = some(2)
     rng = np.random.default_rng(0)
-    found = interval(rows, np.arange(40) // 4, of_columns(metric), rng, resamples=50)
-    assert found.value == pytest.approx(metric(confidence, right))
-    assert found.low < found.high
+    found = interval(auroc_of(confidence, right), np.arange(40) // 4, rng, resamples=50)
+    assert found.value == pytest.approx(auroc(confidence, right))
+    assert found.low < found.value < found.high
 
 
 @pytest.mark.parametrize("metric", ORDERINGS)

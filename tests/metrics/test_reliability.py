@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval, of_columns
-from sureshot.metrics.reliability import brier, ece, ece_floor, nll, reliability
+from sureshot.metrics.reliability import (
+    brier,
+    ece,
+    ece_floor,
+    nll,
+    reliability,
+    squared_errors,
+)
 
 
 def some(seed, n=300):
@@ -85,14 +91,13 @@ def test_the_floor_falls_with_more_queries_and_is_seeded():
     assert ece_floor(np.array([0.0, 1.0]), np.random.default_rng(0)) == 0
 
 
-@pytest.mark.parametrize("metric", [brier, nll, ece])
-def test_whole_videos_are_resampled(metric):
+def test_the_brier_score_is_the_mean_of_the_squared_errors():
     probability, right = some(5, 60)
-    rows = np.stack([probability, right], 1)
-    rng = np.random.default_rng(0)
-    found = interval(rows, np.arange(60) // 3, of_columns(metric), rng, resamples=40)
-    assert found.value == pytest.approx(metric(probability, right))
-    assert found.low < found.high
+    errors = squared_errors(probability, right)
+    np.testing.assert_allclose(
+        errors, [(p - r) ** 2 for p, r in zip(probability, right, strict=True)]
+    )
+    assert brier(probability, right) == errors.mean()
 
 
 @pytest.mark.parametrize("metric", [brier, nll, ece, reliability])

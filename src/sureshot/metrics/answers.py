@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval, resampling_note
+from sureshot.metrics.bootstrap import interval, mean_of, resampling_note
 from sureshot.metrics.published import folded_name
 from sureshot.text import counted
 
@@ -202,7 +202,7 @@ def answer_report(
         low, high = None, None
         if len(np.unique(cluster)) > 1:
             rng = np.random.default_rng(seed)
-            ends = interval(values, cluster, np.mean, rng, resamples=resamples)
+            ends = interval(mean_of(values), cluster, rng, resamples=resamples)
             low, high = ends.low, ends.high
         return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
 

@@ -1,14 +1,21 @@
-"""Intervals of a metric from resampled videos."""
+"""Intervals of a metric from resampled videos.
 
-from collections.abc import Callable, Iterator, Mapping
+A resample is written as how often each query is drawn, so a statistic is a function of weights:
+rows are resamples, columns queries, and it gives one number a resample.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Integer
+from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.blocks import row_blocks
 
-Statistic = Callable[[np.ndarray], float]
+Weights = Float64[np.ndarray, "draws queries"]
+Values = Float[np.ndarray, " queries"] | Bool[np.ndarray, " queries"]
+Statistic = Callable[[Weights], Float64[np.ndarray, " draws"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +37,42 @@ class Interval:
         return f"[{self.low:{form}}, {self.high:{form}}]"
 
 
-def of_columns(metric: Callable[..., float]) -> Statistic:
-    """A metric of several arrays as a statistic of the columns of one.
+def mean_of(values: Values) -> Statistic:
+    """The mean of one number a query.
 
     Examples:
-        >>> share = of_columns(lambda hits, asked: float(hits.sum() / asked.sum()))
-        >>> share(np.array([[1.0, 2.0], [2.0, 2.0]]))
-        0.75
+        >>> mean_of(np.array([1.0, 4.0]))(np.array([[1.0, 1.0], [2.0, 0.0]]))
+        array([2.5, 1. ])
     """
-    return lambda rows: metric(*rows.T)
+    return ratio_of(values, np.ones(len(values)))
+
+
+def ratio_of(part: Values, whole: Values) -> Statistic:
+    """The sum of one number a query over that of another; 0 where the other is nothing."""
+
+    def ratio(weights: Weights) -> Float64[np.ndarray, " draws"]:
+        total = weights @ whole
+        return np.divide(weights @ part, total, out=np.zeros(len(weights)), where=total > 0)
+
+    return ratio
+
+
+def median_of(values: Float[np.ndarray, " queries"]) -> Statistic:
+    """The median of one number a query; the mean of the middle two where their number is even."""
+    order = np.argsort(values)
+
+    def median(weights: Weights) -> Float64[np.ndarray, " draws"]:
+        drawn = weights[:, order].cumsum(1)
+        half = (drawn[:, -1:] - 1) / 2
+        middle = [(drawn > place).argmax(1) for place in (np.floor(half), np.ceil(half))]
+        return values[order][np.stack(middle)].mean(0, dtype=np.float64)
+
+    return median
 
 
 def intervals(
-    values: Float[np.ndarray, "queries ..."],
-    cluster: Integer[np.ndarray, " queries"],
     statistics: Mapping[str, Statistic],
+    cluster: Integer[np.ndarray, " queries"],
     rng: np.random.Generator,
     *,
     resamples: int = 1000,
@@ -57,12 +85,14 @@ def intervals(
     gallery stays as it is; an interval tells how much the choice of the queries matters, not how
     much another gallery or another training run would.
 
+    Two systems are compared by the interval of their difference on the same queries: what makes a
+    video easy or hard for both then cancels out. One that holds 0 does not tell them apart.
+
     Args:
-        values: one number a query, for instance its rank; or a row of several, see `of_columns`.
-        cluster: the video that each query belongs to.
-        statistics: functions from the values of some queries to a number.
+        statistics: functions of weights, such as `mean_of`, by name.
+        cluster: number of the video that each query belongs to.
         rng: source of all chance.
-        resamples: how often the videos are drawn.
+        resamples: number of times that the videos are drawn.
         level: share of the resamples between the two ends, between 0 and 1.
 
     Raises:
@@ -72,21 +102,29 @@ def intervals(
         raise SureshotError(f"resamples is {resamples}; an interval needs at least 1, better 1000.")
     if not 0 < level < 1:
         raise SureshotError(f"level is {level}; it must lie between 0 and 1, for instance 0.95.")
-    draws = [
-        [statistic(values[rows]) for statistic in statistics.values()]
-        for rows in _resamples(cluster, rng, resamples)
-    ]
-    ends = np.quantile(np.array(draws), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return {
-        name: Interval(float(statistic(values)), float(low), float(high))
-        for (name, statistic), low, high in zip(statistics.items(), *ends, strict=True)
-    }
+    names, video = np.unique(cluster, return_inverse=True)
+    if len(names) < 2:
+        raise SureshotError(
+            f"An interval needs the queries of at least two videos; there is {len(names)}."
+        )
+    draws: dict[str, list[np.ndarray]] = {name: [] for name in statistics}
+    for rows in row_blocks(resamples, len(video)):
+        drawn = [rng.integers(len(names), size=len(names)) for _ in range(rows.stop - rows.start)]
+        counts = np.stack([np.bincount(numbers, minlength=len(names)) for numbers in drawn])
+        weights = counts[:, video].astype(np.float64)
+        for name, statistic in statistics.items():
+            draws[name].append(statistic(weights))
+    found = {}
+    for name, statistic in statistics.items():
+        low, high = np.quantile(np.concatenate(draws[name]), [(1 - level) / 2, (1 + level) / 2])
+        value = statistic(np.ones((1, len(video))))[0]
+        found[name] = Interval(value=float(value), low=float(low), high=float(high))
+    return found
 
 
 def interval(
-    values: Float[np.ndarray, "queries ..."],
-    cluster: Integer[np.ndarray, " queries"],
     statistic: Statistic,
+    cluster: Integer[np.ndarray, " queries"],
     rng: np.random.Generator,
     *,
     resamples: int = 1000,
@@ -96,52 +134,10 @@ def interval(
 
     Examples:
         >>> ranks = np.array([1.0, 1.0, 3.0, 2.0])
-        >>> rng = np.random.default_rng(0)
-        >>> interval(ranks, np.array([0, 0, 1, 1]), np.mean, rng)
+        >>> interval(mean_of(ranks), np.array([0, 0, 1, 1]), np.random.default_rng(0))
         Interval(value=1.75, low=1.0, high=2.5)
     """
-    only = intervals(values, cluster, {"only": statistic}, rng, resamples=resamples, level=level)
-    return only["only"]
-
-
-def paired_difference(
-    ours: Float[np.ndarray, " queries"],
-    theirs: Float[np.ndarray, " their_queries"],
-    cluster: Integer[np.ndarray, " queries"],
-    statistic: Statistic,
-    rng: np.random.Generator,
-    *,
-    resamples: int = 1000,
-    level: float = 0.95,
-) -> Interval:
-    """Interval of ``statistic(ours) - statistic(theirs)`` for two systems on the same queries.
-
-    Both systems are evaluated on the same drawn videos, so what makes a video easy or hard for
-    both cancels out. An interval that holds 0 says that these queries do not tell them apart.
-
-    Args:
-        ours: values of the one system.
-        theirs: values of the other system for the same queries in the same order.
-        cluster: the video that each query belongs to.
-        statistic: function from the values of some queries to a number.
-        rng: source of all chance.
-        resamples: how often the videos are drawn.
-        level: share of the resamples between the two ends, between 0 and 1.
-
-    Raises:
-        SureshotError: the systems differ in their number of queries, or as for `intervals`.
-    """
-    if len(ours) != len(theirs):
-        raise SureshotError(
-            f"One system has {len(ours)} queries, the other {len(theirs)}; a paired comparison "
-            "needs the same queries in the same order."
-        )
-    both = np.stack([ours, theirs], axis=1)
-
-    def gap(pair: np.ndarray) -> float:
-        return statistic(pair[:, 0]) - statistic(pair[:, 1])
-
-    return interval(both, cluster, gap, rng, resamples=resamples, level=level)
+    return intervals({"": statistic}, cluster, rng, resamples=resamples, level=level)[""]
 
 
 def resampling_note(resamples: int, seed: int) -> str:
@@ -149,21 +145,3 @@ def resampling_note(resamples: int, seed: int) -> str:
     return (
         f"[low, high] is a 95 % interval, from {resamples} resamples of whole videos, seed {seed}."
     )
-
-
-def _resamples(
-    cluster: Integer[np.ndarray, " queries"], rng: np.random.Generator, resamples: int
-) -> Iterator[Integer[np.ndarray, " drawn"]]:
-    """Rows of the queries of videos drawn with replacement, ``resamples`` times."""
-    order = np.argsort(cluster, kind="stable")
-    starts, sizes = np.unique(cluster[order], return_index=True, return_counts=True)[1:]
-    if len(starts) < 2:
-        raise SureshotError(
-            f"An interval needs the queries of at least two videos; there is {len(starts)}."
-        )
-    for _ in range(resamples):
-        drawn = rng.integers(len(starts), size=len(starts))
-        count = sizes[drawn]
-        # Places 0, 1, ... within each drawn video, shifted to where its queries start.
-        shift = np.repeat(starts[drawn] - (np.cumsum(count) - count), count)
-        yield order[shift + np.arange(len(shift))]

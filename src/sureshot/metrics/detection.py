@@ -2,14 +2,14 @@
 
 Every function takes one confidence and one outcome a query and depends on the order of the
 confidences only. Queries that tie count as if their order were drawn by lot, in expectation, so no
-number depends on the order of the rows. All can be resampled by whole videos, see
-`sureshot.metrics.bootstrap.of_columns`.
+number depends on the order of the rows.
 """
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Num
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.bootstrap import Statistic, Weights
 
 # Of each query: 1 or True, 0 or False.
 Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
@@ -33,12 +33,25 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
         >>> auroc(np.array([0.9, 0.4, 0.4]), np.array([1, 1, 0]))
         0.75
     """
+    return float(auroc_of(confidence, right)(np.ones((1, len(right))))[0])
+
+
+def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
+    """`auroc` as a statistic that can be resampled; arguments and errors as for `auroc`."""
     true = _outcomes(confidence, right)
-    count, other = np.count_nonzero(true), np.count_nonzero(~true)
-    if not count or not other:
-        return 0.5
-    ranks = _mean_ranks(confidence)
-    return float((ranks[true].sum() - count * (count + 1) / 2) / (count * other))
+    order = np.argsort(confidence)
+    ties = np.unique(confidence[order], return_index=True)[1]
+
+    def separation(weights: Weights) -> Float64[np.ndarray, " draws"]:
+        ordered = weights[:, order]
+        passed = np.add.reduceat(ordered * true[order], ties, axis=1)
+        other = np.add.reduceat(ordered * ~true[order], ties, axis=1)
+        below = other.cumsum(1) - other / 2
+        pairs = passed.sum(1) * other.sum(1)
+        won = (passed * below).sum(1)
+        return np.divide(won, pairs, out=np.full(len(weights), 0.5), where=pairs > 0)
+
+    return separation
 
 
 def fpr_at_tpr(
@@ -194,12 +207,6 @@ def _lost(
     _, tie, size = np.unique(-confidence, return_inverse=True, return_counts=True)
     mean = np.bincount(tie, weights=loss) / size
     return np.cumsum(np.repeat(mean, size))
-
-
-def _mean_ranks(values: Float[np.ndarray, " queries"]) -> Float64[np.ndarray, " queries"]:
-    """Ranks from 1, the lowest, where ties share their mean."""
-    _, tie, size = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(size) - (size - 1) / 2)[tie]
 
 
 def _area(ordered: Float64[np.ndarray, " queries"]) -> float:

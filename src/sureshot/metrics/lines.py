@@ -1,13 +1,13 @@
 """Lines of a report: one direction under one way of scoring, with intervals and ties."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Float64, Integer
 
-from sureshot.metrics.bootstrap import Interval, intervals, paired_difference
+from sureshot.metrics.bootstrap import Interval, intervals, mean_of, median_of
 from sureshot.metrics.published import Direction
 from sureshot.metrics.ranks import VideoQuery, text_ranks, video_ranks
 from sureshot.metrics.recall import Recall, recall, recall_at
@@ -87,18 +87,14 @@ class Judge:
         """The line of these ranks; ``raw`` are those it is to be compared with."""
         videos = self.owner if way == "t2v" else np.unique(self.owner)
         ends: dict[str, Interval] = {}
-        gain = None
-        r1 = partial(recall_at, k=1)
+        statistics = {f"r{k}": mean_of(100.0 * (ranks.mean <= k)) for k in (1, 5, 10, 50)}
+        statistics |= {"median": median_of(ranks.mean), "mean": mean_of(ranks.mean)}
+        if raw is not None:
+            statistics["gain"] = mean_of(100.0 * (ranks.mean <= 1) - 100.0 * (raw.mean <= 1))
         if len(np.unique(videos)) > 1:
-            statistics: dict[str, Callable[[np.ndarray], float]] = {
-                f"r{k}": partial(recall_at, k=k) for k in (1, 5, 10, 50)
-            }
-            statistics |= {"median": np.median, "mean": np.mean}
-            ends = intervals(ranks.mean, videos, statistics, self._rng(), resamples=self.resamples)
-            if raw is not None:
-                gain = paired_difference(
-                    ranks.mean, raw.mean, videos, r1, self._rng(), resamples=self.resamples
-                )
+            rng = np.random.default_rng(self.seed)
+            ends = intervals(statistics, videos, rng, resamples=self.resamples)
+        gain = ends.pop("gain", None)
         return Line(
             name=name,
             direction=way,
@@ -106,9 +102,6 @@ class Judge:
             intervals=ends,
             gain=gain,
             tied=int(np.count_nonzero(ranks.mean > ranks.best)),
-            r1_best=r1(ranks.best),
-            r1_worst=r1(ranks.worst),
+            r1_best=recall_at(ranks.best, 1),
+            r1_worst=recall_at(ranks.worst, 1),
         )
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self.seed)

@@ -3,8 +3,7 @@
 A number here is never enough alone. The constant base rate has a perfect calibration error and
 tells nothing, so report the Brier score or the AUROC beside it; and a perfectly calibrated
 predictor has an error above 0 on few queries, so report `ece_floor` beside it. All functions take
-one probability and one outcome a query and can be resampled by whole videos, see
-`sureshot.metrics.bootstrap.of_columns`.
+one probability and one outcome a query.
 """
 
 from dataclasses import dataclass
@@ -31,8 +30,14 @@ def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
         >>> brier(np.array([1.0, 0.5]), np.array([1, 0]))
         0.125
     """
-    true = _checked(probability, right)
-    return float(np.mean((probability - true) ** 2))
+    return float(squared_errors(probability, right).mean())
+
+
+def squared_errors(
+    probability: Float[np.ndarray, " queries"], right: Outcomes
+) -> Float64[np.ndarray, " queries"]:
+    """What `brier` is the mean of, one number a query; errors as for `brier`."""
+    return (probability.astype(np.float64) - _checked(probability, right)) ** 2
 
 
 def nll(

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval, of_columns
-from sureshot.metrics.detection import auroc
+from sureshot.metrics.bootstrap import interval
+from sureshot.metrics.detection import auroc, auroc_of
 from sureshot.metrics.reliability import brier, ece, ece_floor
 from sureshot.trust.card import Calibration, Inside, Judged, Quality, Validity
 from sureshot.trust.conformal import Nonconformity
@@ -269,8 +269,7 @@ def _judged(
     video: Int[np.ndarray, " cases"],
     rng: np.random.Generator,
 ) -> Judged:
-    rows = np.stack([probability, right.astype(np.float64)], axis=1)
-    separation = interval(rows, video, of_columns(auroc), rng, resamples=_RESAMPLES)
+    separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
     share = float(right.mean())
     return Judged(
         cases=len(right),

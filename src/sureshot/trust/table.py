@@ -1,23 +1,23 @@
 """Rows of the trust report: what each number means, and how it is worked out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int, Integer, Num
+from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.metrics.blocks import row_blocks
-from sureshot.metrics.bootstrap import Interval, interval, of_columns
+from sureshot.metrics.bootstrap import Interval, Statistic, interval, mean_of, ratio_of
 from sureshot.metrics.detection import (
     abstention_nauc,
     augrc,
     aurc,
-    auroc,
+    auroc_of,
     excess_aurc,
     fpr_at_tpr,
     risk_at_coverage,
 )
-from sureshot.metrics.reliability import brier, ece, ece_floor, nll
+from sureshot.metrics.reliability import brier, ece, ece_floor, nll, squared_errors
 from sureshot.trust.assessment import ABSTAIN
 from sureshot.trust.cross_fit import CertifiedAnswers, PredictedSets
 from sureshot.trust.signals import query_signals
@@ -42,16 +42,9 @@ class Graded:
     rng: np.random.Generator
     resamples: int
 
-    def interval(
-        self,
-        metric: Callable[..., float],
-        *columns: Num[np.ndarray, " cases"] | Bool[np.ndarray, " cases"],
-    ) -> Interval:
-        """A metric of some values a result, and where it would lie for other videos."""
-        rows = np.stack([column.astype(np.float64) for column in columns], axis=1)
-        # Columns may hold every result several times, one time after the other.
-        video = np.tile(self.video, len(rows) // len(self.video))
-        return interval(rows, video, of_columns(metric), self.rng, resamples=self.resamples)
+    def interval(self, statistic: Statistic) -> Interval:
+        """A statistic of the results, and where it would lie for other videos."""
+        return interval(statistic, self.video, self.rng, resamples=self.resamples)
 
     def share(
         self, hits: Bool[np.ndarray, " cases"], among: Bool[np.ndarray, " cases"] | None = None
@@ -61,7 +54,7 @@ class Graded:
         weight = 1 / count[place]
         if among is not None:
             weight = weight * among
-        return self.interval(_ratio, hits * weight, weight)
+        return self.interval(ratio_of(hits * weight, weight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +207,7 @@ def orders(
     return tuple(
         Order(
             signal=name,
-            auroc=graded.interval(auroc, confidence, right),
+            auroc=graded.interval(auroc_of(confidence, right)),
             aurc=aurc(confidence, ~right),
             excess_aurc=excess_aurc(confidence, ~right),
             augrc=augrc(confidence, ~right),
@@ -239,7 +232,7 @@ def probabilities(
     return tuple(
         Probability(
             signal=name,
-            brier=graded.interval(brier, probability, right),
+            brier=graded.interval(mean_of(squared_errors(probability, right))),
             brier_of_base_rate=brier(np.full(len(right), right.mean()), right),
             nll=nll(probability, right),
             ece=ece(probability, right),
@@ -253,10 +246,8 @@ def auroc_gain(
     ours: Float[np.ndarray, " queries"], theirs: Float[np.ndarray, " queries"], graded: Graded
 ) -> Interval:
     """AUROC of the one confidence less that of the other, on the same queries."""
-    return graded.interval(
-        lambda one, other, right: auroc(one, right) - auroc(other, right),
-        *(ours, theirs, graded.right),
-    )
+    one, other = auroc_of(ours, graded.right), auroc_of(theirs, graded.right)
+    return graded.interval(lambda weights: one(weights) - other(weights))
 
 
 def set_row(
@@ -303,11 +294,12 @@ def absent_row(
     """
     values = np.concatenate([present, absent])
     there = np.repeat([1.0, 0.0], len(present))
+    both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
     # Calling so many of the present absent, how many of the absent are caught.
     cut = np.sort(present)[int(ABSTAIN * len(present))]
     return AbsentRow(
         signal=signal,
-        auroc=graded.interval(auroc, values, there),
+        auroc=both.interval(auroc_of(values, there)),
         fpr_95=fpr_at_tpr(values, there),
         caught=float((absent < cut).mean()),
     )
@@ -317,7 +309,7 @@ def risk_row(answers: CertifiedAnswers, graded: Graded) -> RiskRow:
     """How many queries are answered under a certified risk, and how many of those wrongly."""
     wrong = None
     if answers.answered.any():
-        wrong = graded.interval(_ratio, ~graded.right & answers.answered, answers.answered)
+        wrong = graded.interval(ratio_of(~graded.right & answers.answered, answers.answered))
     return RiskRow(
         risk=answers.risk,
         answered=float(answers.answered.mean()),
@@ -337,11 +329,6 @@ def _belief(
     ]
     mean = np.concatenate(means)
     return mean / (mean + 1)
-
-
-def _ratio(part: Float64[np.ndarray, " cases"], whole: Float64[np.ndarray, " cases"]) -> float:
-    """Sum of the one over that of the other; 0 where there is nothing."""
-    return float(part.sum() / whole.sum()) if whole.sum() > 0 else 0.0
 
 
 def _places(values: Float64[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:

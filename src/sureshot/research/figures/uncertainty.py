@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval
+from sureshot.metrics.bootstrap import interval, mean_of
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.research.figures.canvas import (
     BLUE,
@@ -176,7 +176,7 @@ def _bin(
     percents = 100.0 * right
     ends = None
     if len(np.unique(video)) > 1:
-        found = interval(percents, video, np.mean, np.random.default_rng(seed))
+        found = interval(mean_of(percents), video, np.random.default_rng(seed))
         ends = (found.low, found.high)
     low, mean, high = (float(x) for x in (values.min(), values.mean(), values.max()))
     return Bin(low, mean, high, len(values), float(percents.mean()), ends)

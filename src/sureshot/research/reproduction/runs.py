@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from sureshot.files import read_json, write_json
-from sureshot.metrics.bootstrap import interval
+from sureshot.metrics.bootstrap import interval, mean_of
 from sureshot.metrics.ranks import text_ranks
 from sureshot.metrics.recall import r_sum
 from sureshot.models.checkpoint import Checkpoint
@@ -126,7 +126,7 @@ def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
     matrix, owner = similarity(Trained(model), features), features.split.owner()
     texts, videos = recalls(matrix, owner)
     ranks, draw = text_ranks(matrix, owner), np.random.default_rng(0)
-    ends = interval(ranks, owner, lambda some: 100 * float((some <= 1).mean()), draw)
+    ends = interval(mean_of(100.0 * (ranks <= 1)), owner, draw)
     found: Mapping[str, float] = {
         "R@1": texts.r1,
         "R@5": texts.r5,

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Integer
 
 from sureshot.datasets import Split
-from sureshot.metrics.bootstrap import Interval, interval
+from sureshot.metrics.bootstrap import Interval, interval, mean_of
 from sureshot.metrics.hubs import nearest_mean
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.bank import FILE, Bank
@@ -114,8 +114,7 @@ def chosen(
     off = nearest_mean(known, K)
     gained = {weight: _hits(raw - weight * off, owner) - _hits(raw, owner) for weight in WEIGHTS}
     best = max(WEIGHTS, key=lambda weight: gained[weight].mean())
-    rows = gained[best][:, None]
-    gain = interval(rows, owner, lambda part: float(part.mean()), rng, resamples=_RESAMPLES)
+    gain = interval(mean_of(gained[best]), owner, rng, resamples=_RESAMPLES)
     return best if gain.low > 0 else None, gain
 
 

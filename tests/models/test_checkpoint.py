@@ -17,6 +17,7 @@ from sureshot.models.checkpoint import (
     WEIGHTS,
     Checkpoint,
     EncoderNote,
+    _as_first,
     is_checkpoint,
 )
 from sureshot.models.encoders.clip import ClipEncoder
@@ -177,6 +178,21 @@ def test_a_model_of_the_first_format_reads_sentences_at_unit_length(tmp_path):
     torch.testing.assert_close(found.model.stem.texts(texts).sentence, texts.sentence / 3)
     found.save_pretrained(tmp_path / "again")
     assert json.loads((tmp_path / "again" / CONFIG).read_text())["format"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"name": "uatvr"}, {"interaction": "mean"}),
+        ({"name": "uatvr", "interaction": "weighted"}, {"interaction": "weighted"}),
+        ({"name": "duq"}, {"kappa": 20.0}),
+        ({"name": "duq", "mode": "paper"}, {}),
+        ({"name": "dvtr", "base": {"name": "duq"}}, {"base": {"name": "duq", "kappa": 20.0}}),
+        ({"name": "xpool"}, {}),
+    ],
+)
+def test_a_model_of_the_first_format_keeps_the_defaults_of_then(settings, expected):
+    assert _as_first(settings) == settings | expected
 
 
 @pytest.mark.parametrize("version", [FORMAT + 1, 1000])

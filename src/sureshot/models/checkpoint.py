@@ -27,9 +27,7 @@ from sureshot.models.tokens import Sizes
 from sureshot.settings import build, to_values
 from sureshot.trust.card import FILE as TRUST
 
-FORMAT = 2
-# Defaults of systems in format 1, which had sentences at unit length as well.
-_FIRST_DEFAULTS: Mapping[str, Mapping[str, Any]] = {"uatvr": {"interaction": "mean"}}
+FORMAT = 2  # 1 had other defaults and sentences at unit length
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
@@ -221,7 +219,13 @@ The recipe it was trained by stands in `{CONFIG}`.
 
 def _as_first(system: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a system with the defaults of format 1, those of the system it is put on too."""
-    filled = {**_FIRST_DEFAULTS.get(system.get("name", ""), {}), **system}
+    defaults: dict[str, Any] = {}
+    match system.get("name"):
+        case "uatvr":
+            defaults = {"interaction": "mean"}
+        case "duq" if system.get("mode") != "paper":
+            defaults = {"kappa": 20.0}
+    filled = defaults | dict(system)
     if isinstance(filled.get("base"), Mapping):
         filled["base"] = _as_first(filled["base"])
     return filled

@@ -98,6 +98,7 @@ def extract(
     encoder: Encoder,
     *,
     frames: int = 12,
+    whole_grid: bool = False,
     cache: Path | None = None,
     told: Told | None = None,
 ) -> SplitFeatures:
@@ -107,6 +108,7 @@ def extract(
         split: what to encode. A video that cannot be read is left out, with its captions.
         encoder: what encodes it.
         frames: frames sampled uniformly from each video; a shorter one keeps all it has.
+        whole_grid: whether all patches of a frame are kept, not the coarse grid of an index.
         cache: folder of the cache; None is one in the user's cache folder.
         told: called with "videos" or "captions", how many are done and how many there are.
 
@@ -116,7 +118,7 @@ def extract(
     told = told or (lambda what, done, total: None)
     keys = [_key(item) for item in split.items]
     entries = _video_entries(
-        dict(zip(keys, split.items, strict=True)), encoder, frames, cache, told
+        dict(zip(keys, split.items, strict=True)), encoder, frames, cache, told, whole_grid
     )
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
@@ -147,17 +149,23 @@ def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = Non
 
 
 def _video_entries(
-    items: Mapping[str, Item], encoder: Encoder, frames: int, folder: Path | None, told: Told
+    items: Mapping[str, Item],
+    encoder: Encoder,
+    frames: int,
+    folder: Path | None,
+    told: Told,
+    whole_grid: bool,
 ) -> dict[str, Any]:
     """Features of each item by its key, or the reason why it has none."""
-    cache = _cache(folder, encoder, str(frames))
+    cache = _cache(folder, encoder, f"{frames}-patches" if whole_grid else str(frames))
     entries = cache.read(items)
     unknown = [key for key in items if key not in entries]
     if len(unknown) < len(items):
         told("videos", len(entries), len(items))
     for first in range(0, len(unknown), _VIDEOS):
         part = unknown[first : first + _VIDEOS]
-        encoded, passing = _encode({key: items[key] for key in part}, encoder, frames)
+        chosen = {key: items[key] for key in part}
+        encoded, passing = _encode(chosen, encoder, frames, whole_grid)
         cache.write({key: entry for key, entry in encoded.items() if key not in passing})
         entries |= encoded
         told("videos", len(entries), len(items))
@@ -165,7 +173,7 @@ def _video_entries(
 
 
 def _encode(
-    items: Mapping[str, Item], encoder: Encoder, frames: int
+    items: Mapping[str, Item], encoder: Encoder, frames: int, whole_grid: bool
 ) -> tuple[dict[str, Entry], set[str]]:
     """The entry of each item, and the keys of those that may have another one next time."""
     prepared: dict[str, Shaped[np.ndarray, "frames 3 rows columns"]] = {}
@@ -178,7 +186,7 @@ def _encode(
             if sum(len(prepared[key]) for key in keys) >= least:
                 joined = encoder.encode_frames(np.concatenate([prepared[key] for key in keys]))
                 ends = np.cumsum([len(prepared.pop(key)) for key in keys])[:-1]
-                for key, arrays in zip(keys, _parted(joined, ends), strict=True):
+                for key, arrays in zip(keys, _parted(joined, ends, whole_grid), strict=True):
                     _check_finite(items[key], arrays)
                     entries[key] = arrays
 
@@ -199,10 +207,10 @@ def _encode(
 
 
 def _parted(
-    joined: FrameFeatures, ends: Shaped[np.ndarray, " n"]
+    joined: FrameFeatures, ends: Shaped[np.ndarray, " n"], whole_grid: bool
 ) -> Iterator[dict[str, Shaped[np.ndarray, "..."]]]:
-    """The features of each video, 16-bit, their patches on the grid of an index."""
-    pooled = replace(joined, patches=pool_grid(joined.patches))
+    """The features of each video, 16-bit, their patches on the grid of an index unless whole."""
+    pooled = joined if whole_grid else replace(joined, patches=pool_grid(joined.patches))
     names = [field.name for field in fields(pooled)]
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
         parts = [np.split(getattr(pooled, name).astype(np.float16), ends) for name in names]

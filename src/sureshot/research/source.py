@@ -90,7 +90,14 @@ def encode(
         SureshotError: see `sureshot.research.features.extract`.
     """
     count = frames or scorer.frames
-    features = extract(source.split, scorer.encoder, frames=count, cache=cache, told=notes.encoded)
+    features = extract(
+        source.split,
+        scorer.encoder,
+        frames=count,
+        whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
+        cache=cache,
+        told=notes.encoded,
+    )
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")
     return replace(features, experts=source.experts)

@@ -1,8 +1,18 @@
 """Starting weights."""
 
+import pytest
 import torch
+from torch import nn
 
-from sureshot.models.layers.linear import embedding, identity, linear, xavier
+from sureshot.models.layers.aggregation import LocalAggregation
+from sureshot.models.layers.linear import (
+    draw_as_torch,
+    draw_linear,
+    embedding,
+    identity,
+    linear,
+    xavier,
+)
 
 
 def test_new_weights_are_small_and_biases_zero():
@@ -38,3 +48,20 @@ def test_the_seed_decides_the_weights():
     one = linear(4, 4)
     torch.manual_seed(5)
     assert torch.equal(one.weight, linear(4, 4).weight)
+
+
+def test_torchs_own_draw_is_wide_in_an_attention_and_has_biases_elsewhere() -> None:
+    torch.manual_seed(0)
+    made = LocalAggregation(64)
+    draw_as_torch(made)
+    attention = made.block.queries_keys_values
+    assert attention.weight.std().item() == pytest.approx((2 / (64 + 192)) ** 0.5, rel=0.05)
+    assert not attention.bias.any() and not made.block.out.bias.any()
+    assert made.mlp[0].bias.std() > 0.05
+
+
+def test_small_draws_reach_every_linear_layer_within() -> None:
+    made = nn.Sequential(nn.Linear(64, 64), nn.Sequential(nn.Linear(64, 64, bias=False)))
+    draw_linear(made)
+    assert made[0].weight.std() < 0.03 and made[1][0].weight.std() < 0.03
+    assert not made[0].bias.any()

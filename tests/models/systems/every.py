@@ -69,6 +69,7 @@ FORMS: dict[str, dict[str, Any]] = {
         _duq("well_posed", **dict.fromkeys(off, False))
         for off in (_PARTS[:1], _PARTS[1:2], _PARTS[2:], _PARTS[1:], _PARTS)
     ),
+    "duq_released": {"name": "duq_released", "layers": 1, "heads": 2, "samples": 3},
     "duq control": {"name": "duq", "distance": "means", "distance_evidence": False},
     "uatvr": _UATVR,
     "uatvr paper": {**_UATVR, "mode": "paper"},

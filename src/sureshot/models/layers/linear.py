@@ -33,6 +33,20 @@ def draw_linear(module: nn.Module) -> None:
                 nn.init.zeros_(layer.bias)
 
 
+def draw_as_torch(module: nn.Module) -> None:
+    """Draw all linear layers within a module as torch does by default; those of attentions too.
+
+    An attention of torch has queries, keys and values by Glorot's rule, and biases of zero.
+    """
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Linear):
+            layer.reset_parameters()
+            if name.endswith("queries_keys_values"):
+                nn.init.xavier_uniform_(layer.weight)
+            if name.endswith(("queries_keys_values", "block.out")):
+                nn.init.zeros_(layer.bias)
+
+
 def identity(dim: int) -> nn.Linear:
     """A linear layer that starts by passing its input on unchanged."""
     layer = nn.Linear(dim, dim)

@@ -19,17 +19,17 @@ Differs:
     :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
     its candidates; `Duq.similarity` leaves them out, `Duq.printed` has them.
 
-    In both modes a video's Gaussian is made of its own frames, and scores are given as they are.
-    The first released code pooled a video by the text at the same place of the block, so that the
-    matched pair alone was seen by its query; the last one, in its default evaluation, divides the
-    scores of a video by their softmax over all queries of the test set. It also draws new noise for
-    every block of a test; here nothing is drawn but in training.
+    In both modes a video's Gaussian is made of its own frames. The first released code pooled a
+    video by the text at the same place of the block, so that the matched pair alone was seen by its
+    query. Nothing is drawn but in training.
 
     ``well_posed`` scores by the sum :math:`s + w\,(1 - d)` instead of the product, in which two
     rejections make an acceptance; trains on one rule of distance for all pairs, on a logarithm with
     its minus, on labels whose sum fits the evidence, on evidence of scaled similarities, on noise
-    no longer than the mean, and keeps the prior at that size. The released code holds none of the
-    paper's distance losses, attends across the items of a batch, and has no mask for padding.
+    no longer than the mean, and keeps the prior at that size.
+
+    The released code is another model, without any of the paper's distance losses: see
+    `sureshot.models.systems.duq_released`.
 """
 
 import math
@@ -43,6 +43,7 @@ from torch import Tensor, nn
 
 from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
 from sureshot.models.layers.distribution import Aggregation, Branch
+from sureshot.models.layers.linear import draw_as_torch
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.contrastive import info_nce, mil_nce
 from sureshot.models.losses.distance import (
@@ -79,7 +80,7 @@ Distance = Literal[
 ]
 _CLOSED = ("means", "kl", "wasserstein")  # distances that need no samples
 _UNIFORMITY = 10.0  # weight of the uniformity loss beside the distance's own, as in PCME
-_PRINTED_SCALE = 100.0  # lambda of the printed distance loss, which must not be learned
+_PRINTED_SCALE = 100.0  # lambda of the printed distance loss, and CLIP's scale
 _START = 5.0  # first steepness and shift of the soft contrastive loss, as in UATVR's code
 
 
@@ -100,7 +101,8 @@ class DuqConfig:
         distance_evidence: whether the evidential loss of distances is on.
         samples: K, embeddings drawn of each item in training.
         evidence: function from similarity to evidence (supplement, table 4).
-        kappa: steepness of evidence; None is 1 as printed in paper mode and 20 otherwise.
+        kappa: steepness of evidence; None is 1 as printed in paper mode. Otherwise it is the first
+            logit scale, so that evidence and softmax tell two cosines apart alike from the start.
         aggregation: ``attention`` over the tokens, or ``pie`` as in the first released code.
         alpha: weight of the two losses of distances.
         beta: weight of the divergence from the prior.
@@ -158,13 +160,15 @@ class Duq(System):
 
     Config = DuqConfig
 
+    frozen = "patches"
+
     def __init__(self, config: DuqConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config
         self.printed_mode = config.mode == "paper"
         own: Distance = "boundary" if self.printed_mode else "mean"
         self.distance: Distance = config.distance or own
-        self.kappa = config.kappa or (1.0 if self.printed_mode else 20.0)
+        self.kappa = config.kappa or (1.0 if self.printed_mode else config.scale or _PRINTED_SCALE)
         self.weights: Mapping[str, float] = {
             "similarity": 1.0,
             "similarity_evidence": 1.0,
@@ -176,15 +180,14 @@ class Duq(System):
         self.offset = nn.Parameter(torch.zeros(2))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
         self.prior = 0.0 if self.printed_mode else -math.log(width)
-        kind, literal = config.aggregation, self.printed_mode
-        self.text_branch = Branch(width, kind, literal=literal)
-        self.video_branch = Branch(width, kind, literal=literal)
-        unused = [] if config.branch else [self.text_branch, self.video_branch]
-        for module in unused:
-            module.requires_grad_(False)
-        if self.distance == "means":
-            self.text_branch.head.spread.requires_grad_(False)
-            self.video_branch.head.spread.requires_grad_(False)
+        self.text_branch, self.video_branch = (
+            Branch(width, config.aggregation, literal=self.printed_mode) for _ in range(2)
+        )
+        for branch in (self.text_branch, self.video_branch):
+            if self.printed_mode:  # as the released code leaves its heads
+                draw_as_torch(branch)
+            branch.requires_grad_(config.branch)
+            branch.head.spread.requires_grad_(config.branch and self.distance != "means")
         self.match.requires_grad_(self.distance == "monte_carlo" and config.distance_loss)
         self.offset.requires_grad_(
             not self.printed_mode and (config.similarity_evidence or config.distance_evidence)
@@ -198,7 +201,7 @@ class Duq(System):
     def videos(self, tokens: VideoTokens) -> Codes:
         """The frames, and the Gaussian of the frames and their mean."""
         codes = self.pooled.videos(tokens)
-        # The pooled frame enters the branch as long as frames are, not at unit length.
+        # As long as frames are, not at unit length; so is a sentence beside its words.
         whole = masked_mean(tokens.frames, tokens.mask)
         gaussian = self.video_branch(whole, tokens.frames, tokens.mask)
         return {**codes, "mean": gaussian.mean, "log_var": gaussian.log_var}
@@ -209,9 +212,8 @@ class Duq(System):
         if not self.config.branch:
             return feature
         closeness = 1 - self.expected(texts, videos)
-        if self.printed_mode:
-            return closeness * feature
-        return feature + self.config.closeness * closeness
+        weight = self.config.closeness
+        return closeness * feature if self.printed_mode else feature + weight * closeness
 
     def feature(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """s, the cosine of the feature branch, in [-1, 1]."""
@@ -326,8 +328,8 @@ class Duq(System):
 
     def _far_clues(self, distance: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
         """Evidence from the distances: that a pair does not match as printed, else that it does."""
-        found = distance if self.printed_mode else 1 - distance
-        return evidence(found, self.config.evidence, kappa=self.kappa, offset=self.offset[1])
+        clue = distance if self.printed_mode else 1 - distance
+        return evidence(clue, self.config.evidence, kappa=self.kappa, offset=self.offset[1])
 
     def _drawn(
         self, gaussian: Gaussian, generator: torch.Generator | None
@@ -337,8 +339,7 @@ class Duq(System):
             return gaussian.mean[:, None]
         items, width = gaussian.mean.shape
         shape = (items, self.config.samples, width)
-        # Drawn on the processor, so that a seed gives the same noise on any device.
-        source = generator or torch.default_generator
+        source = generator or torch.default_generator  # on the processor: the same on any device
         return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
 
     def _distances(

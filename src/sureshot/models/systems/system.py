@@ -42,6 +42,8 @@ class System(nn.Module):
         frozen: what stays as it is of a CLIP that is trained with the system, as in the released
             code: ``nothing``, the map of ``patches``, or all ``embeddings`` of words, patches and
             places with the layer norm behind them.
+        whole_grid: whether it reads all cells of a frame rather than those of the coarse grid that
+            features are pooled to.
         shares_scale: whether the logit scale is CLIP's, and trained at the rate of a CLIP that is
             trained with the system.
     """
@@ -54,6 +56,7 @@ class System(nn.Module):
     reads_experts = False
     searches = True
     frozen: Frozen = "nothing"
+    whole_grid = False
     shares_scale = True
 
     @classmethod

@@ -119,11 +119,13 @@ def _train(
         fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
         val, sets = None, []
     else:
-        new_model(recipe, sizes, encoder)
+        whole = new_model(recipe, sizes, encoder).system.whole_grid
 
         def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
             count = recipe.encoder.frames
-            seen = extract(split, encoder, frames=count, cache=cache, told=notes.encoded)
+            seen = extract(
+                split, encoder, frames=count, whole_grid=whole, cache=cache, told=notes.encoded
+            )
             note_unreadable(seen, notes)
             return replace(seen, experts=experts)
 

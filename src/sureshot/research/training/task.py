@@ -133,7 +133,9 @@ def fit_pixels(
     def validate(held: Split) -> float:
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            return task.score(extract(held, encoder, frames=frames, cache=Path(cache)))
+            whole = task.system.whole_grid
+            seen = extract(held, encoder, frames=frames, whole_grid=whole, cache=Path(cache))
+            return task.score(seen)
 
     with PixelPairs(splits, tuned, read, task.training.workers) as pairs:
         fitted = fit(

@@ -47,8 +47,9 @@ class TunedClip(nn.Module):
 
     Args:
         encoder: whose weights are trained.
-        system: that it is trained with, on the encoder's device. It says what stays as it is and
-            whether its logit scale is the encoder's; None trains all but a logit scale.
+        system: that it is trained with, on the encoder's device. It says what stays as it is,
+            whether its logit scale is the encoder's, and whether it wants all cells of a frame;
+            None trains all but a logit scale.
     """
 
     def __init__(self, encoder: ClipEncoder, system: System | None = None) -> None:
@@ -59,6 +60,7 @@ class TunedClip(nn.Module):
         for name, weight in self.network.named_parameters():
             # The networks' own logit scale takes no part in tokens: no gradient would reach it.
             weight.requires_grad_(not name.startswith(("logit_", *stays)))
+        self._whole_grid = system is not None and system.whole_grid
         self.log_scale: nn.Parameter | None = None
         if system is not None and system.shares_scale:
             self.log_scale = system.start_scale(float(self._own_scale()))
@@ -82,7 +84,7 @@ class TunedClip(nn.Module):
         lengths = [len(frames) for frames in prepared]
         batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
         frames, patches, backbone = self.encoder._read_frames(batch)
-        parts = (frames, _pooled(patches), backbone)
+        parts = (frames, patches if self._whole_grid else _pooled(patches), backbone)
         padded = [
             pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in parts
         ]

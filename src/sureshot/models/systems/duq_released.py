@@ -1,0 +1,321 @@
+r"""DUQ as its code was released, which is another model than the one its paper prints.
+
+Three branches compare a text and a video, and the score is their mean. The *sentence* meets the
+frames, weighed by a small network; the *words* meet cells of frames, merged by clustering to an
+eighth of their number; and samples of two Gaussians, made of all tokens of either side, meet each
+other. Training minimises
+
+.. math:: L = L_{sf} + L_{wp} + L_{tv} + \alpha\,(L^U_{sf} + L^U_{wp} + L^U_{tv})
+    + \beta L_{KL} + L_{agree}
+
+with a contrastive and an evidential loss of each branch, the divergence of the Gaussians from
+N(0, I), and one that makes the branches agree. None of the distance losses of the print is there;
+`sureshot.models.systems.duq` has them.
+
+Differs:
+    Attention runs over the tokens of one item. The released code hands its tokens to an attention
+    that takes the first axis for the sequence, so that items of a batch look at each other.
+
+    Padding takes no part. The released code has no masks: padded words are weighed, attended to and
+    matched.
+
+    Scores are given as they are, and the noise of a test was drawn once and belongs to the model.
+    The released code draws it anew for every block, and its evaluation divides the scores of a
+    video by their softmax over all texts of the test set.
+
+    The head for the sentence that the released code has and never uses is left out.
+
+References:
+    github.com/OPA067/DUQ, commit ef0afad, both merge conflicts resolved to the older side.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import kl_div
+
+from sureshot.errors import SureshotError
+from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.layers.aggregation import LocalAggregation
+from sureshot.models.layers.clustering import TokenMerging
+from sureshot.models.layers.from_clip import start_from_clip
+from sureshot.models.layers.linear import draw_as_torch
+from sureshot.models.layers.pooling import WeightedPooling, mean_of_units
+from sureshot.models.layers.transformer import SequentialTransformer, Transformer
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.evidential import evidence, evidential
+from sureshot.models.scoring.token_wise import weighted_token_interaction
+from sureshot.models.systems.system import Codes, System, gaussian_of, unit
+from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.settings import within
+
+_BRANCHES = ("sentence frame", "word patch", "distribution")
+_LOSSES = ("similarity", "word_patch", "distribution")  # of the branches
+_SEED = 250609077  # of the noise of a test; 0 may be that of weights or of data
+_MERGINGS = 3  # each halves the number of cells
+
+
+@dataclass(frozen=True, slots=True)
+class DuqReleasedConfig:
+    """Settings of DUQ as released.
+
+    Attributes:
+        layers: blocks of the transformer over frames.
+        heads: attention heads of that transformer; CLIP's text network has one for 64 numbers.
+        samples: K, embeddings of each item.
+        alpha: weight of the evidential losses.
+        beta: weight of the divergence from the prior.
+        longest: most frames the transformer can place.
+        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
+            100 otherwise.
+    """
+
+    layers: int = 4
+    heads: int = 8
+    samples: int = 10
+    alpha: float = 0.1
+    beta: float = 1e-4
+    longest: int = 77
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        ranges = {
+            "layers": (self.layers, 1, 100),
+            "heads": (self.heads, 1, 1000),
+            "samples": (self.samples, 1, 100),
+            "alpha": (self.alpha, 0, 1000),
+            "beta": (self.beta, 0, 1000),
+            "longest": (self.longest, 1, 100_000),
+            "scale": (100 if self.scale is None else self.scale, 0.01, 100),
+        }
+        for name, (value, low, high) in ranges.items():
+            within(f"system.{name}", value, low, high)
+
+
+class Side(nn.Module):
+    """What either side has: the Gaussian of an item's tokens, and what a sample is worth.
+
+    Args:
+        width: size of a token.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.mean = LocalAggregation(width)
+        self.deviation = LocalAggregation(width)
+        self.sample_worth = WeightedPooling(width).worth
+
+    def forward(
+        self,
+        first: Float[Tensor, "items width"],
+        rest: Float[Tensor, "items tokens width"],
+        mask: Bool[Tensor, "items tokens"],
+    ) -> Gaussian:
+        """The Gaussian of the first token and the rest, with a unit mean."""
+        return Gaussian(unit(self.mean(first, rest, mask)), 2 * self.deviation(first, rest, mask))
+
+
+class DuqReleased(System):
+    """DUQ as released.
+
+    Args:
+        config: its settings.
+        width: size of the vectors it reads; 8 divides it.
+
+    Raises:
+        SureshotError: the heads do not divide the width.
+    """
+
+    Config = DuqReleasedConfig
+
+    frozen = "patches"
+    whole_grid = True
+    searches = False
+    text_noise: Tensor
+    video_noise: Tensor
+
+    def __init__(self, config: DuqReleasedConfig, width: int) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.weights: Mapping[str, float] = {
+            **dict.fromkeys(_LOSSES, 1.0),
+            **{f"{name}_evidence": config.alpha for name in _LOSSES},
+            "divergence": config.beta,
+            "agreement": 1.0,
+        }
+        blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
+        self.temporal = SequentialTransformer(blocks, width, config.longest)
+        self.word_worth, self.frame_worth, self.patch_worth = (
+            WeightedPooling(width).worth for _ in range(3)
+        )
+        self.mergings = nn.ModuleList(TokenMerging(width) for _ in range(_MERGINGS))
+        self.text_side, self.video_side = Side(width), Side(width)
+        for made in (self.word_worth, self.frame_worth, self.patch_worth):
+            draw_as_torch(made)
+        draw_as_torch(self.text_side)
+        draw_as_torch(self.video_side)
+        draw = torch.Generator().manual_seed(_SEED)
+        for side in ("text", "video"):
+            self.register_buffer(f"{side}_noise", draw_noise((config.samples, width), draw))
+
+    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
+        """Start the transformer over frames from CLIP's first text blocks and places."""
+        start_from_clip(self.temporal, text)
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence, the words and their weights, and the Gaussian of all of them.
+
+        Raises:
+            SureshotError: the words were left out.
+        """
+        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
+            raise SureshotError("DUQ reads the words of a text; set stem.words to true.")
+        words, mask = tokens.words, tokens.mask
+        gaussian = self.text_side(tokens.sentence, words, mask)
+        return {
+            "sentence": tokens.sentence,
+            "words": words,
+            "mask": mask,
+            "worth": _shares(self.word_worth, words, mask),
+            **gaussian._asdict(),
+        }
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The frames as the sentence meets them, merged cells, and the Gaussian of both.
+
+        Raises:
+            SureshotError: the frames are more than ``longest``.
+        """
+        frames = self.temporal(tokens.frames, tokens.mask)
+        seen = torch.einsum(
+            "vf,vfd->vd", _shares(self.frame_worth, frames, tokens.mask), unit(frames)
+        )
+        cells, real = _cells(tokens)
+        for merge in self.mergings:
+            cells, real = merge(cells, real)
+        rest = torch.cat([frames[:, 1:], cells], 1)
+        gaussian = self.video_side(frames[:, 0], rest, torch.cat([tokens.mask[:, 1:], real], 1))
+        return {
+            "video": mean_of_units(frames, tokens.mask),
+            "framed": seen,
+            "cells": cells,
+            "mask": real,
+            "worth": _shares(self.patch_worth, cells, real),
+            **gaussian._asdict(),
+        }
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Mean of the three branches, in [-1, 1]."""
+        return torch.stack(self._branches(texts, videos, self.text_noise, self.video_noise)).mean(0)
+
+    def losses(
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+    ) -> dict[str, Float[Tensor, ""]]:
+        """A contrastive and an evidential loss of each branch, the divergence, the agreement."""
+        source = generator or torch.default_generator
+        shape = (len(texts["mean"]), self.config.samples, texts["mean"].shape[1])
+        # Drawn on the processor, so that a seed gives the same noise on any device.
+        noise = [draw_noise(shape, source).to(texts["mean"]) for _ in range(2)]
+        branches = self._branches(texts, videos, *noise)
+        found = {}
+        for name, scores in zip(_LOSSES, branches, strict=True):
+            found[name] = info_nce(scores, self.scale)
+            found[f"{name}_evidence"] = evidential(evidence(scores), total="mean")
+        sides = zip((gaussian_of(texts), gaussian_of(videos)), noise, strict=True)
+        # As in the released code: the samples' mean, and the deviation's logarithm as the
+        # variance's, summed over the batch.
+        found["divergence"] = torch.stack(
+            [
+                kl_to_prior(Gaussian(sample(side, drawn).mean(1), side.log_var / 2)).sum()
+                for side, drawn in sides
+            ]
+        ).sum()
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        found["agreement"] = torch.stack(
+            [_disagreement(branches[one], branches[other]) for one, other in pairs]
+        ).mean()
+        return found
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """The sentence at unit length."""
+        return unit(texts["sentence"])
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """The mean of the frames after the transformer, each at unit length."""
+        return videos["video"]
+
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+        """The scores of the three branches."""
+        branches = self._branches(texts, videos, self.text_noise, self.video_noise)
+        return dict(zip(_BRANCHES, branches, strict=True))
+
+    def _branches(
+        self, texts: Codes, videos: Codes, text_noise: Tensor, video_noise: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores of the three branches, each in [-1, 1]."""
+        words = weighted_token_interaction(
+            texts["words"],
+            videos["cells"],
+            texts["worth"],
+            videos["worth"],
+            texts["mask"],
+            videos["mask"],
+        )
+        one, other = (
+            _samples(side, gaussian_of(codes), noise)
+            for side, codes, noise in (
+                (self.text_side, texts, text_noise),
+                (self.video_side, videos, video_noise),
+            )
+        )
+        samples = weighted_token_interaction(
+            one.vectors, other.vectors, one.worth, other.worth, one.real, other.real
+        )
+        return unit(texts["sentence"]) @ videos["framed"].T, words, samples
+
+
+class _Samples(NamedTuple):
+    vectors: Float[Tensor, "items k width"]
+    worth: Float[Tensor, "items k"]
+    real: Bool[Tensor, "items k"]
+
+
+def _samples(side: Side, gaussian: Gaussian, noise: Float[Tensor, "*items k width"]) -> _Samples:
+    """Samples of items, by their own noise or by one for all, what each counts, that all do."""
+    vectors = sample(gaussian, noise.expand(len(gaussian.mean), *noise.shape[-2:]))
+    real = torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
+    return _Samples(vectors, _shares(side.sample_worth, vectors, real), real)
+
+
+def _cells(
+    tokens: VideoTokens,
+) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+    """Of each frame its own vector and its cells, if it has any, frame after frame."""
+    each = tokens.frames[:, :, None]
+    if tokens.patches.shape[2]:
+        each = torch.cat([each, tokens.patches], 2)
+    mask = tokens.mask[..., None].expand(each.shape[:3])
+    return each.flatten(1, 2), mask.flatten(1, 2)
+
+
+def _shares(
+    worth: nn.Module,
+    tokens: Float[Tensor, "items tokens width"],
+    mask: Bool[Tensor, "items tokens"],
+) -> Float[Tensor, "items tokens"]:
+    """What each real token of an item counts, with sum 1."""
+    return worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
+
+
+def _disagreement(
+    one: Float[Tensor, "texts videos"], other: Float[Tensor, "texts videos"]
+) -> Float[Tensor, ""]:
+    """Divergence of two score matrices row by row and column by column, over all their entries."""
+    both = ((one, other), (one.T, other.T))
+    found = [kl_div(a.log_softmax(-1), b.softmax(-1), reduction="sum") for a, b in both]
+    return torch.stack(found).mean() / one.numel()

@@ -1,0 +1,79 @@
+"""Clusters by hand and as loops; padding and company do not count."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from sureshot.errors import SureshotError
+from sureshot.models.layers.clustering import TokenMerging, cluster
+from tests.models.layers.weights import sample, shake
+
+FULL = torch.ones(1, 6, dtype=torch.bool)
+
+
+def groups(place: Tensor) -> set[frozenset[int]]:
+    """Which tokens share a cluster."""
+    return {
+        frozenset(i for i, other in enumerate(place.tolist()) if other == number)
+        for number in place.tolist()
+    }
+
+
+def test_tokens_that_lie_together_share_a_cluster() -> None:
+    points = torch.tensor([[[0.0], [10.0], [0.1], [20.0], [10.2], [20.3]]])
+    place, real = cluster(points, FULL)
+    assert groups(place[0]) == {frozenset({0, 2}), frozenset({1, 4}), frozenset({3, 5})}
+    assert real.tolist() == [[True, True, True]]
+
+
+def test_clusters_are_those_of_the_definition() -> None:
+    tokens = sample(1, 9, 4)
+    place, real = cluster(tokens, torch.ones(1, 9, dtype=torch.bool))
+    points = tokens[0].tolist()
+    apart = [[math.dist(a, b) / 2 for b in points] for a in points]
+    density = [math.exp(-sum(d * d for d in sorted(row)[:3]) / 3) for row in apart]
+    farthest = max(map(max, apart))
+    lonely = [
+        min((apart[n][m] for m in range(9) if density[m] > density[n]), default=farthest)
+        for n in range(9)
+    ]
+    centres = sorted(range(9), key=lambda n: -density[n] * lonely[n])[:5]
+    nearest = [min(centres, key=lambda c: apart[n][c]) for n in range(9)]
+    expected = {frozenset(n for n in range(9) if nearest[n] == c) for c in centres}
+    assert groups(place[0]) == expected and real.sum() == 5
+
+
+def test_equal_tokens_need_no_luck() -> None:
+    tokens = torch.ones(1, 6, 4)
+    first, again = (cluster(tokens, FULL)[0] for _ in range(2))
+    assert torch.equal(first, again)
+    assert len(groups(first[0])) == 3  # a centre keeps itself
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_an_item_is_merged_as_if_it_were_alone(count: int) -> None:
+    made = TokenMerging(8, heads=2).eval()
+    shake(made)
+    tokens = sample(2, 6, 8)
+    mask = torch.tensor([[True] * 6, [True] * count + [False] * (6 - count)])
+    tokens[1, count:] = 1e6
+    merged, real = made(tokens, mask)
+    alone, own = made(tokens[1:, :count], mask[1:, :count])
+    assert real.sum(1).tolist() == [3, math.ceil(count / 2)]
+    torch.testing.assert_close(merged[1][real[1]], alone[0][own[0]], rtol=1e-4, atol=1e-5)
+
+
+def test_what_stands_at_padding_gets_no_gradient() -> None:
+    made = TokenMerging(8, heads=2)
+    tokens = sample(1, 6, 8).requires_grad_()
+    mask = torch.tensor([[True, True, True, True, False, False]])
+    merged, real = made(tokens, mask)
+    merged[real].square().sum().backward()
+    assert tokens.grad is not None and not tokens.grad[:, 4:].any() and tokens.grad[:, :4].any()
+
+
+def test_heads_must_divide_the_width() -> None:
+    with pytest.raises(SureshotError, match="3 attention heads do not divide"):
+        TokenMerging(8, heads=3)

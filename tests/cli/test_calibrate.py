@@ -35,20 +35,21 @@ def test_the_summary_says_what_was_measured_and_what_it_is_valid_for(calibrate, 
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
     assert lines[0] == (
-        "150 queries about 57 videos of judged.jsonl; 60 videos searched; 40 more with nothing "
-        "right here."
+        "Learned from 150 queries about 57 videos (judged.jsonl), 40 more with nothing right here; "
+        "60 videos searched."
     )
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     first = card.quality.top1
-    assert lines[1] == f"measured on {first.cases} queries that nothing was fitted to:"
-    assert lines[2].split() == ["right", "first", "hits", f"{100 * first.share:.0f}", "%"]
+    assert lines[1] == f"Measured on {first.cases} of these queries, which nothing was fitted to:"
+    assert lines[2] == f"  The first hit is right for {100 * first.share:.0f} % of them."
     assert f"AUROC {first.auroc:.2f} ({first.auroc_low:.2f} to {first.auroc_high:.2f})" in lines[3]
-    assert f"Brier {first.brier:.3f}" in lines[4] and f"{first.brier_base:.3f}" in lines[4]
-    assert sum("videos on average" in line for line in lines) == 3
-    assert "certified, with 95 % confidence:" in lines
+    assert f"off by {100 * first.ece:.0f} points" in lines[4]
+    assert f"Brier score {first.brier:.3f}" in lines[5] and f"{first.brier_base:.3f}" in lines[5]
+    assert sum("on average" in line for line in lines) == 3
+    assert "Answers of which few are wrong, with 95 % confidence:" in lines
     assert lines[-2] == (
-        f"Valid for this model, libraries of {card.valid_for.smallest} to 60 videos and queries "
-        "like these; noted as of 2026-11-21."
+        f"All this holds for this model, libraries of {card.valid_for.smallest} to 60 videos and "
+        "queries like these. Noted as of 2026-11-21."
     )
     assert lines[-1].startswith("Card: ") and lines[-1].endswith("card.json")
 
@@ -103,7 +104,7 @@ def test_labels_that_tell_nothing_leave_the_card_as_it_was(calibrate, place, tmp
     wrong.write_text("\n".join(rows))
     ran = calibrate(labels=wrong)
     assert ran.code == 1
-    assert "% on" not in ran.out and "Card:" not in ran.out and "Valid" not in ran.out
+    assert "% on" not in ran.out and "Card:" not in ran.out and "All this holds" not in ran.out
     assert "AUROC" in ran.out
     assert ran.out.splitlines()[-1].startswith("No percentages and no card: On the ")
     assert (tmp_path / "card.json").read_bytes() == before
@@ -119,7 +120,7 @@ def test_unknown_videos_are_named_and_can_be_left_out(calibrate, place, tmp_path
     assert "/films/004.mp3 (did you mean /films/004.mp4?)" in ran.err
     ran = calibrate("--skip-unknown", labels=labels)
     assert ran.code == 0
-    assert "1 more left out, their videos are not in the index" in ran.out
+    assert "1 more left out because their videos are not in the index" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_a_card_of_a_split_knows_the_video_of_each_caption(of_split, tmp_path):
     ran = of_split("tiny", "--to", tmp_path / "card.json")
     assert ran.code == 0, ran.err
     assert "pairs pairs.csv val, 60 videos, 240 captions" in ran.err
-    assert ran.out.startswith("240 queries about 60 videos of pairs pairs.csv val")
+    assert ran.out.startswith("Learned from 240 queries about 60 videos (pairs pairs.csv val")
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     assert card.annotated is not None
     assert card.mismatches(load_searchable("tiny").fingerprint, None) == ()

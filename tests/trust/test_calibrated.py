@@ -64,10 +64,10 @@ def test_it_prints_what_the_labels_gave(done: Calibrated, tmp_path: Path) -> Non
     ]
     done = replace(done, card=replace(done.card, certificates=tuple(rows)))
     lines = repr(done.saved(tmp_path / "card.json")).splitlines()
-    assert lines[0].endswith("of mine; 200 videos searched; 3 more with nothing right here.")
-    assert [line.strip() for line in lines if "wrong  " in line] == [
-        "at most 10 % wrong    answers from 94 % up, 12 % of the queries",
-        "at most 30 % wrong    answers from 71 % up, 48 % of the queries",
+    assert lines[0].endswith("(mine), 3 more with nothing right here; 200 videos searched.")
+    assert [line.strip() for line in lines if "% wrong:" in line] == [
+        "at most 10 % wrong: those said at 94 % or more, 12 % of the answers",
+        "at most 30 % wrong: those said at 71 % or more, 48 % of the answers",
     ]
     assert lines[-1] == f"Card: {tmp_path / 'card.json'}"
 
@@ -78,4 +78,4 @@ def test_a_refused_card_is_not_written_and_says_why(done: Calibrated, tmp_path: 
     assert refused.saved(tmp_path / "card.json").file is None
     assert (tmp_path / "card.json").read_text() == "before"
     assert "No percentages and no card: They tell nothing." in repr(refused)
-    assert "Valid for" not in repr(refused)
+    assert "All this holds" not in repr(refused)

@@ -38,7 +38,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
 
 def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
     """`auroc` as a statistic that can be resampled; arguments and errors as for `auroc`."""
-    true = _outcomes(confidence, right)
+    true = checked_outcomes(confidence, right)
     order = np.argsort(confidence)
     ties = np.unique(confidence[order], return_index=True)[1]
 
@@ -76,7 +76,7 @@ def fpr_at_tpr(
         0.0
     """
     _share("tpr", tpr)
-    true = _outcomes(confidence, right)
+    true = checked_outcomes(confidence, right)
     if true.all() or not true.any():
         return float(tpr)
     passing = np.sort(confidence[true])[::-1]
@@ -226,9 +226,14 @@ def _share(name: str, value: float) -> None:
         raise SureshotError(f"{name} is {value}; it must be above 0 and at most 1.")
 
 
-def _outcomes(
-    confidence: Float[np.ndarray, " queries"], right: Outcomes
+def checked_outcomes(
+    confidence: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
+    """Which answers are right, if there is one outcome for each confidence.
+
+    Raises:
+        SureshotError: NaN, no query, an outcome that is neither 0 nor 1, or lengths that differ.
+    """
     _checked(confidence, right)
     if not np.isin(right, (0, 1)).all():
         raise SureshotError("An answer is right, 1, or wrong, 0; other outcomes were given.")

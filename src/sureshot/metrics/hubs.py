@@ -11,8 +11,6 @@ Which of these may be used in earnest depends on what they look at besides the q
 All leave their input as it is and work in float64. ``-inf`` stays ``-inf``.
 """
 
-from typing import cast
-
 import numpy as np
 from jaxtyping import Float, Float64
 
@@ -85,7 +83,7 @@ def inverted_softmax(
     scores = _finite("similarity", similarity)
     _positive("scale", scale)
     against = scores if bank is None else _bank(bank, scores)
-    return cast("np.ndarray", _log_softmax(scores, against, scale) / scale)
+    return _log_softmax(scores, against, scale) / scale
 
 
 def querybank_norm(
@@ -196,7 +194,7 @@ def nearest_mean(
             f"The bank scores video {column} with -inf among its {k} nearest captions, so their "
             "mean is undefined; leave the video out or use a smaller k."
         )
-    return cast("np.ndarray", nearest)
+    return nearest
 
 
 def occurrences(
@@ -262,7 +260,7 @@ def _log_softmax(
     top = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
         total = np.log(np.exp(scale * (bank - top)).sum(0))
-    return cast("np.ndarray", scale * (scores - top) - np.where(np.isneginf(total), 0.0, total))
+    return scale * (scores - top) - np.where(np.isneginf(total), 0.0, total)
 
 
 def _kth_best(

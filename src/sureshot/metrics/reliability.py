@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Num
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.detection import Outcomes
+from sureshot.metrics.detection import Outcomes, checked_outcomes
 
 BINS = 15  # of equal width
 
@@ -183,13 +183,7 @@ def _places(
 def _checked(
     probability: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
-    if not len(probability) or len(probability) != len(right):
-        raise SureshotError(
-            f"{len(probability)} probabilities and {len(right)} outcomes; give one of each for "
-            "every query, and one query at least."
-        )
+    true = checked_outcomes(probability, right)
     if not ((probability >= 0) & (probability <= 1)).all():
-        raise SureshotError("A probability is NaN or outside of 0 to 1.")
-    if not np.isin(right, (0, 1)).all():
-        raise SureshotError("An answer is right, 1, or wrong, 0; other outcomes were given.")
-    return right == 1
+        raise SureshotError("A probability is outside of 0 to 1.")
+    return true

@@ -13,8 +13,7 @@ from sureshot.settings import to_values
 from sureshot.text import counted, plain, printable
 from sureshot.trust.card import Calibration, save_card
 from sureshot.trust.conformal import COVERAGES
-
-_RISKS = (0.1, 0.2, 0.3)  # of the certified ones those that are told
+from sureshot.trust.risk import SHOWN_RISKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +80,24 @@ class Calibrated:
         }
 
     def __repr__(self) -> str:
-        """What the labels gave, in a few lines."""
+        """What the labels gave, in a few sentences."""
         valid, refused = self.card.valid_for, self.card.refused
         queries = counted(valid.queries, "query", "queries")
-        about = f"{queries} about {counted(valid.videos, 'video')} of {plain(valid.dataset)}"
-        searched = f"{counted(self.gallery, 'video')} searched"
-        lines = [f"{about}; {searched}{self._beside()}.", *self._measured()]
+        lines = [
+            f"Learned from {queries} about {counted(valid.videos, 'video')} "
+            f"({plain(valid.dataset)}){self._beside()}; {counted(self.gallery, 'video')} searched.",
+            *self._measured(),
+        ]
         if refused:
             stays = "A card from before, if there is one, stays."
             return "\n".join([*lines, f"No percentages and no card: {plain(refused)} {stays}"])
         lines += [
-            "plausible videos, the right one among them:",
-            *map(_set_line, self.sets),
-            "certified, with 95 % confidence:",
+            "How many videos to look through, for the right one to be among them:",
+            *(_set_line(row) for row in self.sets),
+            "Answers of which few are wrong, with 95 % confidence:",
             *self._certified(),
-            f"Valid for this model, libraries of {valid.smallest} to {valid.largest} videos and "
-            f"queries like these; noted as of {plain(valid.date)}.",
+            f"All this holds for this model, libraries of {valid.smallest} to {valid.largest} "
+            f"videos and queries like these. Noted as of {plain(valid.date)}.",
         ]
         return "\n".join(lines if self.file is None else [*lines, f"Card: {plain(self.file)}"])
 
@@ -104,9 +105,9 @@ class Calibrated:
         parts = [
             (self.absent, "with nothing right here"),
             (self.not_found, "of which nothing right was found"),
-            (self.left_out, "left out, their videos are not in the index"),
+            (self.left_out, "left out because their videos are not in the index"),
         ]
-        return "".join(f"; {count} more {what}" for count, what in parts if count)
+        return "".join(f", {count} more {what}" for count, what in parts if count)
 
     def _measured(self) -> list[str]:
         quality = self.card.quality
@@ -114,28 +115,30 @@ class Calibrated:
             return []
         first, hits = quality.top1, quality.result
         lines = [
-            f"measured on {first.cases} queries that nothing was fitted to:",
-            f"  right first hits    {100 * first.share:.0f} %",
-            f"  telling them apart  AUROC {first.auroc:.2f} ({first.auroc_low:.2f} to "
-            f"{first.auroc_high:.2f}); 0.5 is chance, 1 perfect",
-            f"  error of P(first)   Brier {first.brier:.3f}; always saying "
-            f"{100 * first.share:.0f} % has {first.brier_base:.3f}",
-            f"  said and true       {100 * first.ece:.0f} points apart; "
-            f"{100 * first.ece_floor:.0f} with so few queries even if perfect",
-            f"  error of P(hit)     Brier {hits.brier:.3f}; always the same has "
-            f"{hits.brier_base:.3f}",
+            f"Measured on {first.cases} of these queries, which nothing was fitted to:",
+            f"  The first hit is right for {100 * first.share:.0f} % of them.",
+            f"  Right and wrong first hits are told apart with AUROC {first.auroc:.2f} "
+            f"({first.auroc_low:.2f} to {first.auroc_high:.2f}); 0.5 is chance, 1 perfect.",
+            f"  The percentages are off by {100 * first.ece:.0f} points; perfect ones would be off "
+            f"by {100 * first.ece_floor:.0f} with so few queries.",
+            f"  Brier score {first.brier:.3f}; always saying {100 * first.share:.0f} % has "
+            f"{first.brier_base:.3f}. Of all hits {hits.brier:.3f}; always saying "
+            f"{100 * hits.share:.0f} % has {hits.brier_base:.3f}.",
         ]
         if quality.absent_auroc is not None:
-            lines += [f"  telling absent ones AUROC {quality.absent_auroc:.2f}"]
+            lines += [
+                "  Queries with nothing right here are told from the others with AUROC "
+                f"{quality.absent_auroc:.2f}."
+            ]
         return lines
 
     def _certified(self) -> list[str]:
-        rows = [row for row in self.card.certificates if row.risk in _RISKS]
+        rows = [row for row in self.card.certificates if row.risk in SHOWN_RISKS]
         return [
-            f"  at most {100 * row.risk:.0f} % wrong    answers from {100 * row.threshold:.0f} % "
-            f"up, {100 * row.coverage:.0f} % of the queries"
+            f"  at most {100 * row.risk:.0f} % wrong: those said at {100 * row.threshold:.0f} % or "
+            f"more, {100 * row.coverage:.0f} % of the answers"
             for row in rows
-        ] or ["  nothing: too few labels, or too many wrong answers among the surest"]
+        ] or ["  none: there are too few labels, or too many of the surest answers are wrong"]
 
 
 def date_or_today(text: str) -> str:
@@ -167,7 +170,7 @@ def sets_of(card: Calibration, scores: Float[np.ndarray, "queries videos"]) -> t
 
 
 def _set_line(row: Sets) -> str:
-    head = f"  for {100 * row.coverage:.0f} % of queries  "
+    head = f"  for {100 * row.coverage:.0f} % of queries:"
     if row.videos is None:
-        return f"{head}too few labels to promise that"
-    return f"{head}{row.videos:.1f} videos on average"
+        return f"{head} there are too few labels to promise that"
+    return f"{head} {row.videos:.1f} on average"

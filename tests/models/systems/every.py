@@ -103,13 +103,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "pcme balanced": {"name": "pcme", "weighing": "balanced", "score": "probability", "beta": 0.0},
     "tmass": {"name": "tmass"},
     "tmass paper": {"name": "tmass", "mode": "paper", "trials": 3},
-    "tmass as released": {
-        "name": "tmass",
-        "mode": "paper",
-        "noise": "uniform",
-        "trials": 3,
-        "choice": "best",
-    },
+    "tmass as released": {"name": "tmass", "mode": "released", "trials": 3},
     "tmass tried": {"name": "tmass", "trials": 3, "choice": "best", "frames": 3},
     "ce": {"name": "ce"},
     "ce of two by netvlad": {

@@ -243,6 +243,7 @@ def test_photos_and_long_videos_are_read() -> None:
         {"support": -0.1},
         {"frames": 0},
         {"trials": -1},
+        {"deviation": -1.0},
         {"dropout": 1.0},
         {"scale": 0.0},
     ],
@@ -253,11 +254,16 @@ def test_settings_out_of_range_are_refused(settings: dict) -> None:
         TMassConfig(**settings)
 
 
-def test_a_default_score_draws_nothing_and_favours_no_pair() -> None:
-    config = TMassConfig()
-    assert (config.trials, config.choice, config.noise, config.support) == (
-        0,
-        "mean",
-        "normal",
-        0.8,
-    )
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("well_posed", (0, "mean", "normal")), ("released", (20, "best", "uniform"))],
+)
+def test_defaults_are_those_of_the_mode(mode: str, expected: tuple) -> None:
+    made = tmass(mode=mode)
+    assert (made.trials, made.choice, made.noise) == expected
+    assert made.weights["support"] == 0.8
+
+
+def test_the_noise_can_be_as_small_as_on_lsmdc() -> None:
+    made, small = (tmass(mode="paper", trials=4, deviation=size) for size in (1.0, 3e-3))
+    torch.testing.assert_close(small.trial_noise, 3e-3 * made.trial_noise)

@@ -268,7 +268,17 @@ def test_features_are_not_enough_for_a_tuned_encoder(place, tmp_path):
 # --- starting from CLIP ---------------------------------------------------------------------------
 
 # System, its module with blocks, that with places.
-FROM_CLIP = [({"name": "clip4clip", "temporal": "transformer"}, "temporal.transformer", "temporal")]
+FROM_CLIP = [
+    ({"name": "clip4clip", "temporal": "transformer"}, "temporal.transformer", "temporal"),
+    ({"name": "uatvr"}, "frames.transformer", "frames"),
+    ({"name": "clip2video"}, "transformer", ""),
+    ({"name": "duq_released"}, "temporal.transformer", "temporal"),
+    (
+        {"name": "dvtr", "base": {"name": "clip2video", "layers": 1, "heads": 4}},
+        "base.transformer",
+        "base",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +289,11 @@ def fitting(place):
 
 
 @pytest.mark.parametrize("tuned", [False, True])
-@pytest.mark.parametrize(("system", "blocks", "table"), FROM_CLIP)
+@pytest.mark.parametrize(
+    ("system", "blocks", "table"),
+    FROM_CLIP,
+    ids=lambda part: part["name"] if isinstance(part, dict) else "",
+)
 def test_what_a_paper_starts_from_clip_is(place, fitting, tmp_path, system, blocks, table, tuned):
     """A run whose rates are 0 keeps its first weights."""
     still = (
@@ -287,7 +301,8 @@ def test_what_a_paper_starts_from_clip_is(place, fitting, tmp_path, system, bloc
         "training.rate=0.0",
         "training.encoder_rate=0.0",
     )
-    made = replace(recipe(place, *fitting, *still), system={**system, "layers": 1, "heads": 4})
+    small = {} if "base" in system else {"layers": 1, "heads": 4}
+    made = replace(recipe(place, *fitting, *still), system={**system, **small})
     found = Checkpoint.from_pretrained(train(made, to=tmp_path, cache=place / "cache").folder)
     text = ClipEncoder.load(str(place / "fitting"), "cpu").text_weights()
     first = found.model.system.get_submodule(blocks).blocks[0]

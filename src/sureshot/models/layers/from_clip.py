@@ -53,10 +53,13 @@ def blocks_from_clip(transformer: Transformer, text: Mapping[str, Tensor]) -> No
     """Copy CLIP's first text blocks into a transformer; arguments as for `start_from_clip`."""
     for number, block in enumerate(transformer.blocks):
         assert isinstance(block, Block)
-        _fill(block, text, f"encoder.layers.{number}.")
+        block_from_clip(block, text, number)
 
 
-def _fill(block: Block, text: Mapping[str, Tensor], prefix: str) -> None:
+@torch.no_grad()
+def block_from_clip(block: Block, text: Mapping[str, Tensor], number: int = 0) -> None:
+    """Copy CLIP's text block of this number into a block."""
+    prefix = f"encoder.layers.{number}."
     for kind in ("weight", "bias"):
         for ours, theirs in _SAME.items():
             parameter = block.get_submodule(ours).get_parameter(kind)

@@ -28,6 +28,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
+from sureshot.models.layers.from_clip import block_from_clip, blocks_from_clip, places_from_clip
 from sureshot.models.layers.linear import embedding
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import Block, Transformer
@@ -190,6 +191,19 @@ class Clip2Video(System):
         if config.alignment:
             self.alignment = Alignment(width, config.centres)
             self.sparse = Transformer(width, 1, config.heads, eps=_EPS)
+
+    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
+        """Start places and blocks from CLIP's, the two lone blocks from its first one.
+
+        The types of changes and of frames start as CLIP's first two places.
+        """
+        places_from_clip(self.positions, text)
+        blocks_from_clip(self.transformer, text)
+        if self.difference is not None:
+            block_from_clip(self.difference.block, text)
+            places_from_clip(self.difference.types, text)
+        if self.sparse is not None:
+            blocks_from_clip(self.sparse, text)
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence at unit length, and the words at the shared centres.

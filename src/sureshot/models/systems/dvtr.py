@@ -150,10 +150,12 @@ class Dvtr(System):
         self.match = nn.Parameter(torch.tensor([_START, _START]))
         self.reads_experts, self.searches = base.reads_experts, base.searches
         self.vector_width = base.vector_width
+        self.frozen, self.whole_grid = base.frozen, base.whole_grid
         temperature = config.temperature or (_PRINTED_TEMPERATURE if literal else None)
         if temperature is not None or not base.log_scale.requires_grad:  # one that knows no scale
             base.log_scale.data.fill_(-math.log(temperature or _PRINTED_TEMPERATURE))
         base.log_scale.requires_grad_(temperature is None and config.loss == "contrastive")
+        self.shares_scale = base.shares_scale and base.log_scale.requires_grad
         pcme = config.uncertainty == "pcme"
         self._estimators = [
             *([*self.text_head.parameters(), *self.video_head.parameters()] if self.learns else []),
@@ -168,6 +170,14 @@ class Dvtr(System):
                 weight.requires_grad_(False)
         self._trained = [weight for weight in base.parameters() if weight.requires_grad]
         self._number: int | None = None  # of the pass; None trains both parts at once
+
+    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
+        """What the base does."""
+        self.base.start_from_clip(text)
+
+    def start_scale(self, log_scale: float) -> nn.Parameter:
+        """That of the base."""
+        return self.base.start_scale(log_scale)
 
     @property
     def scale(self) -> Float[Tensor, ""]:

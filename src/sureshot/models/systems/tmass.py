@@ -40,6 +40,9 @@ Differs:
 
     The support text points towards the video as its own text pools it. The released code takes the
     mean of the video as all texts of the batch pool it.
+
+    ``released`` is that code: lengths as in ``paper``, uniform noise, the best of 20 trials, the
+    mean of the pooled video. Only in its evaluation every video is pooled by the query.
 """
 
 from collections.abc import Mapping
@@ -59,6 +62,7 @@ from sureshot.models.tokens import TextTokens, VideoTokens
 from sureshot.settings import within
 
 Noise = Literal["normal", "uniform"]
+Choice = Literal["mean", "best"]
 _SEED = 240317998  # of fixed noise, the paper's number; 0 may be that of weights or of data
 _BLOCK = 2**22  # numbers in a vector for every pair, held at once by a score with trials
 
@@ -68,24 +72,28 @@ class TMassConfig:
     """Settings of T-MASS.
 
     Attributes:
-        mode: ``well_posed`` or ``paper``: in which lengths a mass is measured.
-        noise: ``normal``, or ``uniform`` from 0 to 1 as in the released code.
-        support: lambda, weight of the loss of support texts.
+        mode: ``well_posed``, ``paper`` or ``released``.
+        noise: ``normal``, or ``uniform`` from 0 to 1; None is uniform in ``released``.
+        deviation: factor on the noise; 0.003, of normal noise, on LSMDC in the released commands.
+        support: lambda, weight of the loss of support texts; 0 on LSMDC and DiDeMo in the released
+            commands.
         frames: F, places at which the radius looks at a video.
         trials: vectors of a mass that a score compares; 0 compares the text itself. 20 in the
-            paper.
-        choice: which cosine of the trials is the score: their ``mean``, or the ``best``.
+            paper; None is 20 in ``released`` and 0 otherwise.
+        choice: which cosine of the trials is the score: their ``mean``, or the ``best``; None is
+            the best in ``released``.
         dropout: share of the layer behind the attention that training drops.
         scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
             100 otherwise.
     """
 
-    mode: Literal["well_posed", "paper"] = "well_posed"
-    noise: Noise = "normal"
+    mode: Literal["well_posed", "paper", "released"] = "well_posed"
+    noise: Noise | None = None
+    deviation: float = 1.0
     support: float = 0.8
     frames: int = 12
-    trials: int = 0
-    choice: Literal["mean", "best"] = "mean"
+    trials: int | None = None
+    choice: Choice | None = None
     dropout: float = 0.3
     scale: float | None = None
 
@@ -93,7 +101,8 @@ class TMassConfig:
         """Refuse values out of range."""
         within("system.support", self.support, 0, 1000)
         within("system.frames", self.frames, 1, 100_000)
-        within("system.trials", self.trials, 0, 1000)
+        within("system.trials", self.trials or 0, 0, 1000)
+        within("system.deviation", self.deviation, 0, 1000)
         within("system.dropout", self.dropout, 0, 0.99)
         within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
 
@@ -154,12 +163,15 @@ class TMass(System):
     def __init__(self, config: TMassConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config
-        self.printed_mode = config.mode == "paper"
+        self.printed_mode, released = config.mode != "well_posed", config.mode == "released"
+        self.noise: Noise = config.noise or ("uniform" if released else "normal")
+        self.choice: Choice = config.choice or ("best" if released else "mean")
+        self.trials = (20 if released else 0) if config.trials is None else config.trials
         self.weights: Mapping[str, float] = {"similarity": 1.0, "support": config.support}
         self.pooled = PooledSimilarity("cross_attention", width, dropout=config.dropout)
         self.radius = Radius(config.frames, width)
-        if config.trials:
-            noise = self._noise((config.trials, width), torch.Generator().manual_seed(_SEED))
+        if self.trials:
+            noise = self._noise((self.trials, width), torch.Generator().manual_seed(_SEED))
             self.register_buffer("trial_noise", noise)
 
     def texts(self, tokens: TextTokens) -> Codes:
@@ -173,7 +185,7 @@ class TMass(System):
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """Cosine of each text, or of its trials, with each video as that text pools it."""
         sentences = texts["sentence"]
-        if not self.config.trials:
+        if not self.trials:
             return self.pooled(sentences, videos)
         size = max(1, _BLOCK // max(videos["video"].numel(), 1))
         parts = [
@@ -194,7 +206,8 @@ class TMass(System):
         reach = self.radius(torch.einsum("td,tmd->tm", unit(sentences), shown)).exp()
         # Drawn on the processor, so that a seed gives the same noise on any device.
         noise = self._noise(tuple(middle.shape), generator or torch.default_generator)
-        ahead = unit(self._measured(pooled[own, own]) - middle)
+        target = pooled.mean(1) if self.config.mode == "released" else pooled[own, own]
+        ahead = unit(self._measured(target) - middle)
         drawn, support = (middle + reach * step for step in (noise.to(middle), ahead))
         return {
             "similarity": info_nce(_cosines(drawn, pooled), self.scale),
@@ -243,13 +256,13 @@ class TMass(System):
         cosines = torch.stack(
             [(unit(middle + reach * noise) * pooled).sum(-1) for noise in self.trial_noise]
         )
-        match self.config.choice:
+        match self.choice:
             case "mean":
                 return cosines.mean(0)
             case "best":
                 return cosines.amax(0)
             case _:
-                assert_never(self.config.choice)
+                assert_never(self.choice)
 
     def _measured(self, vectors: Float[Tensor, "*n width"]) -> Float[Tensor, "*n width"]:
         """Vectors in the lengths in which masses are measured."""
@@ -258,14 +271,15 @@ class TMass(System):
     def _noise(
         self, shape: tuple[int, ...], generator: torch.Generator
     ) -> Float[Tensor, "*n width"]:
-        """Noise of this shape, of variance 1 / D unless as printed."""
-        match self.config.noise:
+        """Noise of this shape, of variance 1 / D in ``well_posed``."""
+        match self.noise:
             case "normal":
                 noise = draw_noise(shape, generator)
             case "uniform":
                 noise = torch.rand(shape, generator=generator, device=generator.device)
             case _:
-                assert_never(self.config.noise)
+                assert_never(self.noise)
+        noise = self.config.deviation * noise
         return noise if self.printed_mode else noise / shape[-1] ** 0.5
 
 

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +23,28 @@ from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.reproduction import duq, uatvr
 from sureshot.research.reproduction.bench import Features, Plan, read_plan, worlds
-from sureshot.research.reproduction.dvtr import CLIP4CLIP, on
 from sureshot.research.reproduction.runs import Cell, recipe_of
-from sureshot.research.reproduction.table import Variant
+from sureshot.research.reproduction.tables import Variant, settings_of
 from sureshot.research.scores import similarity, text_measures
+from sureshot.research.training.recipe import placed
 from sureshot.research.training.run import train_on
 from sureshot.trust.fitting import fit_card
 from sureshot.trust.measure import measure
 from sureshot.trust.report import BEST, OURS, TrustReport
 
-SYSTEMS = (
-    Variant("CLIP4Clip", CLIP4CLIP),
-    Variant("X-Pool", {"name": "xpool", "dropout": 0.0, "scale": 20.0}),
-    Variant("DUQ", duq.FULL),
-    Variant("DUQ as printed", duq.FULL | {"mode": "paper"}),
-    Variant("UATVR", uatvr.FULL),
-    Variant("UATVR as printed", uatvr.FULL | {"mode": "paper"}),
-    Variant("DVTR + CLIP4Clip", on(CLIP4CLIP)),
-    Variant("DVTR + CLIP4Clip as printed", on(CLIP4CLIP, mode="paper")),
-    Variant("PCME", {"name": "pcme"}),
-)
+_NAMED: dict[str, str | dict[str, Any]] = {
+    "CLIP4Clip": "clip4clip",
+    "X-Pool": "xpool",
+    "DUQ": "duq",
+    "DUQ as printed": {"like": "duq", "mode": "paper"},
+    "UATVR": "uatvr",
+    "UATVR as printed": {"like": "uatvr", "mode": "paper"},
+    "DVTR + CLIP4Clip": {"name": "dvtr", "base": "clip4clip"},
+    "DVTR + CLIP4Clip as printed": {"name": "dvtr", "base": "clip4clip", "mode": "paper"},
+    "PCME": "pcme",
+}
+SYSTEMS = [Variant(name, settings_of(system)) for name, system in _NAMED.items()]
 _PLAIN = (BEST, "margin", "softmax probability", "entropy", "energy")
 _EVIDENCE = ("DUQ 1-u, ReLU evidence", "DUQ 1-u, softplus evidence", "DUQ 1-u, exp evidence")
 Row = dict[str, Any]
@@ -59,9 +60,9 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("results/trust"))
     options = parser.parse_args()
     plan = read_plan(options.plan)
-    encoder, found = worlds(plan, options.plan.parent, away=False, cache=options.cache, told=None)
+    encoder, found = worlds(plan, options.plan.parent, away=False, cache=options.cache)
     home = found[0]
-    whole = plan.home.test.load(options.plan.parent, protocol="full")
+    whole = replace(placed(plan.home.test, options.plan.parent), protocol="full").load()
     test = extract(whole, encoder, frames=plan.encoder.frames, cache=options.cache)
     cells = [Cell(variant, seed) for seed in range(options.seeds) for variant in SYSTEMS]
     first, step = (int(n) for n in (options.part or "1/1").split("/"))

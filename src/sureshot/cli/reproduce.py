@@ -39,65 +39,19 @@ def reproduce(
     "systems" compares all systems there are, "summary" writes the first page of a folder from the
     tables in it: all systems, and which claims of the papers held.
     """
-    if table == "summary":
-        from sureshot.research.reproduction.summary import write_summary
+    from sureshot import research
+    from sureshot.cli import show
+    from sureshot.cli.bar import Bar
 
-        typer.echo(str(write_summary(to)))
+    if table == "summary":
+        typer.echo(str(research.write_summary(to)))
         return 0
     if plan is None:
         raise MistypedError("Name the data and the training with --plan FILE.")
-    from sureshot.cli import show
-    from sureshot.cli.bar import Bar
-    from sureshot.research.reproduction.bench import read_plan, worlds
-    from sureshot.research.reproduction.page import Facts, write_page
-    from sureshot.research.reproduction.runs import cells, perform
-    from sureshot.research.reproduction.tables import TABLES
-    from sureshot.research.reproduction.tables import table as named
-
-    chosen = list(TABLES.values()) if table == "all" else [named(table)]
-    read = read_plan(plan)
-    first, step = _share(part)
     with Bar(show.console(err=True)) as bar:
-        encoder, (home, *away) = worlds(
-            read,
-            plan.absolute().parent,
-            away=any(one.elsewhere for one in chosen),
-            cache=cache,
-            told=lambda what, done, total: bar.update(f"{what} encoded", done, total),
+        made = research.reproduce(
+            table, plan, to=to, seeds=seeds, part=part, cache=cache, listener=bar
         )
-        for one in chosen:
-            others = away if one.elsewhere else []
-            wanted = cells(one, seeds)[first::step]
-            runs = []
-            for number, cell in enumerate(wanted):
-                more = f", {one.name}: {cell.variant.name}, seed {cell.seed}"
-                bar.update("runs", number, len(wanted), more)
-                (to / "runs").mkdir(parents=True, exist_ok=True)
-                runs.append(perform(cell, read, encoder, home, others, to / "runs"))
-            if part is not None:
-                continue
-            training = read.training
-            facts = Facts(
-                f"sureshot reproduce {one.name} --plan {plan} --seeds {seeds}",
-                home.train.split.title(),
-                home.val.split.title(),
-                [home.test.split.title(), *(other.test.split.title() for other in others)],
-                encoder.name,
-                f"stem width {read.stem.width}, {training.epochs} epochs with one random caption "
-                f"of each video, batch {training.batch}, rate {training.rate:g}",
-            )
-            for path in write_page(to, one, runs, facts):
-                typer.echo(str(path))
+    for path in made.files:
+        typer.echo(str(path))
     return 0
-
-
-def _share(part: str | None) -> tuple[int, int]:
-    """First run and step of a share such as 1/2, counted from 1."""
-    if part is None:
-        return 0, 1
-    number, slash, count = part.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal()) or not 1 <= int(number) <= int(
-        count
-    ):
-        raise MistypedError(f"--part is {part!r}; write it as 1/2, the first of two parts.")
-    return int(number) - 1, int(count)

@@ -1,4 +1,4 @@
-"""What a researcher does: train, evaluate, draw, and answer questions about videos.
+"""What a researcher does: train, evaluate, draw, reproduce, answer questions about videos.
 
 Importing this package is cheap: what needs numpy or torch is imported at its first use.
 The names are listed in `__init__.pyi`.

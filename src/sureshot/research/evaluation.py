@@ -263,6 +263,6 @@ def _check_trust(trust: bool, card: object, plots: object) -> None:
                 f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out."
             )
     if plots is not None:
-        from sureshot.research.figures.canvas import page
+        from sureshot.research.figures.canvas import new_figure
 
-        page(1.0)
+        new_figure(1.0)

@@ -62,10 +62,9 @@ def read_source(source: SplitRecipe, listener: Listener) -> Source:
     """
     split = source.load()
     listener.line(split.summary())
-    if source.experts is None:
-        return Source(split, {})
-    experts = read_experts(source.experts, [item.id for item in split.items])
-    listener.line(f"experts: {presence(experts)}")
+    experts = read_experts(split.experts, [item.id for item in split.items])
+    if experts:
+        listener.line(f"experts: {presence(experts)}")
     return Source(split, experts)
 
 

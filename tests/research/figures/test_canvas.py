@@ -12,27 +12,27 @@ from sureshot.research.figures.canvas import (
     SERIES,
     below,
     ink_on,
-    named,
+    label_axes,
+    new_figure,
     number,
-    page,
-    plain,
-    save,
+    save_figure,
+    value_lines,
     words,
 )
 from tests.research.figures.pictures import shown
 
 
 def drawn():
-    figure = page(2.0, width=3.0)
+    figure = new_figure(2.0, width=3.0)
     axes = figure.add_subplot()
     axes.plot([0, 1], [1, 0])
-    plain(axes, "x, m", "y, s")
+    label_axes(axes, "x, m", "y, s")
     return figure
 
 
 def test_a_figure_is_written_at_its_size_and_the_same_again(tmp_path):
     for name in ("a.png", "b.png", "deep/a.svg", "b.svg"):
-        save(drawn(), tmp_path / name)
+        save_figure(drawn(), tmp_path / name)
     with Image.open(tmp_path / "a.png") as picture:
         assert picture.size == (450, 300)
         assert np.asarray(picture.convert("L")).std() > 5
@@ -45,20 +45,20 @@ def test_a_figure_is_written_at_its_size_and_the_same_again(tmp_path):
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.txt"])
 def test_another_kind_of_file_is_refused(tmp_path, name):
     with pytest.raises(SureshotError, match=r"let its name end in \.png or \.svg"):
-        save(drawn(), tmp_path / name)
+        save_figure(drawn(), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SureshotError, match=r"The figure .*a\.png cannot be written"):
-        save(drawn(), tmp_path / "file" / "a.png")
+        save_figure(drawn(), tmp_path / "file" / "a.png")
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(SureshotError) as refused:
-        page(1.0)
+        new_figure(1.0)
     assert str(refused.value) == MISSING and "pip install 'sureshot[plots]'" in MISSING
 
 
@@ -78,14 +78,14 @@ def test_no_word_is_lost_in_lines_that_suffice():
 
 
 def test_lines_fit_their_width():
-    figure = page(1.0, constrained=False)
+    figure = new_figure(1.0, constrained=False)
     text = figure.text(0, 0, words("the quick brown fox jumps over lazy dogs " * 9, 4.0)[0])
     text.set_fontsize(8)
     assert text.get_window_extent().width / figure.dpi <= 4.2
 
 
 def test_how_to_read_it_stands_below_in_full():
-    figure = page(2.0, width=3.0)
+    figure = new_figure(2.0, width=3.0)
     text = "one two three four five six seven eight nine ten eleven twelve thirteen"
     below(figure, text)
     assert shown(figure).split() == text.split()
@@ -101,7 +101,7 @@ def test_a_number_is_short(value, expected):
 
 
 def test_values_are_lines():
-    assert named([("score", 0.25), ("eta", -1.0)]) == ["score 0.250", "eta −1.000"]
+    assert value_lines([("score", 0.25), ("eta", -1.0)]) == ["score 0.250", "eta −1.000"]
 
 
 def test_letters_can_be_read_on_every_colour():

@@ -1,13 +1,15 @@
 """The data of a plan: read, kept apart, and with fewer frames."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.models.encoders.protocol import FrameFeatures
-from sureshot.research.reproduction.bench import Features, Place, read_plan, worlds
+from sureshot.research.reproduction.bench import Features, FinalRecipe, read_plan, worlds
+from sureshot.research.training.recipe import ValidationRecipe, placed
 from tests.walls import plan
 
 
@@ -32,7 +34,7 @@ def changed(place, tmp_path, *pairs):
 
 def test_a_plan_is_read(place):
     read = read_plan(place / "plan.toml")
-    assert read.home.val == Place("pairs", "pairs.csv", "val")
+    assert read.home.val == ValidationRecipe("pairs", Path("pairs.csv"))
     assert read.away is not None and read.away.test.label == "walls away"
     assert (read.encoder.name, read.stem.width, read.training.epochs) == ("tiny", 16, 1)
 
@@ -43,7 +45,7 @@ def test_a_plan_is_read(place):
         ("epochs = 1", "epoch = 1", r"Unknown setting training\.epoch; known: epochs"),
         ("epochs = 1", 'epochs = "many"', r"training\.epochs is 'many'; expected a whole number"),
         ("[home.val]", "[home.vall]", r"Unknown setting home\.vall; known: train, val, test"),
-        ('split = "val"', "", r"Setting home\.val\.split is missing"),
+        ('root = "pairs.csv"', "", r"Setting home\.val\.root is missing"),
         ("[stem]", "[stem", "is not TOML"),
     ],
 )
@@ -78,17 +80,17 @@ def test_the_other_world_is_read_only_where_it_is_asked_for(place, tmp_path):
     gone = changed(
         place, tmp_path, ("away/pairs.csv", "gone.csv"), ('"pairs.csv"', '"$WALLS/pairs.csv"')
     )
-    _, found = worlds(gone, place, away=False, cache=place / "cache", told=None)
+    _, found = worlds(gone, place, away=False, cache=place / "cache")
     assert len(found) == 1
     with pytest.raises(SureshotError, match=r"gone\.csv"):
-        worlds(gone, place, away=True, cache=place / "cache", told=None)
+        worlds(gone, place, away=True, cache=place / "cache")
 
 
 def test_a_path_may_start_in_the_home_folder(place, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(place))
     monkeypatch.chdir("/")
     home = changed(place, tmp_path, ('"$WALLS/pairs.csv"', '"~/pairs.csv"'))
-    assert len(home.home.train.load(tmp_path).items) == 6
+    assert len(placed(home.home.train, tmp_path).load().items) == 6
 
 
 def test_a_table_of_two_data_sets_needs_two(place, tmp_path):
@@ -98,8 +100,8 @@ def test_a_table_of_two_data_sets_needs_two(place, tmp_path):
     )
     alone = read_plan(tmp_path / "one.toml")
     with pytest.raises(SureshotError, match=r"second data set; give it as \[away\.train\]"):
-        worlds(alone, place, away=True, cache=place / "cache", told=None)
-    assert len(worlds(alone, place, away=False, cache=place / "cache", told=None)[1]) == 1
+        worlds(alone, place, away=True, cache=place / "cache")
+    assert len(worlds(alone, place, away=False, cache=place / "cache")[1]) == 1
 
 
 @pytest.mark.parametrize(
@@ -113,17 +115,18 @@ def test_a_table_of_two_data_sets_needs_two(place, tmp_path):
 def test_parts_that_share_videos_are_refused(place, tmp_path, old, new):
     mixed = changed(place, tmp_path, (old, new))
     with pytest.raises(SureshotError, match=r"share [36] videos"):
-        worlds(mixed, place, away=False, cache=place / "cache", told=None)
+        worlds(mixed, place, away=False, cache=place / "cache")
 
 
 def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, monkeypatch):
     monkeypatch.chdir("/")
-    assert Place("pairs", "pairs.csv", "test").load(place).items[0].path.is_relative_to(place)
+    recipe = FinalRecipe("pairs", Path("pairs.csv"))
+    assert placed(recipe, place).load().items[0].path.is_relative_to(place)
     monkeypatch.setenv("SOMEWHERE", str(place / "videos"))
-    listed = Place("pairs", "pairs.csv", "test", videos="$SOMEWHERE/..").load(place)
+    listed = placed(replace(recipe, videos=Path("$SOMEWHERE/..")), place).load()
     assert len(listed.items) == 3
     (place / "ids.txt").write_text("videos/9.mp4\n")
-    some = Place("pairs", "pairs.csv", "test", ids="ids.txt", label="one").load(place)
+    some = placed(replace(recipe, ids=Path("ids.txt"), label="one"), place).load()
     assert (len(some.items), some.label) == (1, "one")
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from sureshot.research.reproduction.costs import measure_cost
-from sureshot.research.reproduction.uatvr import COST_ROWS
+from sureshot.research.reproduction.costs import COST_ROWS, measure_cost
 
 
 @pytest.mark.parametrize(("name", "settings", "millions"), COST_ROWS)

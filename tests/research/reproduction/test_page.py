@@ -2,20 +2,27 @@
 
 import csv
 import sys
+from dataclasses import replace
 
 import pytest
 
-from sureshot.research.reproduction.page import Facts, page, write_page
+from sureshot.research.reproduction.page import Facts, page_text, write_page
 from sureshot.research.reproduction.runs import Run
-from sureshot.research.reproduction.table import Table, Variant
+from sureshot.research.reproduction.tables import Table, Variant
 
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1")
 FACTS = Facts("sureshot reproduce t --seeds 2", "A train", "A val", ["A test"], "tiny", "3 epochs")
-FIRST = Variant("first", {"name": "duq"}, printed="#1 L_S")
-SECOND = Variant("second", {"name": "duq"}, printed="#2 L_S+L_S^U")
+FIRST = Variant("first", {"name": "duq"}, printed="#1 L_S", method="DUQ")
+SECOND = Variant("second", {"name": "duq"}, printed="#2 L_S+L_S^U", method="DUQ")
 OWN = Variant("ours alone", {"name": "duq"})
 CONTROL = Variant("control: plain", {"name": "duq"}, control=True)
-TABLE = Table("t", "A table", "DUQ-T3", (FIRST, SECOND, OWN, CONTROL), "other videos")
+TABLE = Table(
+    name="t",
+    title="A table",
+    variants=(FIRST, SECOND, OWN, CONTROL),
+    table="DUQ-T3",
+    protocol="other videos",
+)
 
 
 def run(variant, seed, r1, prefix="", **more):
@@ -46,7 +53,7 @@ def column(text, name):
 
 
 def test_a_row_has_mean_and_deviation_over_the_seeds():
-    text = page(TABLE, RUNS, FACTS)
+    text = page_text(TABLE, RUNS, FACTS)
     # By hand: of 40 and 44 the mean is 42 and the deviation sqrt(8) = 2.8.
     assert cells(text, "first")[column(text, "R@1")] == "42.0 ± 2.8"
     assert cells(text, "second")[column(text, "R@1")] == "48.0 ± 2.8"
@@ -56,7 +63,7 @@ def test_a_row_has_mean_and_deviation_over_the_seeds():
 
 
 def test_a_row_is_compared_with_the_control_seed_by_seed():
-    text = page(TABLE, RUNS, FACTS)
+    text = page_text(TABLE, RUNS, FACTS)
     where = column(text, "R@1 less control")
     assert cells(text, "first")[where] == "-0.5 ± 2.1"  # -2 and +1
     assert cells(text, "second")[where] == "+5.5 ± 3.5"  # +8 and +3
@@ -64,15 +71,15 @@ def test_a_row_is_compared_with_the_control_seed_by_seed():
 
 
 def test_without_a_control_the_first_row_is_compared_with():
-    table = Table("t", "A table", "DUQ-T3", (FIRST, SECOND))
-    text = page(table, RUNS, FACTS)
+    table = Table(name="t", title="A table", table="DUQ-T3", variants=(FIRST, SECOND))
+    text = page_text(table, RUNS, FACTS)
     where = column(text, "R@1 less first row")
     assert cells(text, "first")[where] == ""
     assert cells(text, "second")[where] == "+6.0 ± 5.7"  # +10 and +2
 
 
 def test_the_printed_numbers_stand_apart_and_are_called_another_protocol():
-    text = page(TABLE, RUNS, FACTS)
+    text = page_text(TABLE, RUNS, FACTS)
     where = column(text, "paper R@1 (other protocol)")
     printed = {name: cells(text, name)[where] for name in ("first", "second", "ours alone")}
     assert printed == {"first": "46.9", "second": "47.5", "ours alone": ""}
@@ -81,7 +88,7 @@ def test_the_printed_numbers_stand_apart_and_are_called_another_protocol():
 
 
 def test_the_page_says_how_it_was_made():
-    text = page(TABLE, RUNS, FACTS)
+    text = page_text(TABLE, RUNS, FACTS)
     assert text.startswith("# A table\n")
     for part in ("`sureshot reproduce t --seeds 2`; seeds 0, 1;", "trained on A train",
                  "chosen on A val, tested once", "encoder `tiny`, frozen", "3 epochs",
@@ -90,16 +97,16 @@ def test_the_page_says_how_it_was_made():
 
 
 def test_one_seed_has_no_deviation_and_missing_rows_are_left_out():
-    text = page(TABLE, [RUNS[0], RUNS[6]], FACTS)
+    text = page_text(TABLE, [RUNS[0], RUNS[6]], FACTS)
     assert cells(text, "first")[column(text, "R@1")] == "40.0"
     assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0"
     assert "| second |" not in text
 
 
 def test_seeds_that_the_control_lacks_are_not_compared():
-    text = page(TABLE, [RUNS[0], RUNS[1], RUNS[6]], FACTS)
+    text = page_text(TABLE, [RUNS[0], RUNS[1], RUNS[6]], FACTS)
     assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0"
-    text = page(TABLE, [RUNS[1], RUNS[6]], FACTS)
+    text = page_text(TABLE, [RUNS[1], RUNS[6]], FACTS)
     assert cells(text, "first")[column(text, "R@1 less control")] == ""
 
 
@@ -111,11 +118,12 @@ def abroad():
         both = run(variant, 0, 40.0).scores | run(variant, 0, there, "B test: ").scores
         runs.append(Run(variant.name, 0, both, 1, 1.0, 10, 1.0))
     facts = Facts("x", "A train", "A val", ["A test", "B test"], "tiny", "3 epochs")
-    return Table("t", "A table", "DUQ-T3", (FIRST, CONTROL), "others", elsewhere=True), runs, facts
+    table = replace(TABLE, variants=(FIRST, CONTROL), protocol="others", elsewhere=True)
+    return table, runs, facts
 
 
 def test_each_test_set_has_a_table_of_its_own(abroad):
-    home, away = page(*abroad).split("## B test")
+    home, away = page_text(*abroad).split("## B test")
     assert "## A test" in home
     assert cells(home, "first")[1] == "40.0"
     assert cells(away, "first")[1] == "7.0"
@@ -128,7 +136,7 @@ def test_page_numbers_and_picture_are_written(tmp_path, abroad, several):
     table, runs, facts = abroad if several else (TABLE, RUNS, FACTS)
     written = write_page(tmp_path / "new", table, runs, facts)
     assert [path.name for path in written] == ["t.md", "t.csv", "t.json", "t.png", "t.svg"]
-    assert written[0].read_text("utf-8") == page(table, runs, facts)
+    assert written[0].read_text("utf-8") == page_text(table, runs, facts)
     assert written[3].read_bytes().startswith(b"\x89PNG")
     assert "<svg" in written[4].read_text("utf-8")
     with written[1].open(newline="") as file:

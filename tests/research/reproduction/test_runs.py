@@ -9,8 +9,7 @@ import pytest
 from sureshot.research.reproduction import runs as module
 from sureshot.research.reproduction.bench import read_plan, worlds
 from sureshot.research.reproduction.runs import Cell, Run, cells, perform
-from sureshot.research.reproduction.table import Table, Variant
-from sureshot.research.reproduction.tables import table
+from sureshot.research.reproduction.tables import Table, Variant, find_table
 from tests.walls import plan
 
 CLIP4CLIP = Variant("mean", {"name": "clip4clip", "scale": 20.0})
@@ -24,7 +23,7 @@ def bench(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WALLS", str(folder))
         read = read_plan(folder / "plan.toml")
-        encoder, found = worlds(read, folder, away=True, cache=folder / "cache", told=None)
+        encoder, found = worlds(read, folder, away=True, cache=folder / "cache")
     return read, encoder, found[0], found[1:]
 
 
@@ -43,14 +42,14 @@ def made(bench, tmp_path):
 
 
 def test_the_rows_of_a_seed_come_before_the_next_seed():
-    one = Table("one", "One", "DUQ-T3", (CLIP4CLIP, XPOOL))
+    one = Table(name="one", title="One", variants=(CLIP4CLIP, XPOOL))
     assert cells(one, 2) == [
         Cell(CLIP4CLIP, 0),
         Cell(XPOOL, 0),
         Cell(CLIP4CLIP, 1),
         Cell(XPOOL, 1),
     ]
-    assert len(cells(table("duq-3"), 3)) == 3 * len(table("duq-3").variants)
+    assert len(cells(find_table("duq-3"), 3)) == 3 * len(find_table("duq-3").variants)
 
 
 def test_a_run_is_remembered_and_leaves_nothing_else(made, tmp_path):
@@ -110,6 +109,10 @@ def test_a_finished_run_is_not_made_again(made, monkeypatch):
     ):
         with pytest.raises(TypeError):  # would be trained
             other()
+    with monkeypatch.context() as patch, pytest.raises(TypeError):
+        patch.setattr(module, "code_digest", lambda systems: "of code that was changed")
+        made(XPOOL)
+    assert made(XPOOL) == first
 
 
 def test_the_same_run_made_twice_gives_the_same_numbers(made, tmp_path):

@@ -9,7 +9,7 @@ from sureshot.errors import SureshotError
 from sureshot.research.reproduction.page import Facts, write_page
 from sureshot.research.reproduction.runs import Run
 from sureshot.research.reproduction.summary import write_summary
-from sureshot.research.reproduction.tables import TABLES
+from sureshot.research.reproduction.tables import find_table
 
 FACTS = Facts("sureshot reproduce systems", "A train", "A val", ["A test", "B"], "tiny", "3 epochs")
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
@@ -35,7 +35,7 @@ def results(tmp_path):
             ("CLIP4Clip, stem of width 256", 11.5, 2_000_000),
         )
     ]
-    write_page(tmp_path, TABLES["systems"], runs, FACTS)
+    write_page(tmp_path, find_table("systems"), runs, FACTS)
     return tmp_path
 
 

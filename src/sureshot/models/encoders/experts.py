@@ -38,19 +38,21 @@ _TIMES, _FEATURES = "_times", "features."
 _BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
-def read_experts(folder: Path, ids: Iterable[str]) -> dict[str, Experts]:
-    """The experts of these videos, by the id of the video.
+def read_experts(folder: Path | None, ids: Iterable[str]) -> dict[str, Experts]:
+    """The experts of these videos, by the id of the video; none where there is no folder.
 
     Rows are 16-bit where the file's are and 32-bit otherwise.
 
     Args:
-        folder: as the text of this module has it.
-        ids: of the videos.
+        folder: folder as the text of this module has it, or None.
+        ids: ids of the videos.
 
     Raises:
         SureshotError: the folder is not there or has nothing of any of the videos, a file cannot be
             read, or what it holds is not rows of finite numbers.
     """
+    if folder is None:
+        return {}
     if not folder.is_dir():
         raise SureshotError(f"There is no folder of experts at {folder}.")
     names = sorted(place.name for place in folder.iterdir() if place.is_dir())

@@ -34,7 +34,7 @@ def ink_on(colour: str) -> str:
     return "black" if colour in _LIGHT else "white"
 
 
-def page(height: float, *, width: float = WIDTH, constrained: bool = True) -> "Figure":
+def new_figure(height: float, *, width: float = WIDTH, constrained: bool = True) -> "Figure":
     """An empty figure of this size in inches.
 
     Raises:
@@ -50,7 +50,7 @@ def page(height: float, *, width: float = WIDTH, constrained: bool = True) -> "F
     return figure
 
 
-def save(figure: "Figure", path: Path) -> None:
+def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure; the suffix says what it becomes. The same figure gives the same file.
 
     Raises:
@@ -70,7 +70,7 @@ def save(figure: "Figure", path: Path) -> None:
         raise SureshotError(f"The figure {path} cannot be written: {error}.") from None
 
 
-def plain(axes: "Axes", xlabel: str, ylabel: str) -> None:
+def label_axes(axes: "Axes", xlabel: str, ylabel: str) -> None:
     """Labels and a quiet frame."""
     axes.set_xlabel(xlabel, fontsize=NORMAL)
     axes.set_ylabel(ylabel, fontsize=NORMAL)
@@ -118,6 +118,6 @@ def number(value: float) -> str:
     return shown.replace("-", "−")
 
 
-def named(values: Sequence[tuple[str, float]]) -> list[str]:
+def value_lines(values: Sequence[tuple[str, float]]) -> list[str]:
     """A line a value: its name and the number."""
     return [f"{name} {number(value)}" for name, value in values]

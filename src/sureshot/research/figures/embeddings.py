@@ -17,8 +17,8 @@ from sureshot.research.figures.canvas import (
     SMALL,
     Style,
     ink_on,
-    page,
-    plain,
+    label_axes,
+    new_figure,
     words,
 )
 from sureshot.research.figures.subject import Subject
@@ -75,7 +75,7 @@ class Embeddings:
         from matplotlib.patches import Ellipse
 
         pairs = len(self.blobs) // 2
-        figure = page(4.4 + 0.17 * pairs, width=5.6)
+        figure = new_figure(4.4 + 0.17 * pairs, width=5.6)
         axes = figure.add_subplot()
         for text, video in zip(self.blobs[::2], self.blobs[1::2], strict=True):
             colour = SERIES[(text.pair - 1) % len(SERIES)]
@@ -94,7 +94,7 @@ class Embeddings:
                 axes.annotate(str(blob.pair), blob.mean, zorder=4, color=ink_on(colour), **CENTRED)
         shares = [f"principal axis {n} ({share:.0%} of the variance of the means)"
                   for n, share in enumerate(self.explained, 1)]  # fmt: skip
-        plain(axes, *shares)
+        label_axes(axes, *shares)
         axes.set_aspect("equal", "datalim")
         axes.autoscale_view()
         axes.set_title("\n".join(words(self.title, 5.0)), fontsize=NORMAL, parse_math=False)

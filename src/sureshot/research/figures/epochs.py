@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.canvas import BLUE, CENTRED, NORMAL, WIDTH, below, page, plain
+from sureshot.research.figures.canvas import (
+    BLUE,
+    CENTRED,
+    NORMAL,
+    WIDTH,
+    below,
+    label_axes,
+    new_figure,
+)
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
@@ -51,7 +59,7 @@ class Epochs:
         names = list(self.points[0].means)
         down = -(-len(names) // _ABREAST)
         abreast = min(_ABREAST, len(names))
-        figure = page(2.5 * down + 0.5, width=WIDTH if abreast > 1 else 4.5)
+        figure = new_figure(2.5 * down + 0.5, width=WIDTH if abreast > 1 else 4.5)
         grid = figure.subplots(down, abreast, squeeze=False, sharey=True).ravel()
         for axes, name in zip(grid, names, strict=False):
             x = [point.means[name] for point in self.points]
@@ -59,7 +67,7 @@ class Epochs:
             axes.plot(x, y, "o-", color=BLUE, ms=9, linewidth=1.0)
             for order, place in enumerate(zip(x, y, strict=True), 1):
                 axes.annotate(str(order), place, color="white", **CENTRED)
-            plain(axes, f"mean {name}", "R@1, %, text to video")
+            label_axes(axes, f"mean {name}", "R@1, %, text to video")
             axes.margins(0.15)
         for axes in grid[len(names) :]:
             axes.set_visible(False)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.research.figures.canvas import INK, NORMAL, SMALL, WIDTH, Style, below, page, plain
+from sureshot.research.figures.canvas import (
+    INK,
+    NORMAL,
+    SMALL,
+    WIDTH,
+    Style,
+    below,
+    label_axes,
+    new_figure,
+)
 from sureshot.research.figures.subject import SMALL_IS_NEAR, Subject, nearest
 
 if TYPE_CHECKING:
@@ -68,7 +77,7 @@ class Matrices:
         abreast = 2 if panels == 4 else min(panels, _ABREAST)
         down = -(-panels // abreast)
         width = max(WIDTH * abreast / _ABREAST, 5.0)
-        figure = page((width / abreast - 0.05) * down + 0.55, width=width)
+        figure = new_figure((width / abreast - 0.05) * down + 0.55, width=width)
         grid = figure.subplots(down, abreast, squeeze=False).ravel()
         for axes, name in zip(grid, self.matrices, strict=False):
             self._panel(axes, name)
@@ -113,7 +122,7 @@ class Matrices:
         for (name, values), marker in zip(self.texts.items(), "os^Dv<>", strict=False):
             style: Style = {"ms": 4, "mfc": "white", "color": INK, "linestyle": "none"}
             axes.plot(values, range(count), marker, label=name, **style)
-        plain(axes, "value (no unit)", "text")
+        label_axes(axes, "value (no unit)", "text")
         _ticks(axes.yaxis, count)
         axes.set_box_aspect(1)
         axes.set_ylim(count - 0.5, -0.5)

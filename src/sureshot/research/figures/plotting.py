@@ -11,7 +11,7 @@ from jaxtyping import Float
 from sureshot.errors import ArgumentError, option
 from sureshot.models.loading import load
 from sureshot.research.features import caption_features
-from sureshot.research.figures.canvas import SUFFIXES, save
+from sureshot.research.figures.canvas import SUFFIXES, save_figure
 from sureshot.research.figures.catalogue import Drawing, Wish, entry_of
 from sureshot.research.figures.rerank import After
 from sureshot.research.figures.subject import Subject
@@ -137,7 +137,7 @@ def write_figure(name: str, drawing: Drawing, to: Path) -> list[Path]:
     named = to.suffix.lower() in SUFFIXES
     files = [to] if named else [to / f"{name}{suffix}" for suffix in SUFFIXES]
     for path in files:
-        save(drawn, path)
+        save_figure(drawn, path)
     return files
 
 

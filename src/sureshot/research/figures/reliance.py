@@ -18,10 +18,10 @@ from sureshot.research.figures.canvas import (
     SUFFIXES,
     Style,
     below,
+    label_axes,
+    new_figure,
     number,
-    page,
-    plain,
-    save,
+    save_figure,
     words,
 )
 from sureshot.trust.report import OURS, TrustReport
@@ -61,13 +61,13 @@ def write(report: TrustReport, folder: Path) -> list[Path]:
     for name, figure in figures.items():
         for suffix in SUFFIXES:
             paths.append(folder / f"{name}{suffix}")
-            save(figure, paths[-1])
+            save_figure(figure, paths[-1])
     return paths
 
 
 def reliability(report: TrustReport) -> "Figure":
     """Share of right answers against the probability given; below it how many queries each has."""
-    figure = page(5.4, width=4.6)
+    figure = new_figure(5.4, width=4.6)
     top, low = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
     top.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=0.9)
     shown = sorted(report.reliability.items(), key=lambda item: item[0] != OURS)
@@ -79,7 +79,7 @@ def reliability(report: TrustReport) -> "Figure":
         x, y = bins.probability, bins.right
         top.plot(x[many], y[many], label=name, ms=4.5, zorder=5 - place, **style)
         top.plot(x[~many], y[~many], **(style | {"ms": 2.5, "linestyle": "none"}))
-    plain(top, "", "share that is right")
+    label_axes(top, "", "share that is right")
     top.set_ylim(-0.03, 1.03)
     top.legend(fontsize=SMALL, frameon=False, loc="upper left")
     name, bins = shown[0]
@@ -88,7 +88,7 @@ def reliability(report: TrustReport) -> "Figure":
         low.annotate(
             f"{count}", (x, count), (0, 1), textcoords="offset points", ha="center", fontsize=5.5
         )
-    plain(low, "probability given", "queries")
+    label_axes(low, "probability given", "queries")
     low.margins(y=0.22)
     low.set_xlim(-0.02, 1.02)
     _entitle(figure, report)
@@ -102,7 +102,7 @@ def reliability(report: TrustReport) -> "Figure":
 
 def risk(report: TrustReport) -> "Figure":
     """Share of wrong answers among the surest queries, for every signal, best first."""
-    figure = page(4.0)
+    figure = new_figure(4.0)
     axes = figure.add_subplot()
     wrong = ~report.right
     ordered = sorted(report.confidences.items(), key=lambda item: aurc(item[1], wrong))
@@ -128,7 +128,9 @@ def risk(report: TrustReport) -> "Figure":
     answered = np.linspace(0.0, 1.0, 101)[1:]
     best = np.maximum(0, 1 - (1 - risk_of_all) / answered)
     axes.fill_between(answered, best, color="0.92", linewidth=0)
-    plain(axes, "share of the queries that is answered, the surest first", "share that is wrong")
+    label_axes(
+        axes, "share of the queries that is answered, the surest first", "share that is wrong"
+    )
     axes.set_xlim(0, 1)
     axes.set_ylim(bottom=0)
     axes.legend(
@@ -147,7 +149,7 @@ def risk(report: TrustReport) -> "Figure":
 
 def sets(report: TrustReport) -> "Figure":
     """How large the sets are: for every share of the queries, the size that they do not exceed."""
-    figure = page(3.2, width=4.6)
+    figure = new_figure(3.2, width=4.6)
     axes = figure.add_subplot()
     for (coverage, sizes), (colour, dash, mark) in zip(report.sizes.items(), _SIZES, strict=False):
         ordered = np.sort(sizes).astype(np.float64)
@@ -158,7 +160,7 @@ def sets(report: TrustReport) -> "Figure":
         axes.plot([0.5], [median], mark, color=colour, ms=5)
     axes.axhline(report.videos, color=MUTED, linestyle=":", linewidth=0.9)
     _sized(axes, report.videos)
-    plain(axes, "share of the queries", "videos in the set, at most")
+    label_axes(axes, "share of the queries", "videos in the set, at most")
     axes.set_xlim(0, 1)
     axes.legend(fontsize=SMALL, frameon=False, loc="lower right", title="promised coverage",
                 title_fontsize=SMALL)  # fmt: skip

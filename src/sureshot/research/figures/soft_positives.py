@@ -16,8 +16,8 @@ from sureshot.research.figures.canvas import (
     SMALL,
     WIDTH,
     Style,
-    page,
-    plain,
+    label_axes,
+    new_figure,
     words,
 )
 from sureshot.research.figures.subject import Subject
@@ -116,7 +116,7 @@ class Calibration:
 
     def draw(self) -> "Figure":
         """Score against eta, the loss before and after weighting, and how eta is spread."""
-        figure = page(3.5, width=WIDTH)
+        figure = new_figure(3.5, width=WIDTH)
         left, middle, right = figure.subplots(1, 3)
         eta = self.other_eta.ravel()
         dots: Style = {"linestyle": "none", "rasterized": True}
@@ -125,14 +125,16 @@ class Calibration:
         )
         style: Style = {"color": BLUE, "mec": "white", "ms": 6, "linestyle": "none"}
         left.plot(self.matched_eta, self.matched_score, "D", label="own pair", **style)
-        plain(left, "uncertainty η of the pair", "score")
+        label_axes(left, "uncertainty η of the pair", "score")
         left.legend(fontsize=SMALL, frameon=False, loc="lower left")
 
         middle.plot(eta, self.hinge.ravel(), ".", color="0.8", ms=2, label="each, plain", **dots)
         at, plain_loss, weighed_loss = self.profile()
         middle.plot(at, plain_loss, "o--", color=INK, mfc="white", ms=4, label="mean, plain")
         middle.plot(at, weighed_loss, "x-", color=ORANGE, ms=5, mew=1.5, label="mean, times η")
-        plain(middle, "uncertainty η of the pair", f"triplet loss of the pair (margin {_MARGIN})")
+        label_axes(
+            middle, "uncertainty η of the pair", f"triplet loss of the pair (margin {_MARGIN})"
+        )
         middle.legend(fontsize=SMALL, frameon=False)
         middle.set_title(f"{self.spared:.0%} of the loss is spared", fontsize=SMALL)
 
@@ -141,7 +143,7 @@ class Calibration:
         own = np.linspace(0, 1, len(self.matched_eta))
         right.plot(np.sort(self.matched_eta), own, "D--", color=BLUE, ms=3, label="own pairs")
         right.axvline(_SURE, color="0.6", linewidth=0.8, linestyle=":")
-        plain(right, "uncertainty η of the pair", "share of pairs below η")
+        label_axes(right, "uncertainty η of the pair", "share of pairs below η")
         right.set_title(f"{self.certain:.0%} of other pairs above {_SURE}", fontsize=SMALL)
         right.legend(fontsize=SMALL, frameon=False)
         for axes in (left, middle, right):

@@ -19,8 +19,8 @@ from sureshot.research.figures.canvas import (
     SMALL,
     WIDTH,
     Style,
+    new_figure,
     number,
-    page,
     words,
 )
 
@@ -106,7 +106,7 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     ]
     titles = words(title, WIDTH - 0.2, NORMAL, 2)
     height = _TOP + (len(titles) - 1) * _LINE + sum(heights)
-    figure = page(height, constrained=False)
+    figure = new_figure(height, constrained=False)
     sheet = figure.add_axes((0, 0, 1, 1))
     sheet.set(xlim=(0, WIDTH), ylim=(height, 0))
     sheet.set_axis_off()

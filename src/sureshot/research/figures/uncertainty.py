@@ -17,9 +17,9 @@ from sureshot.research.figures.canvas import (
     SMALL,
     WIDTH,
     below,
+    label_axes,
+    new_figure,
     number,
-    page,
-    plain,
 )
 from sureshot.research.figures.subject import Subject
 
@@ -90,7 +90,7 @@ class Uncertainty:
         """A panel a measure: R@1 of each bin with its interval, all queries as a dashed line."""
         down = -(-len(self.measures) // _ABREAST)
         abreast = min(_ABREAST, len(self.measures))
-        figure = page(2.3 * down + 0.5, width=WIDTH if abreast > 1 else 4.5)
+        figure = new_figure(2.3 * down + 0.5, width=WIDTH if abreast > 1 else 4.5)
         grid = figure.subplots(down, abreast, squeeze=False, sharey=True)
         for axes, (name, one) in zip(grid.ravel(), self.measures.items(), strict=False):
             _panel(axes, name, one)
@@ -195,7 +195,7 @@ def _panel(axes: "Axes", name: str, one: Measured) -> None:
     axes.axhline(one.r1, color=MUTED, linestyle="--", linewidth=0.9)
     axes.errorbar(x, y, xerr=wide, fmt="none", ecolor="0.75", linewidth=3, zorder=1)
     axes.errorbar(x, y, yerr=bars, fmt="o-", color=BLUE, ms=5, capsize=3, linewidth=1.2)
-    plain(axes, name, f"R@1, %\n{one.direction}")
+    label_axes(axes, name, f"R@1, %\n{one.direction}")
     axes.locator_params(axis="x", nbins=5)
     known = "" if one.separation is None else f"separation {number(one.separation)}"
     axes.set_title(known, fontsize=SMALL, loc="right")

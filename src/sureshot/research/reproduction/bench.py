@@ -1,64 +1,43 @@
 """The data a table is run on: a file that names it, and the features of all of it."""
 
-import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sureshot.datasets import Split, check_disjoint, load_split
+from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError
 from sureshot.models.encoders import Encoder, load_encoder
+from sureshot.models.encoders.experts import read_experts
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import StemConfig
-from sureshot.places import expand
 from sureshot.research.features import SplitFeatures, Told, extract
-from sureshot.research.training.recipe import EncoderRecipe, TrainingConfig
+from sureshot.research.training.recipe import (
+    EncoderRecipe,
+    SplitRecipe,
+    TrainingConfig,
+    ValidationRecipe,
+    placed,
+    read_toml,
+)
 from sureshot.settings import build
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a split lies; the fields are the arguments of `sureshot.datasets.load_split`.
+class FinalRecipe(SplitRecipe):
+    """The split that a table is tested on, once."""
 
-    ``$NAME`` in a path is a variable of the environment.
-    """
-
-    dataset: str
-    root: str
-    split: str
-    protocol: str | None = None
-    videos: str | None = None
-    ids: str | None = None
-    label: str | None = None
-
-    def load(self, folder: Path, protocol: str | None = None) -> Split:
-        """Read it, relative paths starting at ``folder``, by its own protocol or by another."""
-
-        def at(path: str) -> Path:
-            return folder / expand(os.path.expandvars(path))
-
-        return load_split(
-            self.dataset,
-            self.split,
-            at(self.root),
-            protocol=protocol or self.protocol,
-            videos=self.videos and at(self.videos),
-            ids=self.ids and at(self.ids),
-            label=self.label,
-        )
+    split: str = "test"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
     """One data set, in its three parts: trained on, chosen on, tested on once."""
 
-    train: Place
-    val: Place
-    test: Place
+    train: SplitRecipe
+    val: ValidationRecipe
+    test: FinalRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +48,7 @@ class Plan:
         home: what the tables are run on.
         away: another data set, for the table about leaving home.
         encoder: what sees texts and frames.
-        stem: from its space to that of the systems.
+        stem: layers from the encoder's space to that of the systems.
         training: how every run is trained; its seed is replaced.
     """
 
@@ -99,19 +78,25 @@ def read_plan(path: Path) -> Plan:
     Raises:
         SureshotError: it cannot be read, or a setting is wrong.
     """
-    try:
-        values: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise SureshotError(f"Cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SureshotError(f"{path} is not TOML: {error}.") from None
-    return build(Plan, values)
+    return build(Plan, read_toml(path, "plan"))
 
 
 def worlds(
-    plan: Plan, folder: Path, *, away: bool, cache: Path | None, told: Told | None
+    plan: Plan,
+    folder: Path,
+    *,
+    away: bool,
+    cache: Path | None = None,
+    told: Told | None = None,
 ) -> tuple[Encoder, list[Features]]:
     """The encoder, and the features of the data set at home and, if asked for, of the other one.
+
+    Args:
+        plan: where the data are, and what encodes them.
+        folder: where relative paths of the plan start.
+        away: whether the other data set is asked for.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        told: called while features are encoded.
 
     Raises:
         SureshotError: the plan has no other data set, or training and testing share videos.
@@ -120,19 +105,22 @@ def worlds(
         raise SureshotError(
             "This table needs a second data set; give it as [away.train] and so on."
         )
-    encoder = load_encoder(plan.encoder.name, plan.encoder.device)
-    found = []
+    named = placed(plan.encoder, folder)
+    encoder = load_encoder(named.name, named.device)
+
+    def encoded(split: Split) -> SplitFeatures:
+        features = extract(split, encoder, frames=named.frames, cache=cache, told=told)
+        ids = [item.id for item in split.items]
+        return replace(features, experts=read_experts(split.experts, ids))
+
+    features = []
     for world in [plan.home, *([plan.away] if away and plan.away else [])]:
-        splits = [place.load(folder) for place in (world.train, world.val, world.test)]
+        splits = [placed(part, folder).load() for part in (world.train, world.val, world.test)]
         check_disjoint(splits[0], splits[1])
         check_disjoint(splits[0], splits[2])
         check_disjoint(splits[1], splits[2])
-        parts = [
-            extract(split, encoder, frames=plan.encoder.frames, cache=cache, told=told)
-            for split in splits
-        ]
-        found.append(Features(*parts))
-    return encoder, found
+        features.append(Features(*map(encoded, splits)))
+    return encoder, features
 
 
 def _fewer(part: SplitFeatures, frames: int) -> SplitFeatures:

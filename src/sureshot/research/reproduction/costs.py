@@ -23,6 +23,15 @@ _CLIPS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int, int], int, int]
 }
 _SIDE = 224  # pixels
 
+# The rows of UATVR's table 2, on CLIP ViT-B/16 with four layers: name, settings, printed millions
+# of parameters.
+COST_ROWS: tuple[tuple[str, dict[str, Any], float], ...] = (
+    ("CLIP4Clip", {"name": "clip4clip", "temporal": "transformer"}, 162.3),
+    ("TI (token-wise)", {"name": "uatvr", "adaptation": False, "matching": "none"}, 162.8),
+    ("w/ DSA", {"name": "uatvr", "matching": "none"}, 162.8),
+    ("w/ DUA", {"name": "uatvr"}, 164.9),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:

@@ -1,18 +1,18 @@
 """One run of one row: train, choose on validation, test once, remember."""
 
+import csv
 import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from sureshot.files import read_json, write_json
+from sureshot.files import read_json, replace_file, write_json
 from sureshot.metrics.bootstrap import interval, mean_of
 from sureshot.metrics.ranks import text_ranks
 from sureshot.metrics.recall import r_sum
@@ -22,14 +22,17 @@ from sureshot.models.encoders import Encoder
 from sureshot.models.model import Model
 from sureshot.research.features import SplitFeatures
 from sureshot.research.reproduction.bench import Features, Plan
-from sureshot.research.reproduction.table import Table, Variant
+from sureshot.research.reproduction.code import code_digest
+from sureshot.research.reproduction.tables import Table, Variant
 from sureshot.research.scores import code_texts, code_videos, recalls, similarity
-from sureshot.research.training.recipe import Recipe, SplitRecipe, ValidationRecipe
+from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import train_on
 from sureshot.settings import to_values
 
 Scores = dict[str, float]
-Told = Callable[[str, int, int], None]
+
+# Columns of a file of runs, before those of the scores.
+_ABOUT = ("row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +41,14 @@ class Run:
 
     Attributes:
         variant: name of the row.
-        seed: of the run.
-        scores: by name, in percent or as ranks; those of other data sets begin with its title.
-        epoch: that was chosen on the validation set.
-        validation: score there.
-        parameters: that were trained.
-        seconds: of training.
-        milliseconds: that the scores of all pairs of the test set take once they are coded, the
-            fastest of three.
+        seed: seed of weights, batches and noise.
+        scores: percents and ranks by name; names on other data sets begin with their title.
+        epoch: epoch that was chosen on the validation set.
+        validation: score on the validation set.
+        parameters: number of weights that were trained.
+        seconds: time that training took.
+        milliseconds: time that the scores of all pairs of the test set take once they are coded,
+            the fastest of three.
     """
 
     variant: str
@@ -82,12 +85,13 @@ def perform(
     """Make a run, or read it if it was made.
 
     Args:
-        cell: which.
-        plan: how it is trained.
-        encoder: that gave the features.
-        home: trained and tested on.
-        away: other data sets to test on.
-        folder: where runs are remembered, each in a file named after all it depends on.
+        cell: row and seed.
+        plan: how the run is trained.
+        encoder: the encoder that gave the features.
+        home: features to train and test on.
+        away: features of other data sets to test on.
+        folder: where runs are kept, each in a file named after all it depends on: recipe, data,
+            encoder and the code that makes it, see `sureshot.research.reproduction.code`.
     """
     recipe = recipe_of(cell, plan)
     record = folder / f"{_key(recipe, cell, encoder, home, away)}.json"
@@ -106,20 +110,55 @@ def perform(
     scores = _tested(model, home.test, "")
     for other in away:
         scores |= _tested(model, other.test, f"{other.test.split.title()}: ")
-    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     run = Run(
-        cell.variant.name,
-        cell.seed,
-        scores,
-        fitted.epoch,
-        fitted.score or 0.0,
-        trained,
-        round(seconds, 1),
-        round(_milliseconds(model, home.test), 2),
+        variant=cell.variant.name,
+        seed=cell.seed,
+        scores=scores,
+        epoch=fitted.epoch,
+        validation=fitted.score or 0.0,
+        parameters=sum(p.numel() for p in model.parameters() if p.requires_grad),
+        seconds=round(seconds, 1),
+        milliseconds=round(_milliseconds(model, home.test), 2),
     )
     write_json(record, asdict(run))
     shutil.rmtree(place, ignore_errors=True)
     return run
+
+
+def write_runs(path: Path, runs: Sequence[Run]) -> None:
+    """Write runs as a CSV file, one line each; scores that a run does not have are left empty.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    names = list(dict.fromkeys(name for run in runs for name in run.scores))
+    with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*_ABOUT, *names])
+        for run in runs:
+            about = [run.variant, run.seed, run.epoch, f"{run.validation:.2f}", run.parameters]
+            scores = [run.scores.get(name, "") for name in names]
+            writer.writerow([*about, run.seconds, run.milliseconds, *scores])
+
+
+def read_runs(path: Path) -> list[Run]:
+    """The runs of a CSV file; none where there is no file."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Run(
+                variant=line["row"],
+                seed=int(line["seed"]),
+                scores={name: float(v) for name, v in line.items() if name not in _ABOUT and v},
+                epoch=int(line["epoch"]),
+                validation=float(line["validation"]),
+                parameters=int(line["parameters"]),
+                seconds=float(line["seconds"]),
+                milliseconds=float(line.get("milliseconds") or 0),  # older runs were not timed
+            )
+            for line in csv.DictReader(file)
+        ]
 
 
 def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
@@ -127,7 +166,7 @@ def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
     texts, videos = recalls(matrix, owner)
     ranks, draw = text_ranks(matrix, owner), np.random.default_rng(0)
     ends = interval(mean_of(100.0 * (ranks <= 1)), owner, draw)
-    found: Mapping[str, float] = {
+    values: Mapping[str, float] = {
         "R@1": texts.r1,
         "R@5": texts.r5,
         "R@10": texts.r10,
@@ -140,7 +179,7 @@ def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
         "R@1 low": ends.low,
         "R@1 high": ends.high,
     }
-    return {prefix + name: round(value, 4) for name, value in found.items()}
+    return {prefix + name: round(value, 4) for name, value in values.items()}
 
 
 def _milliseconds(model: Model, features: SplitFeatures) -> float:
@@ -156,11 +195,11 @@ def _milliseconds(model: Model, features: SplitFeatures) -> float:
 
 
 def recipe_of(cell: Cell, plan: Plan) -> Recipe:
-    """The recipe of a run; its places are those of the plan, unread."""
-    train, val, width = plan.home.train, plan.home.val, cell.variant.width
+    """The recipe of a run; its data are those of the plan, their paths as they stand there."""
+    width = cell.variant.width
     return Recipe(
-        train=(SplitRecipe(train.dataset, Path(train.root), label=train.label),),
-        val=ValidationRecipe(val.dataset, Path(val.root), label=val.label),
+        train=(plan.home.train,),
+        val=plan.home.val,
         system=cell.variant.system,
         encoder=plan.encoder,
         stem=plan.stem if width is None else replace(plan.stem, width=width),
@@ -171,19 +210,13 @@ def recipe_of(cell: Cell, plan: Plan) -> Recipe:
 def _key(
     recipe: Recipe, cell: Cell, encoder: Encoder, home: Features, away: Sequence[Features]
 ) -> str:
-    titles = [part.split.title() for part in _parts([home, *away])]
-    # What is not set does not count, so that a setting that comes new changes no finished run.
-    parts = [_set(to_values(recipe)), cell.variant.frames, encoder.fingerprint, titles]
+    base = recipe.system.get("base")
+    settings = [recipe.system, *([base] if isinstance(base, Mapping) else [])]
+    parts = [
+        to_values(recipe),
+        cell.variant.frames,
+        encoder.fingerprint,
+        [part.split.title() for one in (home, *away) for part in (one.train, one.val, one.test)],
+        code_digest(tuple(str(system["name"]) for system in settings)),
+    ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
-
-
-def _set(values: Any) -> Any:
-    """Plain values without those that are None."""
-    if isinstance(values, dict):
-        return {name: _set(value) for name, value in values.items() if value is not None}
-    return [_set(value) for value in values] if isinstance(values, list) else values
-
-
-def _parts(features: Sequence[Features]) -> Iterator[SplitFeatures]:
-    for one in features:
-        yield from (one.train, one.val, one.test)

@@ -1,32 +1,18 @@
 """The first page of a folder of results: all systems, and what became of the papers' claims."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sureshot.errors import SureshotError
 from sureshot.files import read_json, write_text
-from sureshot.research.reproduction.claims import CLAIMS, UNTESTED, Claim, Finding, judge
-from sureshot.research.reproduction.systems import SIZES
-from sureshot.research.reproduction.tables import TABLES
+from sureshot.research.reproduction.claims import Claim, Finding, judge_claim, load_claims
+from sureshot.research.reproduction.page import Facts, gap, of_row, spread
+from sureshot.research.reproduction.runs import Run, read_runs
+from sureshot.research.reproduction.tables import find_table, load_tables
 
-_ABOUT = ("row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds")
 _NOTES = "reading.md"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A run, as a table's .csv has it."""
-
-    row: str
-    seed: int
-    parameters: int
-    seconds: float
-    milliseconds: float
-    scores: Mapping[str, float]
 
 
 def write_summary(folder: Path) -> Path:
@@ -37,13 +23,14 @@ def write_summary(folder: Path) -> Path:
     Raises:
         SureshotError: there is no table of all systems.
     """
-    tables = {name: _records(folder / f"{name}.csv") for name in TABLES}
+    tables = {name: read_runs(folder / f"{name}.csv") for name in load_tables()}
     if not tables["systems"]:
         raise SureshotError(
             f"{folder} has no systems.csv; run `sureshot reproduce systems --to {folder}` first."
         )
-    facts = read_json(folder / "systems.json")
-    findings = [_finding(claim, tables[claim.table], folder) for claim in CLAIMS]
+    facts = Facts(**read_json(folder / "systems.json"))
+    tested = [claim for claim in load_claims() if not claim.untested]
+    findings = [_finding(claim, tables[claim.table], folder) for claim in tested]
     lines = [*_opening(facts), *_systems(tables["systems"], facts), *_claims(findings)]
     lines += [*_untested(), *_pages(folder, tables)]
     reading = folder / _NOTES
@@ -54,33 +41,16 @@ def write_summary(folder: Path) -> Path:
     return path
 
 
-def _records(path: Path) -> list[Record]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Record(
-                line["row"],
-                int(line["seed"]),
-                int(line["parameters"]),
-                float(line["seconds"]),
-                float(line.get("milliseconds") or 0),
-                {name: float(v) for name, v in line.items() if name not in _ABOUT and v},
-            )
-            for line in csv.DictReader(file)
-        ]
-
-
-def _finding(claim: Claim, records: Sequence[Record], folder: Path) -> Finding:
-    scores = {(record.row, record.seed): record.scores for record in records}
+def _finding(claim: Claim, runs: Sequence[Run], folder: Path) -> Finding:
+    scores = {(run.variant, run.seed): run.scores for run in runs}
     prefix = ""
-    if claim.elsewhere and records:
-        tests = read_json(folder / f"{claim.table}.json")["tests"]
+    if claim.elsewhere and runs:
+        tests = Facts(**read_json(folder / f"{claim.table}.json")).tests
         prefix = f"{tests[1]}: "
-    return judge(claim, scores, prefix)
+    return judge_claim(claim, scores, prefix)
 
 
-def _opening(facts: Mapping[str, str]) -> Iterator[str]:
+def _opening(facts: Facts) -> Iterator[str]:
     yield "# Results"
     yield ""
     yield (
@@ -92,32 +62,32 @@ def _opening(facts: Mapping[str, str]) -> Iterator[str]:
     yield "## All systems"
     yield ""
     yield (
-        f"`{facts['command']}`: trained on {facts['train']}, the epoch chosen on {facts['val']}, "
-        f"tested once on {facts['tests'][0]}; encoder `{facts['encoder']}`, frozen; "
-        f"{facts['training']}. No post-processing. Mean ± deviation over the seeds; in brackets "
+        f"`{facts.command}`: trained on {facts.train}, the epoch chosen on {facts.val}, "
+        f"tested once on {facts.tests[0]}; encoder `{facts.encoder}`, frozen; "
+        f"{facts.training}. No post-processing. Mean ± deviation over the seeds; in brackets "
         "the 95 % interval of R@1 over test videos (bootstrap, mean of the seeds' ends)."
     )
     yield ""
 
 
-def _systems(records: Sequence[Record], facts: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    names = list(dict.fromkeys(record.row for record in records))
-    away = facts["tests"][1:]
+def _systems(runs: Sequence[Run], facts: Facts) -> Iterator[str]:
+    names = list(dict.fromkeys(run.variant for run in runs))
+    away = facts.tests[1:]
     head = ["", "R@1", "R@5", "R@10", "MnR", "v2t R@1", *(f"R@1 on {title}" for title in away)]
     head += ["parameters", "seconds of training", "ms for all test pairs"]
     head += ["R@1 less a CLIP4Clip of its size"]
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for name in names:
-        own = [record for record in records if record.row == name]
-        cells = [name, f"{_spread(own, 'R@1')} {_bracket(own)}".strip()]
-        cells += [_spread(own, score) for score in ("R@5", "R@10", "MnR", "v2t R@1")]
-        cells += [_spread(own, f"{title}: R@1") for title in away]
+        row = of_row(runs, name)
+        cells = [name, f"{_spread(row, 'R@1')} {_bracket(row)}".strip()]
+        cells += [_spread(row, score) for score in ("R@5", "R@10", "MnR", "v2t R@1")]
+        cells += [_spread(row, f"{title}: R@1") for title in away]
         cells += [
-            f"{own[0].parameters / 1e6:.2f} M",
-            f"{np.median([record.seconds for record in own]):.0f}",
-            _milliseconds(own),
-            _against_size(own, records),
+            f"{row[0].parameters / 1e6:.2f} M",
+            f"{np.median([run.seconds for run in row]):.0f}",
+            _milliseconds(row),
+            _against_size(row, runs),
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""
@@ -128,24 +98,21 @@ def _systems(records: Sequence[Record], facts: Mapping[str, Sequence[str]]) -> I
     )
 
 
-def _milliseconds(own: Sequence[Record]) -> str:
+def _milliseconds(row: Sequence[Run]) -> str:
     """Median of the runs that were timed; older ones were not."""
-    timed = [record.milliseconds for record in own if record.milliseconds]
+    timed = [run.milliseconds for run in row if run.milliseconds]
     return f"{np.median(timed):.1f}" if timed else ""
 
 
-def _against_size(own: Sequence[Record], records: Sequence[Record]) -> str:
+def _against_size(row: Sequence[Run], runs: Sequence[Run]) -> str:
     """R@1 less that of the CLIP4Clip of the same size."""
-    names = ["CLIP4Clip", *(f"CLIP4Clip, stem of width {width}" for width in SIZES)]
-    controls = {n: [record for record in records if record.row == n] for n in names}
-    there = [name for name in names if controls[name]]
-    if not there or own[0].row in names:
+    wider = [row.name for row in find_table("systems").variants if row.width is not None]
+    rows = [of_row(runs, name) for name in ("CLIP4Clip", *wider)]
+    controls = [control for control in rows if control]
+    if not controls or row[0].variant in ("CLIP4Clip", *wider):
         return ""
-    enough = [n for n in there if controls[n][0].parameters >= own[0].parameters]
-    chosen = controls[enough[0] if enough else there[-1]]
-    theirs = {record.seed: record.scores["R@1"] for record in chosen}
-    gaps = [r.scores["R@1"] - theirs[r.seed] for r in own if r.seed in theirs]
-    return _mean(gaps, "+") if gaps else ""
+    enough = [c for c in controls if c[0].parameters >= row[0].parameters]
+    return gap(row, enough[0] if enough else controls[-1], "R@1")
 
 
 def _claims(findings: Sequence[Finding]) -> Iterator[str]:
@@ -165,14 +132,14 @@ def _claims(findings: Sequence[Finding]) -> Iterator[str]:
     yield ""
     yield "| whose | claim | here | gap | printed | command |"
     yield "|---|---|---|---|---|---|"
-    for found in findings:
-        claim = found.claim
-        gap = "" if found.gap is None else f"{found.gap:+.1f}"
-        if found.deviation is not None:
-            gap += f" ± {found.deviation:.1f}"
+    for finding in findings:
+        claim = finding.claim
+        size = "" if finding.gap is None else f"{finding.gap:+.1f}"
+        if finding.deviation is not None:
+            size += f" ± {finding.deviation:.1f}"
         unit = " (rsum)" if claim.metric == "rsum" else ""
         yield (
-            f"| {claim.paper} | {claim.says} | {found.verdict} | {gap}{unit} | {claim.printed} "
+            f"| {claim.paper} | {claim.says} | {finding.verdict} | {size}{unit} | {claim.printed} "
             f"| `sureshot reproduce {claim.table}` |"
         )
 
@@ -181,36 +148,31 @@ def _untested() -> Iterator[str]:
     yield ""
     yield "Not testable here:"
     yield ""
-    for claim in UNTESTED:
-        yield f"* {claim.paper}, {claim.says}: {claim.why}."
+    for claim in load_claims():
+        if claim.untested:
+            yield f"* {claim.paper}, {claim.says}: {claim.untested}."
 
 
-def _pages(folder: Path, tables: Mapping[str, Sequence[Record]]) -> Iterator[str]:
+def _pages(folder: Path, tables: Mapping[str, Sequence[Run]]) -> Iterator[str]:
     yield ""
     yield "## Pages"
     yield ""
-    for name, records in tables.items():
-        if records:
-            yield f"* [{name}]({name}.md): {TABLES[name].title}"
+    for name, runs in tables.items():
+        if runs:
+            yield f"* [{name}]({name}.md): {find_table(name).title}"
     for path in sorted(folder.glob("*/*.md")):
         place = path.relative_to(folder).as_posix()
         yield f"* [{place}]({place})"
 
 
-def _spread(records: Sequence[Record], name: str) -> str:
-    values = [record.scores[name] for record in records if name in record.scores]
-    return _mean(values) if values else ""
+def _spread(row: Sequence[Run], name: str) -> str:
+    values = [run.scores[name] for run in row if name in run.scores]
+    return spread(values) if values else ""
 
 
-def _bracket(records: Sequence[Record]) -> str:
+def _bracket(row: Sequence[Run]) -> str:
     """Mean ends of the interval of R@1, where the runs have it."""
     ends = [
-        [record.scores[name] for record in records if name in record.scores]
-        for name in ("R@1 low", "R@1 high")
+        [run.scores[name] for run in row if name in run.scores] for name in ("R@1 low", "R@1 high")
     ]
     return f"({np.mean(ends[0]):.1f} to {np.mean(ends[1]):.1f})" if all(ends) else ""
-
-
-def _mean(values: Sequence[float], sign: str = "") -> str:
-    mean = f"{np.mean(values):{sign}.1f}"
-    return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean

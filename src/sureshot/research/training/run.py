@@ -258,10 +258,9 @@ def retrieval_task(
 
 def _experts(split: Split, notes: Notes) -> dict[str, Experts]:
     """What was extracted of the videos of a split beforehand."""
-    if split.experts is None:
-        return {}
     experts = read_experts(split.experts, [item.id for item in split.items])
-    notes.line(f"{split.title()}; experts: {presence(experts)}")
+    if experts:
+        notes.line(f"{split.title()}; experts: {presence(experts)}")
     return experts
 
 

@@ -1,0 +1,111 @@
+"""A digest of the code that makes a run, so that a run is made again when that code changes.
+
+It covers the files that the training of a system goes through, found by their imports and not by
+running them: the system's own file and those it starts from, what these import of `sureshot.models`
+and `sureshot.metrics`, features and scores, and the training loop. A changed figure, command or
+data set changes no run. Neither do comments, docstrings and the layout of a file: of each file
+its syntax tree without docstrings counts.
+"""
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import sureshot
+
+_PACKAGE = Path(sureshot.__file__).parent
+_START = "sureshot.research.reproduction.runs"
+_SYSTEMS = "sureshot.models.systems"
+# Where imports are followed.
+_ROOMS = (
+    "sureshot.metrics",
+    "sureshot.models",
+    "sureshot.research.features",
+    "sureshot.research.scores",
+    "sureshot.research.training",
+)
+# What is imported there and takes no part in a run: encoders do by the features that they give,
+# which have a fingerprint; what is searched with is made after training; logs and curves show it.
+_APART = (
+    "sureshot.models.bank",
+    "sureshot.models.encoders",
+    "sureshot.models.loading",
+    "sureshot.models.retriever",
+    "sureshot.models.scorer",
+    "sureshot.research.training.correction",
+    "sureshot.research.training.log",
+    "sureshot.research.training.plot",
+)
+
+
+@functools.cache
+def code_digest(systems: Sequence[str], package: Path = _PACKAGE) -> str:
+    """A digest of the code that trains and tests some systems.
+
+    Args:
+        systems: names of the systems, such as that of a row and the one that it is on.
+        package: folder of the package's files.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    left = {_START, *(f"{_SYSTEMS}.{name}" for name in systems)}
+    texts: dict[str, str] = {}
+    while left:
+        module = left.pop()
+        texts[module], imports = _read(module, package)
+        left |= {name for name in imports if _takes_part(name)} - texts.keys()
+    digest = hashlib.sha256()
+    for module, text in sorted(texts.items()):
+        digest.update(f"{module} {len(text)}\n{text}\n".encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _read(module: str, package: Path) -> tuple[str, frozenset[str]]:
+    """What counts of a module's text, and the modules that it imports."""
+    path = _file(module, package)
+    if path is None:
+        return "", frozenset()
+    tree = ast.parse(path.read_text("utf-8"))
+    imports = frozenset(_imports(tree, package))
+    return ast.unparse(_without_docstrings(tree)), imports
+
+
+def _takes_part(module: str) -> bool:
+    return _within(module, _ROOMS) and not _within(module, _APART)
+
+
+def _within(module: str, rooms: Sequence[str]) -> bool:
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+def _file(module: str, package: Path) -> Path | None:
+    """The file of a module; None if there is none, as for a class."""
+    place = package.joinpath(*module.split(".")[1:])
+    found = (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
+    return next(found, None)
+
+
+def _imports(node: ast.AST, package: Path) -> Iterator[str]:
+    """Modules that are imported anywhere in a syntax tree, but for those of annotations alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.module:
+            for alias in child.names:
+                inner = f"{child.module}.{alias.name}"
+                yield child.module if _file(inner, package) is None else inner
+        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield from _imports(child, package)
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:] or [ast.Pass()]
+    return tree

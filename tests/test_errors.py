@@ -16,12 +16,17 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
 
 def _strings(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    of_formatted = set()
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            parts = [v.value for v in node.values if isinstance(v, ast.Constant)]
-            yield "{}".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+            parts = [v for v in node.values if isinstance(v, ast.Constant)]
+            of_formatted |= set(parts)
+            yield "{}".join(str(part.value) for part in parts)
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node not in of_formatted:
+                yield node.value
 
 
 def test_every_error_is_a_sureshot_error() -> None:

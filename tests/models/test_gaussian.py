@@ -9,11 +9,9 @@ from torch.distributions import Independent, MultivariateNormal, Normal, kl_dive
 from sureshot.models.gaussian import (
     Gaussian,
     draw_noise,
-    expected_squared_distance,
     kl_between,
     kl_to_prior,
     sample,
-    symmetric_kl,
     wasserstein2,
 )
 
@@ -100,9 +98,6 @@ def test_divergence_between_items_is_torchs():
     one, other = drawn(3, 6, 5), drawn(4, 6, 5)
     expected = kl_divergence(torchs(one), torchs(other))
     assert torch.allclose(kl_between(one, other), expected, rtol=1e-9)
-    back = kl_divergence(torchs(other), torchs(one))
-    assert torch.allclose(symmetric_kl(one, other), (expected + back) / 2, rtol=1e-9)
-    assert torch.equal(symmetric_kl(one, other), symmetric_kl(other, one))
     assert torch.equal(kl_between(one, one), torch.zeros(6).double())
 
 
@@ -122,30 +117,6 @@ def test_wasserstein_is_the_general_formula_with_matrix_roots():
         expected = (first.mean - second.mean).square().sum() + trace
         assert wasserstein2(one, other)[i].item() == pytest.approx(expected.item(), rel=1e-9)
     assert torch.equal(wasserstein2(one, one), torch.zeros(4).double())
-
-
-def test_expected_distance_is_that_of_many_samples():
-    one, other = drawn(7, 2, 3), drawn(8, 2, 3)
-    generator = torch.Generator().manual_seed(0)
-    first, second = (
-        sample(g, draw_noise((2, 40000, 3), generator, torch.float64)) for g in (one, other)
-    )
-    drawn_mean = (first - second).square().sum(-1).mean(1)
-    assert torch.allclose(expected_squared_distance(one, other), drawn_mean, rtol=0.02)
-    assert torch.allclose(
-        expected_squared_distance(one, one), 2 * one.log_var.exp().sum(-1), rtol=1e-12
-    )
-
-
-def test_pair_distances_are_pcme_plus_plus(golden):
-    file = golden("pcmepp_csd")
-    image, caption = (
-        Gaussian(double(file["inputs"][f"{side}_mean"]), double(file["inputs"][f"{side}_std"]))
-        for side in ("image", "caption")
-    )
-    for name, distance in (("csd", expected_squared_distance), ("w2_squared", wasserstein2)):
-        expected = double(file["outputs"][name]).diagonal()
-        assert torch.allclose(distance(image, caption), expected, rtol=1e-6)
 
 
 def test_divergence_of_a_batch_without_items_is_empty():

@@ -102,32 +102,12 @@ def kl_between(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
     return 0.5 * (ratio.expm1() - ratio + apart).sum(-1)
 
 
-def symmetric_kl(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
-    """Mean of the divergences in both directions, in nats, at least 0."""
-    return 0.5 * (kl_between(one, other) + kl_between(other, one))
-
-
 def wasserstein2(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
     r"""Squared 2-Wasserstein distance of each item to its partner, at least 0.
 
     .. math:: \lVert \mu - \mu' \rVert^2 + \lVert \sigma - \sigma' \rVert^2
     """
     spread = (_deviation(one) - _deviation(other)).square()
-    return ((one.mean - other.mean).square() + spread).sum(-1)
-
-
-def expected_squared_distance(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
-    r"""Mean squared distance between a sample of each item and one of its partner.
-
-    .. math:: \mathbb{E} \lVert z - z' \rVert^2
-        = \lVert \mu - \mu' \rVert^2 + \sum_d \sigma_d^2 + \sigma'^2_d
-
-    Unlike the other distances it is above 0 for two equal items, the more the wider they are.
-
-    References:
-        PCME++, Chun 2024 (closed-form sampled distance).
-    """
-    spread = one.log_var.exp() + other.log_var.exp()
     return ((one.mean - other.mean).square() + spread).sum(-1)
 
 

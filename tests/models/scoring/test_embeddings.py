@@ -15,10 +15,21 @@ from sureshot.models.scoring.embeddings import (
     wasserstein_distance,
 )
 
+
+def both_divergences(one, other):
+    """Mean of the divergences in both directions, of each item and its partner."""
+    return (gaussian.kl_between(one, other) + gaussian.kl_between(other, one)) / 2
+
+
+def between_samples(one, other):
+    """Mean squared distance of a sample of each item and one of its partner."""
+    return gaussian.wasserstein2(one, other) + 2 * ((one.log_var + other.log_var) / 2).exp().sum(-1)
+
+
 CLOSED = [
-    (kl_distance, gaussian.symmetric_kl),
+    (kl_distance, both_divergences),
     (wasserstein_distance, gaussian.wasserstein2),
-    (expected_distance, gaussian.expected_squared_distance),
+    (expected_distance, between_samples),
 ]
 REDUCED = {"mean": lambda d: sum(d) / len(d), "min": min, "max": max}
 

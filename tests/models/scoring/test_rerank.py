@@ -7,7 +7,6 @@ import torch
 
 from sureshot.models.scoring.rerank import (
     candidate_bonus,
-    product_of_shifted,
     rerank,
     rerank_as_printed,
 )
@@ -65,24 +64,11 @@ def test_the_printed_rule_ranks_no_query_otherwise_whatever_the_gammas(gamma):
     assert torch.equal(plain.argsort(1), other.argsort(1))
 
 
-def test_the_printed_rule_takes_two_rejections_for_a_match_and_ours_does_not():
+def test_the_printed_rule_takes_two_rejections_for_a_match():
     similarity, closeness = torch.tensor([[-0.3, 0.28]]), torch.tensor([[-0.3, 0.28]])
     none = torch.zeros(1)
     printed = rerank_as_printed(similarity, 1 - closeness, none, none)
     assert printed.argmax() == 0
-    assert product_of_shifted(similarity, 1 - closeness).argmax() == 1
-
-
-def test_the_product_grows_with_either_factor_and_stays_between_zero_and_one():
-    grid = torch.linspace(-1, 1, 9, dtype=torch.float64)
-    scores = product_of_shifted(grid[:, None].expand(9, 9), 1 - grid.expand(9, 9))
-    assert scores[-1, -1] == 1
-    assert (scores[0] == 0).all()
-    assert (scores[:, 0] == 0).all()
-    assert (scores[1:, 1:].diff(dim=0) > 0).all()
-    assert (scores[1:, 1:].diff(dim=1) > 0).all()
-    rounded = torch.tensor([[-1.0000001, 0.5]]), torch.tensor([[0.5, 2.0000002]])
-    assert product_of_shifted(*rounded).tolist() == [[0.0, 0.0]]
 
 
 def test_bonus_is_the_standard_score_in_units_of_the_scores():

@@ -114,9 +114,9 @@ def labelled_distance(
 def kl_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
     """Mean of both Kullback-Leibler divergences of all pairs, in nats, at least 0.
 
-    As `sureshot.models.gaussian.symmetric_kl`, from two matrix products of 2 D columns in place of
-    a tensor of texts x videos x D. In 32 bits that loses digits: the error is about 1e-7 of the
-    largest term that cancels, the squared means and variances divided by the variances.
+    One divergence is `sureshot.models.gaussian.kl_between`. Two matrix products of 2 D columns take
+    the place of a tensor of texts x videos x D. In 32 bits that loses digits: the error is about
+    1e-7 of the largest term that cancels, the squared means and variances divided by the variances.
     """
     text_weight, video_weight = (-texts.log_var).exp(), (-videos.log_var).exp()
     text_square = texts.log_var.exp() + texts.mean.square()
@@ -146,9 +146,16 @@ def wasserstein_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "te
 
 
 def expected_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
-    """Mean squared distance of samples, as `sureshot.models.gaussian.expected_squared_distance`.
+    r"""Mean squared distance between a sample of each text and one of each video.
 
-    One matrix product of D columns; never below the sum of both items' variances.
+    .. math:: \mathbb{E} \lVert z - z' \rVert^2
+        = \lVert \mu - \mu' \rVert^2 + \sum_d \sigma_d^2 + \sigma'^2_d
+
+    One matrix product of D columns. Unlike the other distances it is above 0 for two equal items,
+    the more the wider they are.
+
+    References:
+        PCME++, Chun 2024 (closed-form sampled distance).
     """
     spread = texts.log_var.exp().sum(-1)[:, None] + videos.log_var.exp().sum(-1)
     return _squared_distance(texts.mean, videos.mean) + spread

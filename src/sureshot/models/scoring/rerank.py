@@ -23,7 +23,7 @@ def rerank_as_printed(
     the gammas. (What changes is the ranking of texts for a video, if it is read off the columns of
     the same matrix.) And the product of two negative factors is positive: a candidate that both
     branches reject (-0.3 and -0.3) beats one that both accept a little (0.28 and 0.28).
-    `rerank` with `product_of_shifted` does neither.
+    `rerank` does neither.
 
     Args:
         similarity: cosines, in [-1, 1].
@@ -41,25 +41,6 @@ def rerank_as_printed(
     """
     factor = (-gamma_distance * distance_vacuity - gamma_similarity * similarity_vacuity).exp()
     return factor[:, None] * (1 - distance) * similarity
-
-
-def product_of_shifted(
-    similarity: Float[Tensor, "queries candidates"],
-    distance: Float[Tensor, "queries candidates"],
-) -> Float[Tensor, "queries candidates"]:
-    """Product of similarity and closeness, each moved from [-1, 1] to [0, 1] first.
-
-    So the product grows with either factor, whatever their signs.
-
-    Args:
-        similarity: cosines, in [-1, 1].
-        distance: cosine distances, in [0, 2].
-
-    Returns:
-        Scores in [0, 1], higher is better.
-    """
-    # A cosine of two equal vectors may exceed 1 by rounding, and a factor must not turn negative.
-    return (0.5 * (1 + similarity)).clamp(min=0) * (0.5 * (2 - distance)).clamp(min=0)
 
 
 def candidate_bonus(

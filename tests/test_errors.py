@@ -24,9 +24,12 @@ def _strings(path: Path) -> Iterator[str]:
             of_formatted |= set(parts)
             yield "{}".join(str(part.value) for part in parts)
     for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node not in of_formatted:
-                yield node.value
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node not in of_formatted
+        ):
+            yield node.value
 
 
 def test_every_error_is_a_sureshot_error() -> None:

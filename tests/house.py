@@ -16,7 +16,7 @@ HEADLESS = {
     *("below", "above", "such", "is", "are", "was", "were", "has"),
 }
 # What every module of a room must have under the same name, so that the room can be asked by it.
-INTERFACES = {"datasets": {"read"}}
+INTERFACES = {"datasets": {"read"}, "research": {"calibrate"}}  # `calibrate` as in library
 _SECTIONS = ("Args:", "Attributes:", "Returns:", "Yields:")
 _ITEM = re.compile(r"^ {4}(?:\*{0,2}\w+: )?(\w+)")
 MOST_POSITIONAL = 3  # fields of a value that may be given by position

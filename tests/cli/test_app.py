@@ -236,7 +236,7 @@ def test_a_terminal_gets_colours(library):
 def test_a_terminal_that_wants_no_colours_gets_no_escape_code(library, wish):
     code, sent = in_terminal("search", "красный red", "--db", library.db, **wish)
     assert code == 0
-    assert "note: " in sent and "not calibrated" in sent
+    assert "note: " in sent and "Not calibrated" in sent
     assert "\x1b" not in sent
 
 
@@ -265,7 +265,7 @@ def test_a_narrow_terminal_shows_everything(library, columns):
     assert code == 0
     assert max(map(len, sent.splitlines())) <= columns
     together = sent.replace("\n", "").replace(" ", "")
-    for needed in ("scenes.mp4", "1.000", "0:00-0:04", "notcalibrated"):
+    for needed in ("scenes.mp4", "1.000", "0:00-0:04", "Notcalibrated"):
         assert needed in together
 
 

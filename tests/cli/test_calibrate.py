@@ -57,10 +57,11 @@ def test_the_summary_says_what_was_measured_and_what_it_is_valid_for(calibrate, 
 def test_a_search_after_it_shows_percentages(sureshot, tmp_path):
     own = judged(tmp_path)
     ran = sureshot("search", own.labels[0].query, "--db", own.db)
-    assert "not calibrated" in ran.out and "%" not in ran.out
+    assert "Not calibrated" in ran.out and "%" not in ran.out
     assert sureshot("calibrate", "--labels", own.file, "--db", own.db).code == 0
     ran = sureshot("search", own.labels[0].query, "--db", own.db)
-    assert "not calibrated" not in ran.out and " %" in ran.out
+    assert "Not calibrated" not in ran.out and " %" in ran.out
+    assert ran.out.splitlines()[-1] == "Percentages learned on judgements of your own."
     answer = json.loads(sureshot("search", "red", "--db", own.db, "--json").out)
     assert answer["status"] != "not calibrated"
     # Deleting the index takes the card along.
@@ -87,7 +88,7 @@ def test_too_few_labels_end_with_one_and_leave_no_card(calibrate, place, tmp_pat
         append(few, label)
     ran = calibrate(labels=few)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("sureshot: There are 49 labelled queries")
+    assert ran.err.startswith("sureshot: Only 49 queries have a right video; 50 are needed")
     assert not (tmp_path / "card.json").exists()
 
 
@@ -179,7 +180,7 @@ def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path)
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["card"] == str(folder / "trust.json")
     model = load_searchable(str(folder))
-    card, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint, None)
+    card, _, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint, None)
     assert warnings == ()
     assert card is not None and card.valid_for.absent == 0.1
 

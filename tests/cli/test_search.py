@@ -59,7 +59,7 @@ def test_the_table_of_hits_is_as_it_was(search, library, monkeypatch):
 def test_the_table_says_once_that_nothing_is_calibrated(search):
     ran = search("red")
     assert ran.code == 0
-    assert ran.out.count("not calibrated") == 1
+    assert ran.out.count("Not calibrated") == 1
     assert {rows(ran)[0][3], rows(ran)[1][3]} == {"red.mp4", "scenes.mp4"}
     assert [row[0] for row in rows(ran)] == list(range(1, len(rows(ran)) + 1))
 
@@ -201,7 +201,7 @@ def test_each_line_of_a_file_is_a_query(search, tmp_path):
     found = answers(search("--from-file", lines, "--json", "-k", "1"))
     assert [answer["query"] for answer in found] == ["red", "a green wall", "caf\ufffd blue"]
     ran = search("--from-file", lines, "-k", "1")
-    assert ran.out.count("not calibrated") == 1
+    assert ran.out.count("Not calibrated") == 1
     assert len(rows(ran)) == 3
     assert "\n\na green wall\n" in ran.out
 
@@ -320,7 +320,7 @@ def test_sentences_are_ranked_for_a_video(sureshot, library, sentences):
     lines = ran.out.splitlines()
     assert lines[0] == f"{clip} at 0:05"
     assert lines[2].split()[2:] == ["a", "green", "wall"]
-    assert ran.out.count("not calibrated") == 1
+    assert ran.out.count("Not calibrated") == 1
     assert "%" not in ran.out
 
 
@@ -351,7 +351,7 @@ def test_hits_become_files(sureshot, library, tmp_path):
     (clip,) = (tmp_path / "new" / "out").iterdir()
     assert clip.name == "01 scenes 00.00.04-00.00.08.mp4"
     assert f"wrote {clip}\n" in ran.out
-    assert ran.out.count("not calibrated") == 1
+    assert ran.out.count("Not calibrated") == 1
     assert clips(clip) == pytest.approx(4, abs=0.3)
 
 

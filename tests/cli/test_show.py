@@ -1,12 +1,13 @@
 """How things look on a terminal and elsewhere."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sureshot.cli import show
-from sureshot.library.answer import Answer, FrameScore, Hit
+from sureshot.library.answer import Answer, Confidence, FrameScore, Hit
 
 
 def answer(*hits, warnings=()):
@@ -31,20 +32,55 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
         "1  0.500  1:02:00-1:02:30  1:02:05  /v/a.mp4",
         "                                      = /v/b.mp4",
         "note: Mind the gap.",
-        f"not calibrated: {show._MEANING['not calibrated']}",
+        "Not calibrated: scores give the order only; even the first may be far off.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "yours, learned",
+    [
+        (True, "Percentages learned on judgements of your own."),
+        (
+            False,
+            "Percentages learned on other people's videos; judgements of your own (`sureshot "
+            "judge`) make them yours.",
+        ),
+    ],
+)
+def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys, yours, learned):
+    confidence = Confidence(
+        right=0.57,
+        present=0.5,
+        coverage=0.9,
+        plausible=19,
+        risk=0.2,
+        certified=False,
+        valid_for="mine",
+        yours=yours,
+    )
+    known = replace(
+        answer(replace(hit(), relevant=0.57)), status="several plausible", confidence=confidence
+    )
+    assert printed(capsys, known) == [
+        "red",
+        "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",
+        "Not sure enough for at most 20 % wrong.",
+        "   score  right             time  best at  video",
+        "1  0.500   57 %  1:02:00-1:02:30  1:02:05  /v/a.mp4",
+        learned,
     ]
 
 
 def test_several_answers_share_one_line_about_their_scores(capsys):
     lines = printed(capsys, answer(hit()), answer(), answer(hit()))
-    assert sum("not calibrated" in line for line in lines) == 1
+    assert sum("Not calibrated" in line for line in lines) == 1
     assert lines.count("") == 2
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 def test_one_answer_with_hits_is_enough_for_that_line(capsys, order):
     both = [answer(), answer(hit())]
-    assert "not calibrated" in printed(capsys, *(both[i] for i in order))[-1]
+    assert "Not calibrated" in printed(capsys, *(both[i] for i in order))[-1]
 
 
 def test_answers_without_hits_have_no_scores_to_explain(capsys):

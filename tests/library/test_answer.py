@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
+from sureshot.library.answer import (
+    Answer,
+    Confidence,
+    Description,
+    Descriptions,
+    FrameScore,
+    Hit,
+    Status,
+)
 from sureshot.text import counted, plain, printable
 
 STEERING = "a\x1b[2J\x9b2J\n\r\u202eb"  # clears a terminal, turns the writing direction
@@ -154,3 +162,57 @@ def test_every_file_name_can_be_printed(name):
 
 def test_a_noun_follows_its_number():
     assert [counted(n, "video") for n in (0, 1, 2)] == ["0 videos", "1 video", "2 videos"]
+
+
+# --- how sure an answer is ------------------------------------------------------------------------
+
+
+def sure(status: Status, right: float = 0.57, **values) -> Answer:
+    known = {"present": 0.5, "coverage": 0.9, "plausible": 19, "risk": None, "certified": None}
+    confidence = Confidence(right=right, valid_for="mine", **known | values)
+    hits = dataclasses.replace(hit(), relevant=right), hit(2)
+    return dataclasses.replace(answer(*hits), status=status, confidence=confidence)
+
+
+@pytest.mark.parametrize(
+    "found, sentence",
+    [
+        (sure("confident", 0.98), "98 % sure the first one is right."),
+        (
+            sure("several plausible"),
+            "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",
+        ),
+        (sure("several plausible", plausible=None), "Unsure: 57 % for the first one."),
+        # One video out of one says nothing.
+        (sure("several plausible", plausible=1), "Unsure: 57 % for the first one."),
+        (sure("several plausible", 0.09), "Weak: 9 % for the first one."),
+        (
+            sure("probably not here", 0.48, present=0.06),
+            "Probably not in your videos. Only 6 in 100 searches for something that is there look "
+            "this weak. Closest:",
+        ),
+        (
+            sure("probably not here", present=0.001),
+            "Probably not in your videos. Fewer than 1 in 100 searches for something that is there "
+            "look this weak. Closest:",
+        ),
+        (
+            answer(hit()),
+            "Not calibrated: scores give the order only; even the first may be far off.",
+        ),
+    ],
+)
+def test_how_sure_an_answer_is_can_be_read(found, sentence):
+    assert "".join(found.verdict) == sentence
+
+
+def test_percentages_are_seen_wherever_an_answer_is_shown():
+    found = sure("several plausible")
+    lines = repr(found).splitlines()
+    assert lines[1] == "".join(found.verdict)
+    assert lines[2].split() == ["1", "0.500", "57", "%", "0:01-0:05", "/v/a.mp4"]
+    assert lines[3].split() == ["2", "0.500", "0:01-0:05", "/v/a.mp4"]
+    assert lines[2].index("0:01") == lines[3].index("0:01")
+    table = found._repr_html_()
+    assert "<td>57 %</td>" in table and "<th>right</th>" in table and "Unsure: 57 %" in table
+    assert "<th>right</th>" not in answer(hit())._repr_html_()

@@ -127,11 +127,11 @@ def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_pat
 @pytest.mark.parametrize(
     "labels, said",
     [
-        (lambda all: all[:30], "There are 30 labelled queries .* at least 50"),
+        (lambda all: all[:30], "Only 30 queries have a right video; 50 are needed"),
         (lambda all: [replace(label, relevant=()) for label in all], "None of the 150 queries"),
         (
             lambda all: [replace(label, relevant=all[0].relevant) for label in all],
-            "There are 1 videos that the queries are about",
+            "Only 1 video is right for a query; 20 are needed",
         ),
     ],
     ids=["few", "absent", "one video"],
@@ -144,7 +144,7 @@ def test_too_few_labels_are_said(place, searcher, tmp_path, labels, said):
 def test_a_gallery_of_one_video_cannot_be_calibrated(tmp_path, library):
     index(str(tmp_path / "db"), library.videos / "red.mp4")
     file = written(tmp_path, [Label(f"red {n}", (library.videos / "red.mp4",)) for n in range(60)])
-    with pytest.raises(SureshotError, match="a calibration needs at least 20"):
+    with pytest.raises(SureshotError, match="20 are needed"):
         calibrated(open_index(tmp_path / "db"), file)
 
 

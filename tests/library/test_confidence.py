@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library.confidence import Point, drift, find_card, judged
+from sureshot.library.confidence import OperatingPoint, drift, find_card, judged
 from sureshot.library.search import open_index
 from sureshot.library.videos import VideoScores
 from sureshot.models.bank import bank_of
@@ -68,7 +68,9 @@ def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
         assert hit.relevant == pytest.approx(shown[column])
         assert hit.plausible == (column in expected.members)
     assert "a simulation" in answer.confidence.valid_for
-    assert any("was calibrated with" in warning for warning in answer.warnings)  # 5 videos, not 300
+    assert any(
+        "percentages were learned on" in warning for warning in answer.warnings
+    )  # 5 videos, not 300
 
 
 def test_the_users_point_is_kept_and_checked(place, card):
@@ -122,9 +124,9 @@ def test_copies_of_the_best_video_are_no_rivals_of_it(card):
     scores = VideoScores(np.array([0.9, 0.9, 0.2, 0.1]), paths, 4, 4)
     lonely = VideoScores(np.array([0.9, 0.2, 0.1]), [paths[0], *paths[2:]], 3, 3)
     hit = _hit(paths[0])
-    copied = judged(card, scores, [replace(hit, copies=(paths[1],))], Point())[1]
-    alone = judged(card, lonely, [hit], Point())[1]
-    twice = judged(card, scores, [hit, _hit(paths[1])], Point())[1]
+    copied = judged(card, scores, [replace(hit, copies=(paths[1],))], OperatingPoint())[1]
+    alone = judged(card, lonely, [hit], OperatingPoint())[1]
+    twice = judged(card, scores, [hit, _hit(paths[1])], OperatingPoint())[1]
     assert copied.right == pytest.approx(alone.right)
     assert twice.right < copied.right
 
@@ -135,12 +137,12 @@ def test_videos_that_were_not_scored_count_as_the_worst_that_were(card):
     whole = VideoScores(values, paths, 300, 300)
     part = VideoScores(values[:20], paths[:20], 300, 300)
     hits = [_hit(paths[0])]
-    *seen, (warning,) = judged(card, part, hits, Point())
-    assert [*seen, ()] == list(judged(card, whole, hits, Point()))
+    *seen, (warning,) = judged(card, part, hits, OperatingPoint())
+    assert [*seen, ()] == list(judged(card, whole, hits, OperatingPoint()))
     assert "nearest 20 of 300 videos were looked at" in warning
     sparse = VideoScores(np.append(values[:20], np.full(280, -0.9)), paths, 300, 300)
-    known = judged(card, sparse, hits, Point())[1]
-    assert judged(card, part, hits, Point())[1].right <= known.right
+    known = judged(card, sparse, hits, OperatingPoint())[1]
+    assert judged(card, part, hits, OperatingPoint())[1].right <= known.right
 
 
 def test_a_query_that_scores_well_elsewhere_is_probably_not_here(card):
@@ -149,7 +151,8 @@ def test_a_query_that_scores_well_elsewhere_is_probably_not_here(card):
     found = VideoScores(np.linspace(2.0, -1.0, 300), paths, 300, 300, elsewhere=0.0)
     hits = [_hit(paths[0])]
     told = [
-        judged(knowing, replace(found, elsewhere=value), hits, Point()) for value in (-1.0, 9.0)
+        judged(knowing, replace(found, elsewhere=value), hits, OperatingPoint())
+        for value in (-1.0, 9.0)
     ]
     assert told[0][1].right == told[1][1].right
     assert told[0][1].present > told[1][1].present
@@ -157,7 +160,9 @@ def test_a_query_that_scores_well_elsewhere_is_probably_not_here(card):
 
 
 def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):
-    own = judged(card, VideoScores(np.array([0.9]), [Path("/v/a.mp4")], 1, 1), [], Point())[1]
+    own = judged(
+        card, VideoScores(np.array([0.9]), [Path("/v/a.mp4")], 1, 1), [], OperatingPoint()
+    )[1]
 
     def some(present):
         return [replace(own, present=value) for value in present]
@@ -184,18 +189,18 @@ def test_a_file_of_queries_ends_with_that_warning(place, card, tmp_path, capsys)
 def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):
     print_of, model = card.valid_for.model, tmp_path / "model"
     model.mkdir()
-    assert find_card(str(place), str(model), print_of, None) == (None, ())
+    assert find_card(str(place), str(model), print_of, None) == (None, False, ())
     other = replace(card, valid_for=replace(card.valid_for, dataset="the model's own"))
     (model / FILE).write_text(other.to_json(), "utf-8")
-    assert find_card(str(place), str(model), print_of, None) == (other, ())
+    assert find_card(str(place), str(model), print_of, None) == (other, False, ())
     beside(place, card)
-    assert find_card(str(place), str(model), print_of, None) == (card, ())
+    assert find_card(str(place), str(model), print_of, None) == (card, True, ())
 
 
 def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     fingerprint = load_encoder("bundled").fingerprint
     bank = bank_of("bundled", fingerprint)
-    card, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
+    card, _, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
     assert warnings == () and card is not None
     assert "MSR-VTT" in card.valid_for.dataset and not card.refused
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 476)

@@ -104,6 +104,18 @@ def test_one_video_fills_no_answer(searcher):
     assert len(searcher.search("red", per_video=9)) > len(stems)
 
 
+def test_fewer_hits_than_asked_for_are_explained_where_one_video_has_more(searcher, library):
+    answer = searcher.search("red", k=10, under=library.videos / "scenes.mp4", per_video=1)
+    assert answer.warnings == ("1 hit of 10 asked for: one video gives at most 1 (`per_video=`).",)
+    assert not searcher.search("red", k=1, per_video=1).warnings
+    assert not searcher.search("red", k=99, per_video=99, fold=False).warnings
+
+
+def test_an_index_prints_what_it_holds(searcher, library):
+    assert repr(searcher).startswith(f"{library.db}: 5 videos in ")
+    assert repr(searcher).endswith(" windows, model tiny")
+
+
 def test_folding_asks_for_more_candidates_until_there_are_enough(tmp_path):
     videos = _folder(tmp_path / "v")
     film(videos / "a.mp4", blocks(8, ["red", "white"]), rate=4)

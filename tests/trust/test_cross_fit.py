@@ -93,7 +93,7 @@ def test_a_coverage_that_one_card_cannot_promise_has_no_sets():
 
 def test_too_few_queries_are_refused():
     few = world(videos=60)
-    with pytest.raises(SureshotError, match="There are 30 labelled queries"):
+    with pytest.raises(SureshotError, match="Only 30 queries have"):
         cross_fitted(few.scores, few.video, 2, 0)
 
 

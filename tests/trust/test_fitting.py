@@ -155,9 +155,9 @@ def labels(queries, right, videos=40, noise=0.0):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (labels(49, 25), "49 labelled queries.*at least 50"),
-        (labels(60, 19), "19 queries whose first result is relevant"),
-        (labels(60, 41), "19 queries whose first result is not"),
+        (labels(49, 25), "Only 49 queries have a right video; 50"),
+        (labels(60, 19), "Only 19 queries have a right first hit"),
+        (labels(60, 41), "Only 19 queries have a wrong first hit"),
     ],
 )
 def test_too_few_labels_are_refused(given, message):
@@ -167,18 +167,18 @@ def test_too_few_labels_are_refused(given, message):
 
 def test_queries_of_too_few_videos_are_refused():
     scores, relevant, _ = labels(60, 30)
-    with pytest.raises(SureshotError, match="19 videos that the queries are about"):
+    with pytest.raises(SureshotError, match="Only 19 videos are right for a query"):
         fit_card(scores, relevant, np.arange(60) % 19)
 
 
 def test_constant_scores_are_refused():
     w = world(9, 80)
-    with pytest.raises(SureshotError, match="There are 0 queries whose first result is relevant"):
+    with pytest.raises(SureshotError, match="Only 0 queries have a right first hit"):
         fit_card(np.zeros_like(w.scores), w.relevant, w.video)
 
 
 def test_a_gallery_of_one_video_is_refused():
-    with pytest.raises(SureshotError, match="first result is not relevant"):
+    with pytest.raises(SureshotError, match="a wrong first hit"):
         fit_card(np.random.default_rng(0).random((80, 1)), np.ones((80, 1), bool), np.arange(80))
 
 

@@ -251,7 +251,7 @@ def easy():
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        (world(videos=30), "There are 24 labelled queries"),
+        (world(videos=30), "Only 24 queries have"),
         (world(videos=300, blind=True), "queries whose first result is relevant"),
         (easy(), "queries whose first result is not relevant"),
     ],

@@ -46,7 +46,7 @@ Explain = Annotated[
     ),
 ]
 PerVideo = Annotated[int, typer.Option(metavar="N", min=1, help="Hits from one video at most.")]
-Fold = Annotated[bool, typer.Option("--fold/--no-fold", help="Fold copies under one hit.")]
+Fold = Annotated[bool, typer.Option("--fold/--no-fold", help="Show near-copies as one row.")]
 Video = Annotated[str, typer.Argument(metavar="FILE[@TIME]", help="A video, indexed or not.")]
 Sentences = Annotated[
     Path,
@@ -64,11 +64,11 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of t
 
 Coverage = Annotated[
     float,
-    typer.Option(metavar="SHARE", help="Of queries whose plausible videos hold a right answer."),
+    typer.Option(metavar="SHARE", help="How often the listed videos should include a right one."),
 ]
 Risk = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", help="Call answers confident of which no more are wrong."),
+    typer.Option(metavar="SHARE", help='Say "sure" only where at most this share is wrong.'),
 ]
 
 SEARCH_EXAMPLES = examples(
@@ -142,9 +142,7 @@ def describe(
     if as_json:
         show.print_json(found.to_dict())
     else:
-        out = show.console()
-        show.print_descriptions(out, found)
-        show.print_status(out, found.status)
+        show.print_descriptions(show.console(), found)
     return 0
 
 
@@ -217,7 +215,7 @@ def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Ite
 
     for answer in answers:
         rows = sheet_rows(answer, frame_rate)
-        save_sheet(contact_sheet(f"{answer.query} · {answer.status}", rows), target)
+        save_sheet(contact_sheet(f"{answer.query} · {''.join(answer.verdict)}", rows), target)
         yield answer
     show.console(err=True).print(f"Contact sheet: {plain(target)}")
 

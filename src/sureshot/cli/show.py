@@ -12,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from sureshot.cli.options import as_typed
-from sureshot.library.answer import Answer, Confidence, Descriptions, Hit, Status
-from sureshot.text import counted, percent, plain, time_range, timecode
+from sureshot.library.answer import NOT_CALIBRATED, Answer, Descriptions, Hit, Status
+from sureshot.text import percent, plain, time_range, timecode
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
 _SENTENCES = {"reason", "warnings", "fix", "detail"}  # fields of JSON that speak of options
-_MEANING: dict[Status, str] = {
-    "confident": "the first video is a right answer",
-    "several plausible": "a right answer may be among these, the first is one",
-    "probably not here": "right answers fit better than these, the nearest; the first is one",
-    "not calibrated": "scores only give the order, even rank 1 can be far from what you asked for",
+_COLOURS: dict[Status, str] = {
+    "confident": "green",
+    "several plausible": "yellow",
+    "probably not here": "red",
+    "not calibrated": "dim",
 }
 
 
@@ -72,7 +72,7 @@ def short(path: Path) -> str:
 
 
 def print_answers(out: Console, answers: Iterable[Answer]) -> None:
-    """Answers below each other, and what their scores mean once."""
+    """Answers below each other, and once what their percentages or scores are worth."""
     shown = None
     for answer in answers:
         if shown is not None:
@@ -82,58 +82,51 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
     if shown is None or not shown.hits:
         return
     if shown.confidence is None:
-        print_status(out, shown.status)
+        print_verdict(out, shown)
+    elif shown.confidence.yours:
+        out.print(Text("Percentages learned on judgements of your own.", "dim"))
     else:
-        out.print(Text(f"percentages learned from {plain(shown.confidence.valid_for)}", "dim"))
+        out.print(
+            Text(
+                "Percentages learned on other people's videos; judgements of your own (`sureshot "
+                "judge`) make them yours.",
+                "dim",
+            )
+        )
 
 
 def print_answer(out: Console, answer: Answer) -> None:
     """What was asked, the table of hits, and what to know about them."""
     out.print(Text(plain(answer.query), "bold"))
     if answer.hits and answer.confidence is not None:
-        print_confidence(out, answer.status, answer.confidence)
+        print_verdict(out, answer)
     if out.width < _NARROW:
         for hit in answer.hits:
             when = f"{time_range(hit.start, hit.end)}, best at {timecode(hit.peak)}"
-            likely = f"  {_relevant(hit)} relevant" if hit.relevant is not None else ""
+            likely = f"  {hit.percentage}" if hit.percentage else ""
             out.print(f"{hit.rank}  {hit.score:.3f}{likely}  {when}")
             out.print(_video(hit))
     elif answer.hits:
         known = answer.confidence is not None
-        table = _table("", "score", *(["relevant"] if known else []), "time", "best at", "video")
+        table = _table("", "score", *(["right"] if known else []), "time", "best at", "video")
         for hit in answer.hits:
             when = time_range(hit.start, hit.end)
-            numbers = [str(hit.rank), f"{hit.score:.3f}", *([_relevant(hit)] if known else [])]
+            numbers = [str(hit.rank), f"{hit.score:.3f}", *([hit.percentage] if known else [])]
             style = "dim" if hit.plausible is False else ""
             table.add_row(*numbers, when, timecode(hit.peak), _video(hit), style=style)
         print_table(out, table)
     print_notes(out, answer.warnings)
 
 
-def print_confidence(out: Console, status: Status, confidence: Confidence) -> None:
-    """How sure an answer is, in a line or two."""
-    colour = {"confident": "green", "probably not here": "red"}.get(status, "yellow")
-    right = percent(confidence.right)
-    lines = [Text.assemble((status, f"bold {colour}"), f": {_MEANING[status]} at {right}")]
-    if status == "probably not here":
-        share = percent(confidence.present)
-        lines.append(Text(f"of queries whose video was there {share} stood out no more", "dim"))
-    elif confidence.plausible is None:
-        lines.append(Text("too few judged queries to say how many videos to look at", "dim"))
-    else:
-        videos = counted(confidence.plausible, "video")
-        share = percent(confidence.coverage)
-        lines.append(Text(f"{share} of such queries have a right answer among {videos}", "dim"))
-    if confidence.certified is not None and confidence.risk is not None:
-        word = "is" if confidence.certified else "is not"
-        share = percent(confidence.risk)
-        lines.append(Text(f"{word} among the answers of which at most {share} are wrong", "dim"))
-    for line in lines:
-        out.print(line)
-
-
-def _relevant(hit: Hit) -> str:
-    return "" if hit.relevant is None else percent(hit.relevant)
+def print_verdict(out: Console, answer: Answer) -> None:
+    """How sure an answer is, in a line, and in another one whether its risk is certified."""
+    word, rest = answer.verdict
+    style = "dim" if answer.confidence is None else f"bold {_COLOURS[answer.status]}"
+    out.print(Text.assemble((word, style), (rest, "dim" if answer.confidence is None else "")))
+    known = answer.confidence
+    if known is not None and known.certified is not None and known.risk is not None:
+        word = "Sure enough" if known.certified else "Not sure enough"
+        out.print(Text(f"{word} for at most {percent(known.risk)} wrong.", "dim"))
 
 
 def print_descriptions(out: Console, found: Descriptions) -> None:
@@ -145,6 +138,7 @@ def print_descriptions(out: Console, found: Descriptions) -> None:
         table.add_row(str(row.rank), f"{row.score:.3f}", Text(plain(row.text), overflow="fold"))
     print_table(out, table)
     print_notes(out, found.warnings)
+    out.print(Text("".join(NOT_CALIBRATED), "dim"))
 
 
 def print_table(out: Console, table: Table) -> None:
@@ -156,11 +150,6 @@ def print_table(out: Console, table: Table) -> None:
         out.print(table)
     for line in lines.get().splitlines():
         out.print(line.rstrip())
-
-
-def print_status(out: Console, status: Status) -> None:
-    """How far the scores above can be trusted; once, below all of them."""
-    out.print(Text(f"{status}: {_MEANING[status]}", "dim"))
 
 
 def print_notes(out: Console, notes: Sequence[str]) -> None:
@@ -189,6 +178,6 @@ def _video(hit: Hit) -> Text:
 def _table(*names: str) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        right = name in ("", "score", "relevant", "time", "best at")
+        right = name in ("", "score", "right", "time", "best at")
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
     return table

@@ -12,7 +12,7 @@ from .doctor import Check as Check
 from .doctor import examine as examine
 from .indexed import Indexed as Indexed
 from .indexing import index as index
-from .judging import Judged as Judged
+from .judging import Sitting as Sitting
 from .judging import judge as judge
 from .search import Searcher as Searcher
 from .search import open_index as open_index

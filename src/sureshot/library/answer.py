@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from sureshot.text import counted, plain, printable, time_range, timecode
+from sureshot.text import counted, percent, plain, printable, time_range, timecode
 
 JSON_SCHEMA = 1  # docs/json.md describes it; raised whenever a field changes its meaning
 # How sure an answer is, from the best to the worst that can be said.
 Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
+NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
+_WEAK = 0.2  # below this chance for the first hit an answer is called weak
 
 
 def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
@@ -60,6 +62,11 @@ class Hit:
         """Seconds of the frame that fits the query best, where a player should start."""
         return max(self.frames, key=lambda f: f.score).time
 
+    @property
+    def percentage(self) -> str:
+        """The probability as people read it; empty where there is none."""
+        return "" if self.relevant is None else percent(self.relevant)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         return {
@@ -84,13 +91,13 @@ class Confidence:
         right: probability that the best video is a right answer.
         present: how ordinary the best hit is among queries that the library did answer: the share
             of them whose best hit stood out no more. Small means: probably not here.
-        coverage: of the set of plausible videos: the share of queries of which it holds a right
-            answer.
+        coverage: share of queries whose set of plausible videos holds a right answer.
         plausible: how many videos that set has; None if the labels were too few to promise one.
         risk: the share of wrong answers that ``certified`` is about; None if none was asked for.
         certified: whether this answer is among those of which no more than that share is wrong,
             with 95 % confidence.
         valid_for: what the labels were of, in words.
+        yours: whether the labels were of the library itself, not of other videos.
     """
 
     right: float
@@ -100,6 +107,7 @@ class Confidence:
     risk: float | None
     certified: bool | None
     valid_for: str
+    yours: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
@@ -141,6 +149,26 @@ class Answer:
     warnings: tuple[str, ...] = ()
     confidence: Confidence | None = None
 
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """How sure the answer is, in a sentence: its beginning, which says it all, and its rest."""
+        known = self.confidence
+        if known is None:
+            return NOT_CALIBRATED
+        right = percent(known.right)
+        if self.status == "probably not here":
+            few = f"Only {round(100 * known.present)}" if known.present >= 0.01 else "Fewer than 1"
+            rest = f" {few} in 100 searches for something that is there look this weak. Closest:"
+            return "Probably not in your videos.", rest
+        if self.status == "confident":
+            return f"{right} sure", " the first one is right."
+        if known.right < _WEAK:
+            return "Weak", f": {right} for the first one."
+        look = ""
+        if known.plausible is not None and known.plausible > 1:
+            look = f" Look through the first {known.plausible} for {_chance(known.coverage)}."
+        return "Unsure", f": {right} for the first one.{look}"
+
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
@@ -173,21 +201,33 @@ class Answer:
     def __repr__(self) -> str:
         hits = counted(len(self), "hit")
         head = f"{self.query!r}: {hits} in {counted(self.searched, 'window')} ({self.status})"
+        known = self.confidence is not None
         rows = [
-            f"{h.rank:>4}  {h.score:6.3f}  {time_range(h.start, h.end):>15}  {plain(h.path)}"
+            f"{h.rank:>4}  {h.score:6.3f}  {f'{h.percentage:>9}  ' if known else ''}"
+            f"{time_range(h.start, h.end):>15}  {plain(h.path)}"
             for h in self.hits
         ]
-        return "\n".join([head, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+        said = ["".join(self.verdict)] if known else []
+        return "\n".join([head, *said, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         head = f"{html.escape(plain(self.query))}</b> · {counted(self.searched, 'window')}"
+        known = self.confidence is not None
         rows = [
-            (str(h.rank), f"{h.score:.3f}", time_range(h.start, h.end), timecode(h.peak), _named(h))
+            (
+                str(h.rank),
+                f"{h.score:.3f}",
+                *([h.percentage] if known else []),
+                time_range(h.start, h.end),
+                timecode(h.peak),
+                _named(h),
+            )
             for h in self.hits
         ]
-        columns = ("", "score", "time", "best at", "video")
-        return _html(f"{head} · {self.status}", columns, rows, self.warnings)
+        columns = ("", "score", *(["right"] if known else []), "time", "best at", "video")
+        said = html.escape("".join(self.verdict)) if known else self.status
+        return _html(f"{head} · {said}", columns, rows, self.warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +247,7 @@ class Descriptions:
         video: what was asked about.
         at: seconds; None for the whole of it.
         ranked: best first.
-        status: as of `Answer`.
+        status: how sure the order is, see `Answer`.
         model: the encoder.
         warnings: what the user should know.
     """
@@ -248,6 +288,18 @@ class Descriptions:
         head = f"{html.escape(plain(self.video))}</b> · {self.status}"
         rows = [(str(d.rank), f"{d.score:.3f}", html.escape(plain(d.text))) for d in self.ranked]
         return _html(head, ("", "score", "sentence"), rows, self.warnings)
+
+
+def _chance(coverage: float) -> str:
+    """A chance as people say it.
+
+    Examples:
+        >>> _chance(0.9), _chance(0.8), _chance(0.95)
+        ('a 9-in-10 chance', 'an 8-in-10 chance', 'a 95 % chance')
+    """
+    tenths = round(10 * coverage, 6)
+    said = f"{tenths:.0f}-in-10" if tenths.is_integer() else percent(coverage)
+    return f"a{'n' if said.startswith('8') else ''} {said} chance"
 
 
 def _named(hit: Hit) -> str:

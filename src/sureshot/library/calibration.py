@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option
 from sureshot.library.labels import Label, located, read_labels
-from sureshot.library.search import Searcher, opened
+from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.videos import Told
 from sureshot.places import absolute
 from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
@@ -55,7 +55,7 @@ def calibrate(
             for the card.
     """
     day = date_or_today(date)
-    searcher = opened(db, model, device)
+    searcher = as_searcher(db, model, device)
     file = None
     if save:
         file = card_of_index(searcher) if to is None else absolute(to)

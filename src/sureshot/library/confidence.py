@@ -30,11 +30,12 @@ _STATUS: dict[str, Status] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """The operating point that a user chooses.
+class OperatingPoint:
+    """What a user asks of percentages.
 
     Attributes:
-        coverage: of the set of plausible videos, above 0 and below 1.
+        coverage: share of queries whose set of plausible videos is to hold a right one, above 0 and
+            below 1.
         risk: call an answer confident only if at most this share of such answers is wrong, with
             95 % confidence; None asks for a probability of 80 %.
     """
@@ -45,18 +46,22 @@ class Point:
 
 def find_card(
     index: str, model: str, fingerprint: str, bank: Bank | None
-) -> tuple[Calibration | None, tuple[str, ...]]:
-    """The card for an index and its model, and what is wrong with one that cannot be used.
+) -> tuple[Calibration | None, bool, tuple[str, ...]]:
+    """The calibration card for an index and its model.
 
     Args:
         index: location of the index; only a folder can hold a card.
         model: name of what searches it.
-        fingerprint: of it.
+        fingerprint: digest that identifies that model.
         bank: its hub correction.
+
+    Returns:
+        The card, if there is one; whether it was made on the library itself; and what is wrong with
+        cards that cannot be used.
     """
     warnings: list[str] = []
     known_as = None if bank is None else bank.digest
-    for path in (Path(index) / FILE, home_of(model) / FILE):
+    for yours, path in ((True, Path(index) / FILE), (False, home_of(model) / FILE)):
         if not path.is_file():
             continue
         try:
@@ -66,13 +71,18 @@ def find_card(
             continue
         odd = card.mismatches(fingerprint, known_as)
         if not odd:
-            return card, tuple(warnings)
+            return card, yours, tuple(warnings)
         warnings += odd
-    return None, tuple(warnings)
+    return None, False, tuple(warnings)
 
 
 def judged(
-    card: Calibration, found: VideoScores, hits: Sequence[Hit], point: Point
+    card: Calibration,
+    best: VideoScores,
+    hits: Sequence[Hit],
+    point: OperatingPoint,
+    *,
+    yours: bool = False,
 ) -> tuple[Status, Confidence | None, tuple[Hit, ...], tuple[str, ...]]:
     """What a card says of an answer.
 
@@ -82,19 +92,20 @@ def judged(
     them: where many videos are plausible it is said that there may be more.
 
     Args:
-        card: that fits the model.
-        found: scores of the best videos, best first.
-        hits: of the answer.
-        point: the user's choice.
+        card: calibration card that fits the model.
+        best: scores of the best videos, best first.
+        hits: hits of the answer.
+        point: what the user asks for.
+        yours: whether the card was made on the library itself.
 
     Returns:
         Status, the numbers behind it, the hits with theirs, and warnings.
     """
-    scores = _rivals(found, hits)
+    scores = _rivals(best, hits)
     result = assess(
         card,
         scores,
-        found.elsewhere,
+        best.elsewhere,
         coverage=point.coverage,
         risk=point.risk,
         results=min(len(scores), 100),
@@ -102,10 +113,10 @@ def judged(
     status = _STATUS[result.status]
     if result.p_top1 is None or result.p_inside is None or result.p_relevant is None:
         return status, None, tuple(hits), result.warnings
-    column = {path: place for place, path in enumerate(found.paths)}
+    column = {path: place for place, path in enumerate(best.paths)}
     relevant = dict(zip(result.order.tolist(), result.p_relevant.tolist(), strict=True))
     members = None if result.members is None else set(result.members.tolist())
-    told = tuple(
+    judged_hits = tuple(
         replace(
             hit,
             relevant=relevant.get(column.get(hit.path, -1)),
@@ -113,11 +124,11 @@ def judged(
         )
         for hit in hits
     )
-    unseen = found.videos - len(found.paths)
+    unseen = best.videos - len(best.paths)
     warnings = result.warnings
-    if unseen > 0 and members is not None and len(members) > len(found.paths) // 4:
+    if unseen > 0 and members is not None and len(members) > len(best.paths) // 4:
         warnings += (
-            f"Only the nearest {len(found.paths)} of {found.videos} videos were looked at, so more "
+            f"Only the nearest {len(best.paths)} of {best.videos} videos were looked at, so more "
             f"than {len(members)} may be plausible.",
         )
     confidence = Confidence(
@@ -127,9 +138,10 @@ def judged(
         plausible=None if members is None else len(members),
         risk=point.risk,
         certified=None if point.risk is None else result.status == "confident",
-        valid_for=described(card),
+        valid_for=describe_card(card),
+        yours=yours,
     )
-    return status, confidence, told, warnings
+    return status, confidence, judged_hits, warnings
 
 
 def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ...]:
@@ -149,7 +161,7 @@ def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ..
     )
 
 
-def described(card: Calibration) -> str:
+def describe_card(card: Calibration) -> str:
     """What the labels of a card were of, and which libraries it holds for."""
     valid = card.valid_for
     return (
@@ -158,14 +170,14 @@ def described(card: Calibration) -> str:
     )
 
 
-def _rivals(found: VideoScores, hits: Sequence[Hit]) -> Float[np.ndarray, " videos"]:
+def _rivals(best: VideoScores, hits: Sequence[Hit]) -> Float[np.ndarray, " videos"]:
     """Scores of all videos of the index, those that copy a hit ruled out."""
     copies = {path for hit in hits for path in hit.copies}
     scores = np.array(
         [
             -np.inf if path in copies else score
-            for path, score in zip(found.paths, found.scores.tolist(), strict=True)
+            for path, score in zip(best.paths, best.scores.tolist(), strict=True)
         ]
     )
-    unseen = found.videos - len(found.paths)
-    return np.concatenate([scores, np.full(unseen, found.scores.min())]) if unseen > 0 else scores
+    unseen = best.videos - len(best.paths)
+    return np.concatenate([scores, np.full(unseen, best.scores.min())]) if unseen > 0 else scores

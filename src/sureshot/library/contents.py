@@ -7,7 +7,7 @@ from typing import Any
 
 from sureshot.errors import ModelError, QueryError
 from sureshot.library.answer import JSON_SCHEMA, reasons
-from sureshot.library.confidence import described, find_card
+from sureshot.library.confidence import describe_card, find_card
 from sureshot.models.bank import bank_of
 from sureshot.places import absolute, index_place
 from sureshot.settings import to_values
@@ -180,7 +180,7 @@ def _calibrated(store: Store) -> str:
     except ModelError:
         # Searching says which of the two it is.
         return "not calibrated; the model has changed since, or its bank is damaged"
-    card, warnings = find_card(store.location, model, store.fingerprint, bank)
+    card, _, warnings = find_card(store.location, model, store.fingerprint, bank)
     if card is not None:
-        return f"calibrated on {described(card)}"
+        return f"calibrated on {describe_card(card)}"
     return "; ".join(("not calibrated", *warnings))

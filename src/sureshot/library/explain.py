@@ -18,7 +18,7 @@ def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
     A video that has vanished or cannot be read any more gives a row that says so.
 
     Args:
-        answer: of a search.
+        answer: the answer of a search.
         frame_rate: frames per second of a folder of frames.
     """
     return [_row(hit, frame_rate) for hit in answer]

@@ -9,7 +9,7 @@ from sureshot.errors import SureshotError, reason_of
 from sureshot.library.answer import JSON_SCHEMA, Hit
 from sureshot.library.explain import sheet_rows
 from sureshot.library.labels import Label, append, mend, read_labels
-from sureshot.library.search import Searcher, opened
+from sureshot.library.search import Searcher, as_searcher
 from sureshot.media.sheet import contact_sheet, save_sheet
 from sureshot.places import absolute
 from sureshot.text import clean, counted, plain, printable
@@ -63,7 +63,7 @@ class Judgements:
         self._labels[label.query] = label
 
     def count(self, state: str) -> int:
-        """Judged queries that are ``present``, ``absent`` or ``not found``."""
+        """Sitting queries that are ``present``, ``absent`` or ``not found``."""
         return sum(label.state == state for label in self._labels.values())
 
     def _check(self) -> None:
@@ -81,15 +81,15 @@ class Judgements:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Judged:
+class Sitting:
     """What a sitting left: a file of judged queries, those of earlier sittings among them.
 
     Attributes:
         file: the judgements, which `sureshot.library.calibrate` reads.
         judged: queries in the file.
-        present: those of them with a right video.
-        absent: those whose video is not in the library.
-        not_found: those of which no hit shown was right.
+        present: number of them with a right video.
+        absent: number of them whose video is not in the library.
+        not_found: number of them of which no hit shown was right.
         left: queries of this sitting that are not judged yet.
         mended: whether half a line at the end of the file, left by a loss of power, was dropped.
         interrupted: whether Ctrl-C ended the sitting.
@@ -145,7 +145,7 @@ def judge(
     device: str | None = None,
     k: int = 3,
     explain: str | Path | None = None,
-) -> Judged:
+) -> Sitting:
     """Let somebody say of the best hits of some queries whether they are right.
 
     Each judged query is kept at once, and is not asked again by the next call with the same file.
@@ -176,7 +176,7 @@ def judge(
     searcher: Searcher | None = None
     try:
         for number, query in enumerate(left, 1):
-            searcher = searcher or opened(db, model, device)
+            searcher = searcher or as_searcher(db, model, device)
             begin(query, number, len(left))
             if explain is not None:
                 _draw(searcher, query, k, Path(explain))
@@ -187,7 +187,7 @@ def judge(
                 kept.add(label)
     except KeyboardInterrupt:
         interrupted = True
-    return Judged(
+    return Sitting(
         file=kept.file,
         judged=len(kept),
         present=kept.count("present"),

@@ -27,7 +27,7 @@ class Moment:
         rows: rows of all its windows in the order of time, the best among them.
         start: seconds.
         end: seconds.
-        score: of the best window.
+        score: score of the best window.
         copies: videos folded under this one.
     """
 
@@ -71,8 +71,16 @@ def join_adjacent(
     moments = []
     for path, rows in by_video.items():
         for best, near in _grow(rows, start, end, scores, slack, per_video):
-            first, last = start[near[0]].item(), end[near].max().item()
-            moments.append(Moment(path, best, near, first, last, scores[best].item()))
+            moments.append(
+                Moment(
+                    path=path,
+                    best=best,
+                    rows=near,
+                    start=start[near[0]].item(),
+                    end=end[near].max().item(),
+                    score=scores[best].item(),
+                )
+            )
     # Ties in the order of paths and times, so that an answer never depends on the store's order.
     return sorted(moments, key=lambda m: (-m.score, m.path, m.start))
 
@@ -88,8 +96,8 @@ def _grow(
     """Best window and windows of each moment of one video; ``rows`` are in the order of time."""
     free = set(range(len(rows)))
     met = [start[two] - end[one] <= _GAP for one, two in pairwise(rows)]
-    found: list[tuple[int, list[int]]] = []
-    while free and len(found) < most:
+    grown: list[tuple[int, list[int]]] = []
+    while free and len(grown) < most:
         seed = max(free, key=lambda i: (scores[rows[i]], -i))
         enough = scores[rows[seed]] - slack
         fit = {i for i in free if scores[rows[i]] >= enough}
@@ -99,8 +107,8 @@ def _grow(
         while high + 1 in fit and met[high]:
             high += 1
         free -= set(range(low, high + 1))
-        found.append((rows[seed], rows[low : high + 1]))
-    return found
+        grown.append((rows[seed], rows[low : high + 1]))
+    return grown
 
 
 def fold_copies(
@@ -112,7 +120,8 @@ def fold_copies(
 
     Args:
         moments: best first; ``copies`` of those that are kept are filled in.
-        signatures: of the frames of all windows, padding zero; rows as the moments count them.
+        signatures: signatures of the frames of all windows, padding zero; rows as the moments
+            count them.
         most: moments kept.
     """
     if not moments:
@@ -152,11 +161,11 @@ def _worth_comparing(
 
     One multiplication of matrices, so that a long answer does not compare all pairs one by one.
     """
-    found: set[int] = set()
-    for own in _pictures(signatures[moment.rows]):
-        alike = pictures @ own.T >= _WORTH
-        found.update((np.flatnonzero(alike) // alike[0].size).tolist())
-    return sorted(found)
+    places: set[int] = set()
+    for frames in _pictures(signatures[moment.rows]):
+        alike = pictures @ frames.T >= _WORTH
+        places.update((np.flatnonzero(alike) // alike[0].size).tolist())
+    return sorted(places)
 
 
 def _pictures(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import QueryError
+from sureshot.errors import QueryError, option
 from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
-from sureshot.library.confidence import Point, drift, find_card, judged
+from sureshot.library.confidence import OperatingPoint, drift, find_card, judged
 from sureshot.library.moments import Moment, fold_copies, join_adjacent
 from sureshot.library.query_video import asked_windows
 from sureshot.library.videos import (
@@ -58,7 +58,9 @@ def open_index(
     return Searcher(store, encoder)
 
 
-def opened(db: "str | Path | Searcher | None", model: str | None, device: str | None) -> "Searcher":
+def as_searcher(
+    db: "str | Path | Searcher | None", model: str | None, device: str | None
+) -> "Searcher":
     """An index that may be open already; else as `open_index`."""
     return db if isinstance(db, Searcher) else open_index(db, model=model, device=device)
 
@@ -84,11 +86,11 @@ class Searcher:
 
     Args:
         store: the index.
-        encoder: of the same fingerprint; a trained model scores by its own similarity.
+        encoder: encoder of the same fingerprint; a trained model scores by its own similarity.
 
     Attributes:
-        store: likewise.
-        encoder: likewise.
+        store: the index.
+        encoder: the encoder.
         bank: hub correction of the model, which all scores of sentences are less; None without.
 
     Raises:
@@ -104,7 +106,7 @@ class Searcher:
 
     def refresh_card(self) -> None:
         """Look for the calibration card again, after one was made."""
-        self._card, self._card_warnings = find_card(
+        self._card, self._yours, self._card_warnings = find_card(
             self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
         )
 
@@ -132,7 +134,8 @@ class Searcher:
             under: only videos at or below this path.
             per_video: moments of one video at most.
             fold: whether copies of a video share a row.
-            coverage: of the set of plausible videos, where a confidence was calibrated.
+            coverage: share of queries whose set of plausible videos is to hold a right one, where
+                percentages were learned.
             risk: call the answer confident only if at most this share of such answers is wrong;
                 None asks for a probability of 80 %.
 
@@ -144,16 +147,16 @@ class Searcher:
         began = time.perf_counter()
         text = clean(query)
         features = self.encoder.encode_texts([text])
-        asked = _Asked(k, per_video, fold, under=_below(under))
+        asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under))
         point = _point(coverage, risk)
         codes = self._comparing.texts(features)
-        hits = self._hits(self._comparing.text_vectors(codes), self._score(codes), asked)
-        warnings = self._warnings([text], features)
+        hits, notes = self._hits(self._comparing.text_vectors(codes), self._score(codes), asked)
+        warnings = (*self._warnings([text], features), *notes)
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
         videos = self._best_videos(codes, AT_MOST, asked.under)
-        status, confidence, hits, more = judged(self._card, videos, hits, point)
+        status, confidence, hits, more = judged(self._card, videos, hits, point, yours=self._yours)
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
         return replace(answer, status=status, confidence=confidence)
 
@@ -223,14 +226,14 @@ class Searcher:
         """
         began = time.perf_counter()
         path = absolute(video)
-        asked = _Asked(k, per_video, fold, under=_below(under), exclude=path)
+        asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under), exclude=path)
         looks = MeanFrames()
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
-        hits = self._hits(
+        hits, notes = self._hits(
             vectors, lambda windows: looks.similarity(vectors, looks.videos(windows)).max(0), asked
         )
         name = printable(path) + (f"@{at:g}" if at is not None else "")
-        return self._answer(name, hits, asked, began, ())
+        return self._answer(name, hits, asked, began, notes)
 
     def describe(
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
@@ -257,8 +260,14 @@ class Searcher:
         ranked = tuple(
             Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
         )
-        warnings = self._warnings(cleaned, features)
-        return Descriptions(path, at, ranked, "not calibrated", self.encoder.name, warnings)
+        return Descriptions(
+            video=path,
+            at=at,
+            ranked=ranked,
+            status="not calibrated",
+            model=self.encoder.name,
+            warnings=self._warnings(cleaned, features),
+        )
 
     def _best_videos(self, query: Any, most: int, under: Path | None) -> VideoScores:
         """The best videos for one coded query."""
@@ -274,12 +283,15 @@ class Searcher:
 
     def _hits(
         self, vectors: Float[np.ndarray, "queries dim"], score: Score, asked: _Asked
-    ) -> tuple[Hit, ...]:
-        """Hits for queries any of which may match; more candidates where folding eats them up."""
+    ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+        """Hits for queries any of which may match, and a note where one video has more of them.
+
+        There are more candidates where folding eats them up.
+        """
         wanted = max(_CANDIDATES, 10 * asked.k)
         while True:
-            found = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
-            windows = union(found)
+            near = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
+            windows = union(near)
             scores = score(windows.features)
             moments = join_adjacent(
                 windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
@@ -287,11 +299,13 @@ class Searcher:
             kept = moments[: asked.k]
             if asked.fold:
                 kept = fold_copies(moments, windows.signatures, asked.k)
-            if len(kept) >= asked.k or all(len(f.keys) < wanted for f in found):
-                return tuple(
-                    _hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1)
-                )
+            if len(kept) >= asked.k or all(len(part.keys) < wanted for part in near):
+                break
             wanted *= 4
+        hits = tuple(_hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
+        left_out = len(windows.paths) - sum(len(moment.rows) for moment in moments)
+        few = left_out > 0 and len(hits) < asked.k
+        return hits, (_few(asked, len(hits)),) if few else ()
 
     def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
         warnings = []
@@ -320,14 +334,28 @@ class Searcher:
         if not hits:
             warnings = (*warnings, _why_nothing(asked, searched or self.store.count()))
         seconds = time.perf_counter() - began
-        return Answer(query, hits, "not calibrated", self.encoder.name, searched, seconds, warnings)
+        return Answer(
+            query=query,
+            hits=hits,
+            status="not calibrated",
+            model=self.encoder.name,
+            searched=searched,
+            seconds=seconds,
+            warnings=warnings,
+        )
 
 
-def _point(coverage: float, risk: float | None) -> Point:
+def _point(coverage: float, risk: float | None) -> OperatingPoint:
     for name, value in (("coverage", coverage), ("risk", risk)):
         if value is not None and not 0 < value < 1:
             raise QueryError(f"{name} is {value}; it must be between 0 and 1, such as 0.9 or 0.2.")
-    return Point(coverage, risk)
+    return OperatingPoint(coverage, risk)
+
+
+def _few(asked: _Asked, hits: int) -> str:
+    """Why an answer has fewer hits than were asked for, though there are more moments."""
+    most = f"one video gives at most {asked.per_video} ({option('per_video')})"
+    return f"{counted(hits, 'hit')} of {asked.k} asked for: {most}."
 
 
 def _why_nothing(asked: _Asked, windows: int) -> str:
@@ -354,5 +382,11 @@ def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit
         for time, score in zip(windows.times[rows][real], scores, strict=True)
     )
     return Hit(
-        rank, moment.path, moment.start, moment.end, moment.score, frames, tuple(moment.copies)
+        rank=rank,
+        path=moment.path,
+        start=moment.start,
+        end=moment.end,
+        score=moment.score,
+        frames=frames,
+        copies=tuple(moment.copies),
     )

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Float64, Int
 
+from sureshot.text import counted
 from sureshot.trust.card import Calibration
 from sureshot.trust.signals import RESULTS
 
@@ -117,10 +118,10 @@ def _outgrown(calibration: Calibration, videos: int) -> list[str]:
         return []
     if videos < low:
         return [
-            f"The gallery has {videos} videos and was calibrated with {low} at least; the "
-            f"percentages are those of {low}, rather too low than too high."
+            f"Only {counted(videos, 'video')} here; percentages were learned on libraries of "
+            f"{low} and more, and may be too low."
         ]
     return [
-        f"The gallery has {videos} videos and was calibrated with {low} to {high}; probabilities "
-        "are extrapolated. Calibrate again with `sureshot calibrate`."
+        f"{counted(videos, 'video')} here; percentages were learned on libraries of at most "
+        f"{high}. Learn them again with `sureshot calibrate`."
     ]

@@ -14,6 +14,7 @@ from sureshot.errors import SureshotError
 from sureshot.metrics.bootstrap import interval
 from sureshot.metrics.detection import auroc, auroc_of
 from sureshot.metrics.reliability import brier, ece, ece_floor
+from sureshot.text import counted
 from sureshot.trust.card import Calibration, Inside, Judged, Quality, Validity
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.galleries import draw_absent, draw_present, gallery_sizes, most_absent
@@ -369,15 +370,15 @@ def _labelled(
 def _enough(known: _Labelled) -> None:
     queries, videos = len(known.video), len(np.unique(known.video))
     right = int(top_is_relevant(known.scores, known.relevant).sum())
+    wrong = queries - right
     wanted = [
-        (queries, QUERIES, "labelled queries with a relevant video"),
-        (videos, VIDEOS, "videos that the queries are about"),
-        (right, OUTCOMES, "queries whose first result is relevant"),
-        (queries - right, OUTCOMES, "queries whose first result is not relevant"),
+        (queries, QUERIES, f"{counted(queries, 'query has', 'queries have')} a right video"),
+        (videos, VIDEOS, f"{counted(videos, 'video is', 'videos are')} right for a query"),
+        (right, OUTCOMES, f"{counted(right, 'query has', 'queries have')} a right first hit"),
+        (wrong, OUTCOMES, f"{counted(wrong, 'query has', 'queries have')} a wrong first hit"),
     ]
-    for count, least, what in wanted:
+    for count, least, few in wanted:
         if count < least:
             raise SureshotError(
-                f"There are {count} {what}, and a calibration needs at least {least}. Without it "
-                "no percentages are shown; judge more queries."
+                f"Only {few}; {least} are needed for percentages. Judge more queries."
             )

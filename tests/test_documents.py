@@ -78,16 +78,15 @@ def _write_csv(file: Path, rows: list[tuple[str, str]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def home(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home folder with the sample clips in ``~/clips``, and the work folder of the commands."""
+def home(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder with the sample clips in ``~/clips``."""
     folder = tmp_path_factory.mktemp("home")
     shutil.copytree(clips, folder / "clips")
-    with at_home(folder):
-        yield folder
+    return folder
 
 
 @pytest.fixture(scope="module")
-def film_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def film_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder with 60 videos of MSR-VTT in ``~/library``, indexed, and judged queries.
 
     ``judged.csv`` has four captions of each video and 20 captions of videos that are not there,
@@ -99,7 +98,7 @@ def film_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with at_home(folder):
         assert run(["index", "library"]) == 0
         assert run(["calibrate", "--labels", "judged.csv"]) == 0
-        yield folder
+    return folder
 
 
 @pytest.fixture
@@ -113,15 +112,16 @@ def sandbox(request: pytest.FixtureRequest) -> Callable[[str], Path]:
 def test_what_is_shown_is_what_is_printed(
     block: Block, sandbox: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sandbox(block.sandbox)
     printed = []
-    for step in block.steps:
-        capsys.readouterr()
-        code = run(step.arguments)
-        out, err = capsys.readouterr()
-        failed = [line for line in err.splitlines() if line.startswith("sureshot: ")]
-        assert bool(code) == bool(failed)
-        printed.append("\n".join([out, *failed]))
+    folder = sandbox(block.sandbox)
+    with at_home(folder):
+        for step in block.steps:
+            capsys.readouterr()
+            code = run(step.arguments)
+            out, err = capsys.readouterr()
+            failed = [line for line in err.splitlines() if line.startswith("sureshot: ")]
+            assert bool(code) == bool(failed)
+            printed.append("\n".join([out, *failed]).replace(str(folder), "/home/me").strip())
     if os.environ.get(UPDATE):
         renew(block, printed)
         return
@@ -137,7 +137,8 @@ def test_python_examples_of_the_documents_run(home: Path) -> None:
     example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     assert len(example.examples) > 5
     said: list[str] = []
-    doctest.DocTestRunner(optionflags=flags).run(example, out=said.append)
+    with at_home(home):
+        doctest.DocTestRunner(optionflags=flags).run(example, out=said.append)
     assert not said, "".join(said)
 
 

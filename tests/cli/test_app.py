@@ -106,7 +106,6 @@ def test_the_version_is_printed(sureshot):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["serch", "red"],
         ["search", "red", "--nonsense"],
         ["search", "red", "-k", "0"],
         ["search", "red", "-k", "many"],
@@ -273,3 +272,25 @@ def test_a_wide_terminal_and_a_pipe_show_the_same_table(library):
     sent = in_terminal("search", "red", "--db", library.db, columns=500, NO_COLOR="1")[1]
     lines = [line.rstrip() for line in sent.splitlines()]
     assert lines == spawn("search", "red", "--db", library.db).out.splitlines()
+
+
+# --- without a command ----------------------------------------------------------------------------
+
+
+def test_a_sentence_without_a_command_is_searched_for(sureshot, library):
+    ran = sureshot("a red wall", "--db", library.db, "-k", "1")
+    assert ran.code == 0
+    assert ran.out == sureshot("search", "a red wall", "--db", library.db, "-k", "1").out
+
+
+@pytest.mark.parametrize(
+    "typed, said",
+    [
+        (["find", "dog"], "There is no command find. To look for it: sureshot search find dog"),
+        (["serach", "dog"], "There is no command serach; did you mean search?"),
+        (["stauts"], "There is no command stauts; did you mean status?"),
+    ],
+)
+def test_a_word_that_is_no_command_is_told_what_to_type(sureshot, typed, said):
+    ran = sureshot(*typed)
+    assert (ran.code, ran.out, ran.err) == (2, "", f"sureshot: {said}\n")

@@ -334,6 +334,22 @@ def test_sentences_are_ranked_in_json(sureshot, library, sentences):
     assert answers(ran)[0]["at"] is None
 
 
+def test_sentences_can_be_typed_in_quotes(sureshot, library):
+    clip = library.videos / "red.mp4"
+    for typed in (["a red wall"], ["a blue wall", "a red wall"], ["blue", "red"]):
+        ran = sureshot("describe", clip, *typed, "--db", library.db, "--json")
+        assert answers(ran)[0]["texts"][0]["text"] == typed[-1]
+
+
+def test_a_file_of_sentences_may_have_a_space_in_its_name(sureshot, library, tmp_path):
+    file = tmp_path / "my sentences.txt"
+    file.write_text("a red wall\n")
+    ran = sureshot("describe", library.videos / "red.mp4", file, "--db", library.db, "--json")
+    assert answers(ran)[0]["texts"][0]["text"] == "a red wall"
+    ran = sureshot("describe", library.videos / "red.mp4", "nothing.txt", "--db", library.db)
+    assert ran.code == 1 and "Cannot read lines from nothing.txt" in ran.err
+
+
 def test_sentences_come_from_standard_input(library):
     clip = library.videos / "red.mp4"
     ran = spawn("describe", clip, "-", "--db", library.db, stdin="blau\nein Röt: red".encode())

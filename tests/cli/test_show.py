@@ -1,10 +1,12 @@
 """How things look on a terminal and elsewhere."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from sureshot.cli import show
 from sureshot.library.answer import Answer, Confidence, FrameScore, Hit
@@ -68,6 +70,19 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
         "   score  right             time  best at  video",
         "1  0.500   57 %  1:02:00-1:02:30  1:02:05  /v/a.mp4",
         learned,
+    ]
+
+
+def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
+    path = "/home/somebody/Videos/2024 summer/by the lake/family holiday at the lake.mp4"
+    out = Console(file=io.StringIO(), width=60)
+    show.print_answer(out, answer(hit(path, copies=["/v/b.mp4"])))
+    assert out.file.getvalue().splitlines() == [
+        "red",
+        "1  0.500  1:02:00-1:02:30, best at 1:02:05",
+        "/home/somebody/Videos/2024 summer/by the lake/",
+        "family holiday at the lake.mp4",
+        "  = /v/b.mp4",
     ]
 
 

@@ -1,7 +1,9 @@
 """The `sureshot` command: its verbs, and what happens when one fails."""
 
 import contextlib
+import difflib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -20,8 +22,10 @@ from sureshot.cli import (
     train,
 )
 from sureshot.cli import search as find
-from sureshot.cli.options import as_typed
+from sureshot.cli.options import MistypedError, as_typed
 from sureshot.errors import ArgumentError, SureshotError
+
+_ALIKE = 0.7  # from here on a word is taken for a command with a slip in it
 
 app = typer.Typer(
     name="sureshot",
@@ -66,6 +70,11 @@ app.command()(manage.remove)
 app.command()(manage.reset)
 app.command()(manage.doctor)
 
+_COMMANDS = [
+    *(info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands),
+    *(str(info.name) for info in app.registered_groups),
+]
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code.
@@ -74,7 +83,8 @@ def run(arguments: Sequence[str]) -> int:
     that was typed wrong; 130 Ctrl-C.
     """
     try:
-        code = app(list(arguments) or ["--help"], prog_name="sureshot", standalone_mode=False)
+        typed = _with_command(list(arguments)) or ["--help"]
+        code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
         _complain(str(error))
         return 2 if isinstance(error, ArgumentError) else 1
@@ -100,6 +110,25 @@ def run(arguments: Sequence[str]) -> int:
         show()
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    """The arguments; a sentence that comes without a command is what to search for.
+
+    Raises:
+        MistypedError: the first word is no command.
+    """
+    first = arguments[0] if arguments else "-"
+    if first.startswith("-") or first in _COMMANDS:
+        return arguments
+    if " " in first.strip():
+        return ["search", *arguments]
+    near = difflib.get_close_matches(first, _COMMANDS, n=1, cutoff=_ALIKE)
+    if near:
+        raise MistypedError(f"There is no command {first}; did you mean {near[0]}?")
+    raise MistypedError(
+        f"There is no command {first}. To look for it: sureshot search {shlex.join(arguments)}"
+    )
 
 
 def _drop_output() -> None:

@@ -49,9 +49,10 @@ PerVideo = Annotated[int, typer.Option(metavar="N", min=1, help="Hits from one v
 Fold = Annotated[bool, typer.Option("--fold/--no-fold", help="Show near-copies as one row.")]
 Video = Annotated[str, typer.Argument(metavar="FILE[@TIME]", help="A video, indexed or not.")]
 Sentences = Annotated[
-    Path,
+    list[str],
     typer.Argument(
-        metavar="SENTENCES", help="A file, one sentence a line; - reads standard input."
+        metavar="SENTENCES",
+        help="In quotes, or a file with one sentence a line; - reads standard input.",
     ),
 ]
 Target = Annotated[
@@ -76,7 +77,10 @@ SEARCH_EXAMPLES = examples(
     'sureshot search "a goal" -k 3 --in ~/Videos/2024 --explain hits.png',
     "sureshot search --like clip.mp4@0:12",
 )
-DESCRIBE_EXAMPLES = examples("sureshot describe clip.mp4@0:12 sentences.txt")
+DESCRIBE_EXAMPLES = examples(
+    "sureshot describe clip.mp4@0:12 sentences.txt",
+    'sureshot describe clip.mp4 "a dog in the snow" "a dog on a beach"',
+)
 EXPORT_EXAMPLES = examples('sureshot export "a goal" -k 5 --to goals --pad 2')
 
 
@@ -138,11 +142,11 @@ def describe(
 
     searcher = open_index(db, model=model, device=device)
     path, at = _split_time(video)
-    found = searcher.describe(path, list(lines_of(sentences)), at=at)
+    described = searcher.describe(path, _sentences(sentences), at=at)
     if as_json:
-        show.print_json(found.to_dict())
+        show.print_json(described.to_dict())
     else:
-        show.print_descriptions(show.console(), found)
+        show.print_descriptions(show.console(), described)
     return 0
 
 
@@ -218,6 +222,16 @@ def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Ite
         save_sheet(contact_sheet(f"{answer.query} · {''.join(answer.verdict)}", rows), target)
         yield answer
     show.console(err=True).print(f"Contact sheet: {plain(target)}")
+
+
+def _sentences(given: Sequence[str]) -> list[str]:
+    """Sentences as they were typed, or the lines of the one file that was named."""
+    from sureshot.places import absolute
+
+    is_file = len(given) == 1 and (
+        " " not in given[0].strip() or os.path.lexists(absolute(given[0]))
+    )
+    return lines_of(Path(given[0])) if is_file else list(given)
 
 
 def lines_of(path: Path) -> list[str]:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -98,22 +100,34 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
 def print_answer(out: Console, answer: Answer) -> None:
     """What was asked, the table of hits, and what to know about them."""
     out.print(Text(plain(answer.query), "bold"))
-    if answer.hits and answer.confidence is not None:
+    known = answer.confidence is not None
+    if answer.hits and known:
         print_verdict(out, answer)
-    if out.width < _NARROW:
-        for hit in answer.hits:
-            when = f"{time_range(hit.start, hit.end)}, best at {timecode(hit.peak)}"
-            likely = f"  {hit.percentage}" if hit.percentage else ""
-            out.print(f"{hit.rank}  {hit.score:.3f}{likely}  {when}")
-            out.print(_video(hit))
+    names = ["", "score", *(["right"] if known else []), "time", "best at", "video"]
+    rows = [
+        [
+            str(hit.rank),
+            f"{hit.score:.3f}",
+            *([hit.percentage] if known else []),
+            time_range(hit.start, hit.end),
+            timecode(hit.peak),
+        ]
+        for hit in answer.hits
+    ]
+    taken = sum(max(map(len, column)) + 2 for column in zip(names[:-1], *rows, strict=True))
+    longest = max((cell_len(line) for hit in answer.hits for line in _videos(hit)), default=0)
+    if out.width < _NARROW or taken + longest > out.width:
+        for hit, row in zip(answer.hits, rows, strict=True):
+            *numbers, when, peak = row
+            out.print("  ".join([*filter(None, numbers), f"{when}, best at {peak}"]))
+            for line in _videos(hit):
+                out.print(Text(_broken(line, out.width), "dim" if line.startswith(" ") else ""))
     elif answer.hits:
-        known = answer.confidence is not None
-        table = _table("", "score", *(["right"] if known else []), "time", "best at", "video")
-        for hit in answer.hits:
-            when = time_range(hit.start, hit.end)
-            numbers = [str(hit.rank), f"{hit.score:.3f}", *([hit.percentage] if known else [])]
-            style = "dim" if hit.plausible is False else ""
-            table.add_row(*numbers, when, timecode(hit.peak), _video(hit), style=style)
+        table = _table(*names)
+        for hit, row in zip(answer.hits, rows, strict=True):
+            first, *copies = _videos(hit)
+            files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
+            table.add_row(*row, files, style="dim" if hit.plausible is False else "")
         print_table(out, table)
     print_notes(out, answer.warnings)
 
@@ -168,11 +182,24 @@ def print_paths(
         out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
 
 
-def _video(hit: Hit) -> Text:
-    """The file of a hit, its copies below it."""
-    lines = [Text(short(hit.path), overflow="fold")]
-    lines += [Text(f"  = {short(copy)}", "dim", overflow="fold") for copy in hit.copies]
-    return Text("\n", overflow="fold").join(lines)
+def _videos(hit: Hit) -> list[str]:
+    """The file of a hit, and its copies below it."""
+    return [short(hit.path), *(f"  = {short(copy)}" for copy in hit.copies)]
+
+
+def _broken(path: str, width: int) -> str:
+    """A path in lines that end with slashes, so that no name is torn that fits into a line.
+
+    Examples:
+        >>> _broken("/films/2024/holiday.mp4", 13).splitlines()
+        ['/films/2024/', 'holiday.mp4']
+    """
+    lines = [""]
+    for part in re.findall("[^/]*/|[^/]+", path):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _table(*names: str) -> Table:

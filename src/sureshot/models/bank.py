@@ -1,17 +1,16 @@
 """Captions and videos that a model compares a library with.
 
-The captions take hubs out of its rankings: its hub correction.
-
-Some videos score well whatever is asked. Captions that are about none of them tell which:
+Some videos, the hubs, score well whatever is asked. Captions that are about none of them show which
+these are, and take them out of the rankings. That is the model's hub correction:
 
     s'_ij = s_ij - weight * mean of the k largest scores of captions of the bank with video j
 
-One number a video is taken off, the same for every query, so an answer does not depend on what
-else is asked. A model that gains by it on validation videos carries its bank of captions as
-``bank.safetensors``, and every search with that model ranks by the corrected scores.
+Every query loses the same number for a video, so an answer does not depend on what else is asked.
+A model that gains by it on validation videos carries its captions in ``bank.safetensors``, and
+every search with that model ranks by the corrected scores.
 
-The videos, of several sources, tell a query that is about something else from one that the library
-answers: the former fits them as well as anything in the library.
+The videos come from several sources. A query that the library does not answer fits them as well as
+anything in the library; that is how such queries are recognised.
 """
 
 import hashlib
@@ -42,9 +41,9 @@ class Bank:
         texts: captions as the model's own ``encode_texts`` gives them.
         k: captions averaged for each video.
         weight: share of their mean score that is taken off; 0 corrects nothing.
-        frames: of videos from elsewhere, as an index of the model keeps them; there may be none.
+        frames: frames of videos from elsewhere, as an index of the model keeps them; maybe of none.
         mask: which of these frames are real.
-        taken: off the scores of these videos, by the captions.
+        taken: what the captions take off the scores of these videos.
         model: fingerprint of the model.
         source: where the captions are from.
     """
@@ -81,7 +80,7 @@ class Bank:
         """What is taken off the scores of each video.
 
         Args:
-            scores: of the captions of the bank with the videos.
+            scores: raw scores of the bank's captions with the videos.
         """
         return self.weight * nearest_mean(scores, self.k)
 
@@ -89,7 +88,8 @@ class Bank:
         """Mean of the four best scores of each text with the videos from elsewhere.
 
         Args:
-            scores: raw ones with the videos of the bank; of no videos all are 0.
+            scores: raw scores of the texts with the videos of the bank. Without videos the mean
+                is 0.
         """
         if not scores.shape[1]:
             return np.zeros(len(scores))
@@ -115,8 +115,8 @@ class Bank:
         """The bank beside a model; None if it has none.
 
         Args:
-            folder: of the model.
-            model: its fingerprint.
+            folder: where the model lies.
+            model: the model's fingerprint.
 
         Raises:
             ModelError: it cannot be read, or was made for another model.
@@ -128,18 +128,18 @@ class Bank:
             with safe_open(path, framework="numpy") as file:
                 notes = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            found = _bank(arrays, {name: notes[name] for name in _NAMES})
+            bank = _bank(arrays, {name: notes[name] for name in _NAMES})
         except (OSError, SafetensorError, KeyError, ValueError, IndexError) as error:
             raise ModelError(
                 f"The bank {path} cannot be read ({error}); delete it, or bring back the one that "
                 f"belongs to the model."
             ) from None
-        if found.model != model:
+        if bank.model != model:
             raise ModelError(
                 f"The bank {path} was made for another model than the one beside it; delete it, or "
                 f"bring back the one that belongs to the model."
             )
-        return found
+        return bank
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {
@@ -161,7 +161,7 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
 
     Args:
         name: what `sureshot.models.loading.load` takes.
-        fingerprint: of it.
+        fingerprint: the fingerprint of that model.
 
     Raises:
         ModelError: there is one that cannot be used.
@@ -186,14 +186,13 @@ def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:
         raise ValueError("its parts do not fit together")
     if not all(np.isfinite(array).all() for array in (sentence, words, frames, taken)):
         raise ValueError("it holds numbers that are not finite")
-    texts = TextFeatures(sentence, words, arrays["mask"], none)
     return Bank(
-        texts,
-        k,
-        weight,
-        frames.astype(np.float32),
-        arrays["videos.mask"],
-        taken,
-        notes["model"],
-        notes["source"],
+        texts=TextFeatures(sentence=sentence, words=words, mask=arrays["mask"], truncated=none),
+        k=k,
+        weight=weight,
+        frames=frames.astype(np.float32),
+        mask=arrays["videos.mask"],
+        taken=taken,
+        model=notes["model"],
+        source=notes["source"],
     )

@@ -43,7 +43,7 @@ class EncoderNote:
         frames: most frames a video was sampled at.
         dim: size of its shared space.
         channels: size of its backbone features.
-        experts: that were extracted beforehand, by name, and the length of their rows.
+        experts: length of the rows of each expert extracted beforehand, by the name of the expert.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Checkpoint:
 
     @property
     def encoder_name(self) -> str:
-        """The encoder as people know it; for a tuned one, that it began as."""
+        """The encoder as people know it; where it was trained too, the name of what it began as."""
         if self.encoder.name != ENCODER:
             return self.encoder.name
         return str(self.recipe.get("encoder", {}).get("name", ENCODER))
@@ -90,7 +90,7 @@ class Checkpoint:
         """The encoder that the model was trained on.
 
         Args:
-            folder: that the checkpoint was read from.
+            folder: where the checkpoint was read from.
             device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
 
         Raises:
@@ -98,20 +98,20 @@ class Checkpoint:
         """
         named = self.encoder.name
         try:
-            found = encoders.load_encoder(
+            encoder = encoders.load_encoder(
                 str(Path(folder) / ENCODER) if named == ENCODER else named, device
             )
         except ModelError as error:
             raise ModelError(
                 f"{folder} needs the encoder {named!r} it was trained on: {error}"
             ) from None
-        if found.fingerprint != self.encoder.fingerprint:
+        if encoder.fingerprint != self.encoder.fingerprint:
             raise ModelError(
                 f"{folder} was trained on another version of the encoder {named!r}, whose features "
                 f"it cannot read. Train it again, or bring back the version of that encoder, or of "
                 f"Sureshot, that it was trained with."
             )
-        return found
+        return encoder
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the folder, whole or not at all; what lay there before is replaced.
@@ -139,7 +139,9 @@ class Checkpoint:
         folder = Path(folder)
         config = _read(folder)
         encoder = build(EncoderNote, config["encoder"], "encoder")
-        sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
+        sizes = Sizes(
+            dim=encoder.dim, channels=encoder.channels, experts=tuple(encoder.experts.items())
+        )
         given, system = config["stem"], config["system"]
         if config["format"] < 2:
             given, system = {"sentence": "unit", **given}, _as_first(system)
@@ -155,15 +157,16 @@ class Checkpoint:
             raise ModelError(
                 f"The weights of {folder} are not those of its {CONFIG}; copy or train it again."
             ) from None
+        is_tuned = encoder.name == ENCODER
         return cls(
-            model.to(device).eval(),
-            encoder,
-            config["system"],
-            config.get("recipe", {}),
-            config.get("scores", {}),
-            config.get("note", ""),
-            partial(shutil.copytree, folder / ENCODER) if encoder.name == ENCODER else None,
-            config["format"],
+            model=model.to(device).eval(),
+            encoder=encoder,
+            system=config["system"],
+            recipe=config.get("recipe", {}),
+            scores=config.get("scores", {}),
+            note=config.get("note", ""),
+            tuned=partial(shutil.copytree, folder / ENCODER) if is_tuned else None,
+            format=config["format"],
         )
 
     def _write(self, folder: Path) -> None:

@@ -57,11 +57,11 @@ class Stem(nn.Module):
 
     Args:
         config: which map.
-        sizes: of the encoder's features.
+        sizes: sizes of the encoder's features.
 
     Attributes:
-        sizes: of what it gives; a linear map drops cells, and leaves the backbone and experts as
-            they are.
+        sizes: sizes of what the stem gives; a linear map drops cells, and leaves the backbone and
+            experts as they are.
     """
 
     def __init__(self, config: StemConfig, sizes: Sizes) -> None:
@@ -110,7 +110,7 @@ class Model(nn.Module):
     """An encoder's features in, codes out.
 
     Args:
-        stem: from the encoder's space into that of the system.
+        stem: map from the encoder's space into that of the system.
         system: built for vectors of the stem's width.
     """
 

@@ -61,7 +61,7 @@ class Sizes(NamedTuple):
     Attributes:
         dim: size of the space shared with texts.
         channels: size of the backbone features.
-        experts: that were extracted beforehand, in the order of their tokens.
+        experts: the experts extracted beforehand, in the order of their tokens.
         cells: whether frames come with their cells.
     """
 

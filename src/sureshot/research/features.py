@@ -53,7 +53,7 @@ class SplitFeatures:
     Attributes:
         split: the videos that could be read and their captions.
         encoder: name of the encoder.
-        fingerprint: of the encoder.
+        fingerprint: fingerprint of the encoder.
         frames: most frames a video was sampled at.
         videos: one value a video, in the order of ``split.items``, 16-bit.
         texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
@@ -132,20 +132,27 @@ def extract(
         full = len(split.items) + len(split.missing)
         whole = replace(split.part({*kept, *split.missing}), expected=split.expected or full)
     return SplitFeatures(
-        whole,
-        encoder.name,
-        encoder.fingerprint,
-        frames,
-        [FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
-        _texts(whole.texts(), encoder, cache, told),
-        unread,
+        split=whole,
+        encoder=encoder.name,
+        fingerprint=encoder.fingerprint,
+        frames=frames,
+        videos=[FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
+        texts=_texts(whole.texts(), encoder, cache, told),
+        unreadable=unread,
     )
 
 
 def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
     """Features of the captions of a split alone; it gets no videos."""
     encoded = _texts(split.texts(), encoder, cache, lambda what, done, total: None)
-    return SplitFeatures(split, encoder.name, encoder.fingerprint, 0, [], encoded)
+    return SplitFeatures(
+        split=split,
+        encoder=encoder.name,
+        fingerprint=encoder.fingerprint,
+        frames=0,
+        videos=[],
+        texts=encoded,
+    )
 
 
 def _video_entries(

@@ -8,7 +8,7 @@ from PIL import Image
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders import pixels
+from sureshot.models.encoders.pixels import Preprocessing
 from sureshot.models.encoders.snapshot import Snapshot
 
 SIDE = 48
@@ -27,12 +27,12 @@ def siglip_processor(**changes):
 
 def recipe_of(processor, folder, family="clip"):
     processor.save_pretrained(folder)
-    return pixels.read(Snapshot(folder), family, SIDE)
+    return Preprocessing.read(Snapshot(folder), family, SIDE)
 
 
 def from_settings(folder, settings, family="clip", side=SIDE):
     (folder / "preprocessor_config.json").write_text(json.dumps(settings))
-    return pixels.read(Snapshot(folder), family, side)
+    return Preprocessing.read(Snapshot(folder), family, side)
 
 
 def clips(height, width):
@@ -65,7 +65,7 @@ def assert_close(ours, theirs, levels_apart):
 def test_clip_equals_the_library(tmp_path, height, width, resample):
     processor = clip_processor(resample=resample)
     frames = clips(height, width)
-    found = pixels.prepare(frames, recipe_of(processor, tmp_path))
+    found = recipe_of(processor, tmp_path).apply(frames)
     assert_close(found, by_library(processor, frames), LEVEL / np.min(processor.image_std))
 
 
@@ -74,7 +74,7 @@ def test_clip_equals_the_library(tmp_path, height, width, resample):
 def test_siglip_equals_the_library(tmp_path, height, width, resample):
     processor = siglip_processor(resample=resample)
     frames = clips(height, width)
-    found = pixels.prepare(frames, recipe_of(processor, tmp_path, "siglip"))
+    found = recipe_of(processor, tmp_path, "siglip").apply(frames)
     assert_close(found, by_library(processor, frames), LEVEL / 0.5)
 
 
@@ -86,7 +86,7 @@ def test_a_line_is_resized_before_a_column(tmp_path, height, width):
     comes out differently. We keep the order of Pillow 12 and before, on which CLIP was trained.
     """
     frames = clips(height, width)
-    found = pixels.prepare(frames, pixels.read(Snapshot(tmp_path), "siglip", SIDE))
+    found = Preprocessing.read(Snapshot(tmp_path), "siglip", SIDE).apply(frames)
     lines = [Image.fromarray(frame).resize((SIDE, height), 3) for frame in frames]
     squares = np.stack([np.asarray(line.resize((SIDE, SIDE), 3)) for line in lines])
     expected = (squares.transpose(0, 3, 1, 2) / np.float32(127.5) - 1).astype(np.float32)
@@ -97,14 +97,14 @@ def test_a_line_is_resized_before_a_column(tmp_path, height, width):
 def test_cropping_alone_equals_the_library_exactly(tmp_path, height, width):
     processor = clip_processor(do_resize=False)
     frames = clips(height, width)
-    found = pixels.prepare(frames, recipe_of(processor, tmp_path))
+    found = recipe_of(processor, tmp_path).apply(frames)
     np.testing.assert_allclose(found, by_library(processor, frames), atol=1e-6)
 
 
 def test_a_resize_smaller_than_the_crop_is_surrounded_by_black(tmp_path):
     processor = clip_processor(size={"shortest_edge": 31})
     frames = clips(40, 60)
-    found = pixels.prepare(frames, recipe_of(processor, tmp_path))
+    found = recipe_of(processor, tmp_path).apply(frames)
     assert_close(found, by_library(processor, frames), LEVEL / np.min(processor.image_std))
 
 
@@ -124,7 +124,7 @@ def test_every_switch_equals_the_library(tmp_path, changes):
     library = dict(changes)
     for key in {"image_mean", "image_std"} & set(changes):
         library[key] = [changes[key]] * 3  # the library takes a list, a file may say one number
-    found = pixels.prepare(frames, from_settings(tmp_path, given))
+    found = from_settings(tmp_path, given).apply(frames)
     expected = by_library(clip_processor(**library), frames)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
@@ -133,7 +133,7 @@ def test_every_switch_equals_the_library(tmp_path, changes):
 def test_no_file_means_the_defaults_of_the_family(tmp_path, family):
     processor = {"clip": clip_processor, "siglip": siglip_processor}[family]()
     frames = clips(60, 91)
-    found = pixels.prepare(frames, pixels.read(Snapshot(tmp_path), family, SIDE))
+    found = Preprocessing.read(Snapshot(tmp_path), family, SIDE).apply(frames)
     assert_close(found, by_library(processor, frames), LEVEL / np.min(processor.image_std))
 
 
@@ -163,7 +163,7 @@ def test_shorter_is_the_side_after_resizing(tmp_path, settings, shorter):
 
 @pytest.mark.parametrize("layout", ["reversed", "strided", "transposed", "read-only"])
 def test_memory_layout_does_not_matter(tmp_path, layout):
-    recipe = pixels.read(Snapshot(tmp_path), "clip", SIDE)
+    recipe = Preprocessing.read(Snapshot(tmp_path), "clip", SIDE)
     base = clips(90, 80)
     frames = {
         "reversed": base[::-1, :, ::-1],
@@ -173,22 +173,22 @@ def test_memory_layout_does_not_matter(tmp_path, layout):
     }[layout]
     frames.flags.writeable = False
     before = frames.copy()
-    found = pixels.prepare(frames, recipe)
-    np.testing.assert_array_equal(found, pixels.prepare(np.ascontiguousarray(before), recipe))
+    found = recipe.apply(frames)
+    np.testing.assert_array_equal(found, recipe.apply(np.ascontiguousarray(before)))
     np.testing.assert_array_equal(frames, before)
 
 
 def test_a_frame_alone_equals_it_in_a_clip(tmp_path):
-    recipe = pixels.read(Snapshot(tmp_path), "siglip", SIDE)
+    recipe = Preprocessing.read(Snapshot(tmp_path), "siglip", SIDE)
     frames = clips(70, 33)
-    whole = pixels.prepare(frames, recipe)
+    whole = recipe.apply(frames)
     for frame, expected in zip(frames, whole, strict=True):
-        np.testing.assert_array_equal(pixels.prepare(frame[None], recipe)[0], expected)
+        np.testing.assert_array_equal(recipe.apply(frame[None])[0], expected)
 
 
 def test_no_frames_give_no_frames(tmp_path):
-    recipe = pixels.read(Snapshot(tmp_path), "clip", SIDE)
-    assert pixels.prepare(np.zeros((0, 9, 8, 3), np.uint8), recipe).shape == (0, 3, SIDE, SIDE)
+    recipe = Preprocessing.read(Snapshot(tmp_path), "clip", SIDE)
+    assert recipe.apply(np.zeros((0, 9, 8, 3), np.uint8)).shape == (0, 3, SIDE, SIDE)
 
 
 @pytest.mark.parametrize(

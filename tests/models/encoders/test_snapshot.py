@@ -22,7 +22,7 @@ from safetensors.numpy import save, save_file
 
 from sureshot.errors import ModelError
 from sureshot.models.encoders import snapshot as module
-from sureshot.models.encoders.snapshot import Snapshot, find
+from sureshot.models.encoders.snapshot import Snapshot, find_snapshot
 from tests.paths import SOURCE
 
 NAME = "someone/a-clip"
@@ -147,26 +147,26 @@ def one_sentence(caught):
 
 
 def test_a_folder_is_taken_as_it_is(folder, monkeypatch):
-    assert find(str(folder)) == Snapshot(folder)
+    assert find_snapshot(str(folder)) == Snapshot(folder)
     monkeypatch.chdir(folder.parent)
-    assert find("model").folder == folder
-    assert find("./model").folder.is_absolute()
+    assert find_snapshot("model").folder == folder
+    assert find_snapshot("./model").folder.is_absolute()
 
 
 def test_a_folder_comes_before_a_hub_id(tmp_path, monkeypatch):
     write(tmp_path / NAME, FILES)
     monkeypatch.chdir(tmp_path)
-    assert find(NAME).folder == tmp_path / NAME
+    assert find_snapshot(NAME).folder == tmp_path / NAME
 
 
 @pytest.mark.parametrize("name", ["nonsense", "/no/such/folder", "../up", "a/b/c", "a b/c", ""])
 def test_what_cannot_be_a_hub_id_never_asks_the_hub(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if not name:
-        assert find(name).folder == tmp_path  # an empty path is the current folder
+        assert find_snapshot(name).folder == tmp_path  # an empty path is the current folder
         return
     with hub(monkeypatch) as asked, pytest.raises(ModelError, match="neither a folder") as caught:
-        find(name)
+        find_snapshot(name)
     assert name in one_sentence(caught)
     assert not asked
 
@@ -175,12 +175,12 @@ def test_a_file_is_no_model(tmp_path):
     file = tmp_path / "clip.safetensors"
     file.touch()
     with pytest.raises(ModelError, match="neither a folder"):
-        find(str(file))
+        find_snapshot(str(file))
 
 
 def test_no_network_is_one_sentence_and_quick():
     with pytest.raises(ModelError) as caught:
-        find("openai/clip-vit-base-patch32")
+        find_snapshot("openai/clip-vit-base-patch32")
     assert one_sentence(caught) == (
         "Could not load model 'openai/clip-vit-base-patch32': not in the local cache and the model "
         "hub cannot be reached. Give a local folder with `model=`, connect once, or use "
@@ -191,7 +191,7 @@ def test_no_network_is_one_sentence_and_quick():
 def test_offline_by_setting_is_the_same(monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError, match="cannot be reached") as caught:
-        find(NAME)
+        find_snapshot(NAME)
     one_sentence(caught)
 
 
@@ -201,39 +201,39 @@ def test_a_network_that_swallows_everything_is_not_waited_for(monkeypatch):
         set_hub(monkeypatch, silent.getsockname()[1])
         # Without a limit this would wait for ever: nobody answers at the other end.
         with pytest.raises(ModelError, match="cannot be reached"):
-            find(NAME)
+            find_snapshot(NAME)
 
 
 def test_a_model_is_downloaded_once_and_then_found_without_the_hub(monkeypatch):
     with hub(monkeypatch) as asked:
-        found = find(NAME)
+        found = find_snapshot(NAME)
     present = {path.name for path in found.folder.iterdir()}
     assert present == {
         "config.json", "tokenizer.json", "preprocessor_config.json", "model.safetensors"
     }  # fmt: skip
     assert found.folder.name == MAIN
     assert any("resolve" in path for path in asked)
-    assert find(NAME) == found
+    assert find_snapshot(NAME) == found
 
 
 def test_a_pickled_model_is_taken_from_the_conversion_of_the_hub(monkeypatch):
     with hub(monkeypatch, main=PICKLED, pull=FILES):
-        found = find(NAME)
+        found = find_snapshot(NAME)
     assert found.folder.name == PULL
     assert found.weights()[0].read_bytes() == FILES["model.safetensors"]
-    assert find(NAME) == found
+    assert find_snapshot(NAME) == found
 
 
 def test_a_pickled_model_without_conversion_is_refused_with_the_way_to_convert(monkeypatch):
     with hub(monkeypatch, main=PICKLED) as asked, pytest.raises(ModelError) as caught:
-        find(NAME)
+        find_snapshot(NAME)
     assert f"from_pretrained('{NAME}')" in one_sentence(caught)
     assert not any("resolve" in path for path in asked)
 
 
 def test_a_name_the_hub_does_not_know(monkeypatch):
     with hub(monkeypatch), pytest.raises(ModelError, match="no public model") as caught:
-        find("someone/another")
+        find_snapshot("someone/another")
     one_sentence(caught)
 
 
@@ -242,7 +242,7 @@ def test_a_download_that_breaks_off(monkeypatch):
         Hub.do_GET(self) if "resolve" not in self.path else self.send_error(403)
 
     with hub(monkeypatch, do_GET=broken, do_HEAD=broken), pytest.raises(ModelError) as caught:
-        find(NAME)
+        find_snapshot(NAME)
     assert "Try again" in one_sentence(caught)
 
 
@@ -258,9 +258,9 @@ def test_the_current_version_of_the_cache_comes_first(tmp_path):
     _, new = cached(tmp_path, "new", FILES)
     for age, path in ((100, old), (200, new)):
         os.utime(path, (age, age))
-    assert find(NAME).folder == new
+    assert find_snapshot(NAME).folder == new
     (root / "refs" / "main").write_text("old")
-    assert find(NAME).folder == old
+    assert find_snapshot(NAME).folder == old
 
 
 @pytest.mark.parametrize(
@@ -269,9 +269,9 @@ def test_the_current_version_of_the_cache_comes_first(tmp_path):
 def test_an_incomplete_version_of_the_cache_is_passed_over(tmp_path, missing):
     cached(tmp_path, "part", {k: v for k, v in FILES.items() if k != missing})
     with pytest.raises(ModelError, match="cannot be reached"):
-        find(NAME)
+        find_snapshot(NAME)
     _, whole = cached(tmp_path, "whole", FILES)
-    assert find(NAME).folder == whole
+    assert find_snapshot(NAME).folder == whole
 
 
 def test_shards_are_found_by_their_index(folder):

@@ -63,7 +63,7 @@ class BridgeEncoder:
     Args:
         device: torch device of the image network; None takes a GPU where there is one.
         corrected: whether the fitted map is applied; without it the bridge stands alone.
-        threads: of the image network on a CPU; None takes one for each core.
+        threads: how many the image network uses on a CPU; None takes one for each core.
     """
 
     latin_only = True

@@ -40,7 +40,7 @@ class BundledEncoder:
 
     Args:
         device: torch device of the image network; None takes a GPU where there is one.
-        threads: of the image network on a CPU; None takes one for each core.
+        threads: how many the image network uses on a CPU; None takes one for each core.
     """
 
     latin_only = True
@@ -108,8 +108,8 @@ def join_texts(head: Head, vectors: Float[np.ndarray, "*n bridge"]) -> Float[np.
     """Vectors of sentences or words in the joint space, at unit length; zero gives zero.
 
     Args:
-        head: as `load_head` gives it.
-        vectors: of the bridge's text side, of any length.
+        head: what `load_head` gives.
+        vectors: vectors of any length from the bridge's text side.
     """
     units = unit_vectors(vectors)
     learned = units * np.float32(units.shape[-1] ** 0.5) @ head["text.weight"].T
@@ -123,7 +123,7 @@ def join_frames(
     """Frames in the joint space, at unit length.
 
     Args:
-        head: as `load_head` gives it.
+        head: what `load_head` gives.
         placed: the bridge's vectors of the frames.
         backbone: features of the same frames.
     """

@@ -1,7 +1,7 @@
 """CLIP, SigLIP and SigLIP2: the dual encoders of transformers, from the hub or from a folder.
 
 Weights come from safetensors only, texts are cut by ``tokenizer.json`` and frames prepared by our
-own `pixels`, so that a checkpoint is three plain files and a config, and nothing in it can run.
+own `Preprocessing`: a checkpoint is three plain files and a config, and nothing in it can run.
 NaFlex checkpoints (model type ``siglip2``) read frames of any shape and are refused; the SigLIP2
 checkpoints of a fixed size have the model type ``siglip`` and are welcome.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 from safetensors import SafetensorError
 
-from sureshot.models.encoders import pixels
+from sureshot.models.encoders.pixels import Family, Preprocessing
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
-from sureshot.models.encoders.snapshot import CONFIG, Snapshot, find, first_line
+from sureshot.models.encoders.snapshot import CONFIG, Snapshot, find_snapshot, first_line
 from sureshot.models.encoders.subwords import Cutter
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class ClipEncoder:
 
         self.name = name
         self._snapshot = snapshot
-        self._family: pixels.Family = _family(snapshot)
+        self._family: Family = _family(snapshot)
         snapshot.weights()
         text, vision, shared = _sizes(snapshot, self._family)
         self.dim: int = shared
         self.channels: int = vision.hidden_size
-        self._recipe = pixels.read(snapshot, self._family, vision.image_size)
-        self.frame_side: int = self._recipe.shorter
+        self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
+        self.frame_side: int = self._preprocessing.shorter
         self.latin_only: bool = text.vocab_size < _MULTILINGUAL
         end = text.eos_token_id
         searched = self._family == "clip" and isinstance(end, int) and end != _NO_END
@@ -79,7 +79,7 @@ class ClipEncoder:
             ModelError: no such model, the hub cannot be reached, the folder is damaged or holds
                 something else, or the device cannot be used; one sentence and what to do.
         """
-        snapshot = find(name)
+        snapshot = find_snapshot(name)
         is_folder = Path(name).expanduser().is_dir()
         return cls(snapshot, str(snapshot.folder) if is_folder else name, device)
 
@@ -124,7 +124,7 @@ class ClipEncoder:
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> Float32[np.ndarray, "frames 3 side side"]:
         """Resize, crop and normalise as the checkpoint asks; does not need the weights."""
-        return pixels.prepare(frames, self._recipe)
+        return self._preprocessing.apply(frames)
 
     def encode_frames(self, prepared: Float32[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
         """Encode prepared frames, 32 at a time; none gives none.
@@ -144,7 +144,8 @@ class ClipEncoder:
             for first in range(0, max(len(prepared), 1), _FRAMES):
                 batch = np.require(prepared[first : first + _FRAMES], requirements=["C", "W"])
                 if not len(batch):  # the networks of transformers cannot count in an empty batch
-                    batch = np.zeros((1, 3, self._recipe.side, self._recipe.side), np.float32)
+                    side = self._preprocessing.side
+                    batch = np.zeros((1, 3, side, side), np.float32)
                 read = self._read_frames(torch.from_numpy(batch).to(self.device))
                 parts.append(tuple(part[: len(prepared)].cpu() for part in read))
         frames, patches, backbone = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
@@ -183,7 +184,7 @@ class ClipEncoder:
         return _read_model(self._snapshot, self._family).to(self.device)
 
 
-def _family(snapshot: Snapshot) -> pixels.Family:
+def _family(snapshot: Snapshot) -> Family:
     """Which network the folder holds, by its own word."""
     snapshot.require(CONFIG, _OTHER)
     match snapshot.settings(CONFIG).get("model_type"):
@@ -198,7 +199,7 @@ def _family(snapshot: Snapshot) -> pixels.Family:
     raise snapshot.refuse(reason, _OTHER)
 
 
-def _sizes(snapshot: Snapshot, family: pixels.Family) -> tuple[Any, Any, int]:
+def _sizes(snapshot: Snapshot, family: Family) -> tuple[Any, Any, int]:
     """Settings of the text and the vision network, and the size of the space they share."""
     from huggingface_hub.errors import StrictDataclassError
     from transformers import CLIPConfig, SiglipConfig
@@ -220,7 +221,7 @@ def _sizes(snapshot: Snapshot, family: pixels.Family) -> tuple[Any, Any, int]:
     return text, vision, text.projection_size
 
 
-def _read_model(snapshot: Snapshot, family: pixels.Family) -> Any:
+def _read_model(snapshot: Snapshot, family: Family) -> Any:
     """The network with all of its weights, in single precision, ready to read."""
     import torch
     from transformers import CLIPModel, SiglipModel

@@ -75,7 +75,7 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
         raise SureshotError(
             f"The expert cannot be kept in {folder}: {error.strerror or error}."
         ) from None
-    return ConvertedExpert(name, place, videos, len(features) - videos)
+    return ConvertedExpert(name=name, folder=place, videos=videos, lacking=len(features) - videos)
 
 
 def _write(features: Mapping[Any, Any], folder: Path, name: str, source: Path) -> int:

@@ -25,12 +25,12 @@ _FIX = "Give a checkpoint that resizes or crops every frame to the square its ne
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What happens to a frame.
+class Preprocessing:
+    """What happens to a frame before a network reads it.
 
     Attributes:
-        side: of the square that comes out, in pixels; what is larger is cropped around the centre,
-            what is smaller is surrounded by black.
+        side: pixels along a side of the square that comes out; what is larger is cropped around the
+            centre, what is smaller is surrounded by black.
         resize: the shorter side or (height, width) to resize to, in pixels; None leaves the size.
         method: the filter that resizes.
         values: what each of the 256 levels of a byte becomes, for red, green and blue.
@@ -40,6 +40,38 @@ class Recipe:
     resize: int | tuple[int, int] | None
     method: Literal["bilinear", "bicubic"]
     values: Float[np.ndarray, "3 256"]
+
+    @classmethod
+    def read(cls, snapshot: Snapshot, family: Family, side: int) -> "Preprocessing":
+        """What a model's folder asks for, with the defaults of its family where it says nothing.
+
+        Args:
+            snapshot: the folder.
+            family: whose defaults to take.
+            side: pixels along a side of the square that the network reads.
+
+        Raises:
+            ModelError: it asks for something unknown here, or for another square.
+        """
+        nested = snapshot.settings(PROCESSOR).get("image_processor")
+        given = nested if isinstance(nested, dict) else snapshot.settings(IMAGES)
+        asked = _defaults(family, side) | {k: v for k, v in given.items() if v is not None}
+        resize = _size(asked["size"]) if asked["do_resize"] else None
+        if asked["do_resize"] and (resize is None or asked["resample"] not in _FILTERS):
+            how = f"size {asked['size']} and resample {asked['resample']}"
+            raise snapshot.refuse(f"its frames are resized in a way unknown here ({how})", _FIX)
+        crop = _size(asked.get("crop_size")) if asked["do_center_crop"] else resize
+        if crop not in (side, (side, side)) or (crop == side and not asked["do_center_crop"]):
+            reason = f"its network reads squares of {side} pixels, its preprocessing gives {crop}"
+            raise snapshot.refuse(reason, _FIX)
+        try:
+            values = _values(asked)
+        except (TypeError, ValueError):
+            reason = "its frames are normalised by something not a number"
+            fix = f"Correct image_mean, image_std and rescale_factor in {IMAGES}."
+            raise snapshot.refuse(reason, fix) from None
+        method = _FILTERS.get(asked["resample"], "bicubic")
+        return cls(side=side, resize=resize, method=method, values=values)
 
     @property
     def shorter(self) -> int:
@@ -52,54 +84,23 @@ class Recipe:
             case _:
                 return min(self.resize)
 
+    def apply(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> Float[np.ndarray, "frames 3 side side"]:
+        """Frames of one size as the network reads them; they may lie in memory in any order."""
+        import torch
 
-def read(snapshot: Snapshot, family: Family, side: int) -> Recipe:
-    """The recipe of a model's folder, with the defaults of its family where it says nothing.
-
-    Args:
-        snapshot: the folder.
-        family: whose defaults to take.
-        side: of the square the network reads, in pixels.
-
-    Raises:
-        ModelError: the recipe is none we know, or does not end in that square.
-    """
-    nested = snapshot.settings(PROCESSOR).get("image_processor")
-    given = nested if isinstance(nested, dict) else snapshot.settings(IMAGES)
-    asked = _defaults(family, side) | {k: v for k, v in given.items() if v is not None}
-    resize = _size(asked["size"]) if asked["do_resize"] else None
-    if asked["do_resize"] and (resize is None or asked["resample"] not in _FILTERS):
-        how = f"size {asked['size']} and resample {asked['resample']}"
-        raise snapshot.refuse(f"its frames are resized in a way unknown here ({how})", _FIX)
-    crop = _size(asked.get("crop_size")) if asked["do_center_crop"] else resize
-    if crop not in (side, (side, side)) or (crop == side and not asked["do_center_crop"]):
-        reason = f"its network reads squares of {side} pixels, its preprocessing gives {crop}"
-        raise snapshot.refuse(reason, _FIX)
-    try:
-        values = _values(asked)
-    except (TypeError, ValueError):
-        fix = f"Correct image_mean, image_std and rescale_factor in {IMAGES}."
-        raise snapshot.refuse("its frames are normalised by something not a number", fix) from None
-    return Recipe(side, resize, _FILTERS.get(asked["resample"], "bicubic"), values)
-
-
-def prepare(
-    frames: UInt8[np.ndarray, "frames height width 3"], recipe: Recipe
-) -> Float[np.ndarray, "frames 3 side side"]:
-    """Apply a recipe to frames of one size; any memory layout, nothing is changed in place."""
-    import torch
-
-    # Torch warns about memory that cannot be written and refuses negative strides.
-    pixels = torch.from_numpy(np.require(frames, requirements=["C", "W"])).permute(0, 3, 1, 2)
-    if recipe.resize is not None:
-        size = _target(recipe.resize, frames.shape[1], frames.shape[2])
-        pixels = torch.nn.functional.interpolate(
-            pixels, size=size, mode=recipe.method, antialias=True, align_corners=False
-        )
-    (top, to_top), (left, to_left) = (_window(n, recipe.side) for n in pixels.shape[2:])
-    square = np.zeros((len(frames), 3, recipe.side, recipe.side), np.uint8)
-    square[:, :, to_top, to_left] = pixels.numpy()[:, :, top, left]
-    return recipe.values[np.arange(3)[:, None, None], square]
+        # Torch warns about memory that cannot be written and refuses negative strides.
+        pixels = torch.from_numpy(np.require(frames, requirements=["C", "W"])).permute(0, 3, 1, 2)
+        if self.resize is not None:
+            size = _target(self.resize, frames.shape[1], frames.shape[2])
+            pixels = torch.nn.functional.interpolate(
+                pixels, size=size, mode=self.method, antialias=True, align_corners=False
+            )
+        (top, to_top), (left, to_left) = (_window(n, self.side) for n in pixels.shape[2:])
+        square = np.zeros((len(frames), 3, self.side, self.side), np.uint8)
+        square[:, :, to_top, to_left] = pixels.numpy()[:, :, top, left]
+        return self.values[np.arange(3)[:, None, None], square]
 
 
 def _defaults(family: Family, side: int) -> dict[str, Any]:

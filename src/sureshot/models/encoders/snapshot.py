@@ -94,7 +94,7 @@ class Snapshot:
         """Hex digest of weights and settings, wherever the folder lies; costly only the first time.
 
         Args:
-            version: of the code that turns these files into vectors.
+            version: version of the code that turns these files into vectors.
         """
         present = [self.folder / name for name in (*_SETTINGS, _INDEX)]
         files = [path for path in present if path.is_file()] + self.weights()
@@ -120,7 +120,7 @@ class Snapshot:
         return sorted({str(shard) for shard in shards.values()})
 
 
-def find(name: str) -> Snapshot:
+def find_snapshot(name: str) -> Snapshot:
     """The files behind a folder's path or a hub id, downloaded where they are nowhere yet.
 
     Raises:

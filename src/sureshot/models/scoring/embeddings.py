@@ -41,9 +41,9 @@ def sample_distance(
     Args:
         texts: samples of any length.
         videos: samples of any length; not necessarily as many.
-        reduction: of the distances of all pairs of samples. ``mean`` ranks best where the samples
-            are noisy and needs no tensor of all pairs; ``min`` and ``max`` look at the two closest
-            and the two farthest.
+        reduction: what becomes of the distances of all pairs of samples. ``mean`` ranks best where
+            the samples are noisy and needs no tensor of all pairs; ``min`` and ``max`` look at the
+            two closest and the two farthest.
         block: texts compared at once by ``min`` and ``max``, whose largest tensor has
             block x videos x K x K numbers.
 

@@ -55,8 +55,8 @@ def candidate_bonus(
     bonus is positive for it. Check that on validation data before turning to another evidence.
 
     Args:
-        vacuity: of each candidate over the bank, in (0, 1]: the vacuity of the transposed evidence
-            of bank x candidates.
+        vacuity: uncertainty of each candidate over the bank, in (0, 1]: the vacuity of the
+            transposed evidence of bank x candidates.
         bank: scores of a bank of queries, for instance the training texts. Never the queries under
             test: a score must not depend on what else is asked.
 
@@ -83,8 +83,8 @@ def rerank(
 
     Args:
         scores: higher is better.
-        bonus: from `candidate_bonus` with a bank of the same kind of scores.
-        weight: of the bonus. Chosen on validation data; 0.1 to 0.3 are gentle.
+        bonus: what `candidate_bonus` gives for a bank of the same kind of scores.
+        weight: share of the bonus, to be chosen on validation data; 0.1 to 0.3 are gentle.
 
     Examples:
         >>> rerank(torch.tensor([[0.5, 0.5]]), torch.tensor([-1.0, 1.0]))

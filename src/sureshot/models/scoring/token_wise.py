@@ -81,7 +81,7 @@ def weighted_token_interaction(
         block: texts compared at once, see `token_interaction`.
 
     Returns:
-        As `token_interaction`.
+        Scores like those of `token_interaction`.
     """
     # Padding is set to zero first: a NaN there must not come back through the gradient.
     words = normalize(words.masked_fill(~word_mask[..., None], 0), dim=-1)

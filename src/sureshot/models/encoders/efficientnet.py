@@ -48,7 +48,7 @@ class SameConv(nn.Module):
         return self.conv(x)
 
 
-class Block(nn.Module):
+class InvertedBottleneck(nn.Module):
     """Inverted bottleneck: expand, filter each channel, project; plus its input where it fits."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> None:
@@ -75,7 +75,9 @@ class EfficientNetLite2(nn.Module):
         blocks, inputs = [], _STEM
         for kernel, stride, expansion, outputs, repeats in _STAGES:
             for i in range(repeats):
-                blocks.append(Block(inputs, outputs, kernel, stride if i == 0 else 1, expansion))
+                blocks.append(
+                    InvertedBottleneck(inputs, outputs, kernel, stride if i == 0 else 1, expansion)
+                )
                 inputs = outputs
         self.blocks = nn.Sequential(*blocks)
         self.head = SameConv(inputs, _HEAD, 1, 1, 1)
@@ -97,7 +99,7 @@ class EfficientNetLite2(nn.Module):
         net = cls().eval()
         _fold(net.stem, theirs, "_conv_stem", "_bn0")
         for i, block in enumerate(net.blocks):
-            assert isinstance(block, Block)
+            assert isinstance(block, InvertedBottleneck)
             names = iter(("_bn0", "_bn1", "_bn2") if block.expand else ("_bn1", "_bn2"))
             if block.expand is not None:
                 _fold(

@@ -134,7 +134,7 @@ def test_padding_has_no_influence():
     assert torch.equal(fast(pooling, texts, spoilt, MASK), found)
     wide = torch.cat([spoilt, torch.full((3, 2, 6), torch.inf)], dim=1)
     wide_mask = torch.cat([MASK, torch.zeros(3, 2, dtype=torch.bool)], dim=1)
-    torch.testing.assert_close(fast(pooling, texts, wide, wide_mask), found, rtol=0, atol=1e-6)
+    torch.testing.assert_close(fast(pooling, texts, wide, wide_mask), found, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 100])
@@ -145,7 +145,7 @@ def test_blocks_do_not_matter(block):
     whole = fast(pooling, texts, frames, mask)
     videos = precompute(pooling, frames, mask, block=block)
     found = fast_scores(pooling, texts, videos, block=block)
-    torch.testing.assert_close(found, whole, rtol=0, atol=1e-6)
+    torch.testing.assert_close(found, whole, rtol=0, atol=1e-5)
 
 
 def test_neither_the_order_nor_the_company_of_texts_and_videos_matters():
@@ -153,9 +153,9 @@ def test_neither_the_order_nor_the_company_of_texts_and_videos_matters():
     texts, frames, mask = sample(11, 32), sample(9, 5, 32), torch.ones(9, 5, dtype=torch.bool)
     whole = fast(pooling, texts, frames, mask)
     back = fast(pooling, texts.flip(0), frames.flip(0), mask).flip(0, 1)
-    torch.testing.assert_close(back, whole, rtol=0, atol=1e-6)
+    torch.testing.assert_close(back, whole, rtol=0, atol=1e-5)
     alone = fast(pooling, texts[4:5], frames[7:8], mask[7:8])
-    torch.testing.assert_close(alone, whole[4:5, 7:8], rtol=0, atol=1e-6)
+    torch.testing.assert_close(alone, whole[4:5, 7:8], rtol=0, atol=1e-5)
 
 
 def test_the_same_call_twice_gives_the_same_bits():
@@ -182,7 +182,7 @@ def test_pooled_videos_can_be_cut_and_joined():
         fast_scores(pooling, texts, joined),
         fast_scores(pooling, texts, videos)[:, [2, 0, 1]],
         rtol=0,
-        atol=1e-6,
+        atol=1e-5,
     )
 
 

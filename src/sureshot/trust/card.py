@@ -80,7 +80,7 @@ class Inside:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ProbabilityQuality:
     """How good a probability was on the queries it was not fitted to.
 
     Attributes:
@@ -117,8 +117,8 @@ class Quality:
             the same queries with all of them removed; None where that leaves no video.
     """
 
-    top1: Judged
-    result: Judged
+    top1: ProbabilityQuality
+    result: ProbabilityQuality
     absent_auroc: float | None
 
 

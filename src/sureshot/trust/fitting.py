@@ -15,7 +15,7 @@ from sureshot.metrics.bootstrap import interval
 from sureshot.metrics.detection import auroc, auroc_of
 from sureshot.metrics.reliability import brier, ece, ece_floor
 from sureshot.text import counted
-from sureshot.trust.card import Calibration, Inside, Judged, Quality, Validity
+from sureshot.trust.card import Calibration, Inside, ProbabilityQuality, Quality, Validity
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.galleries import draw_absent, draw_present, gallery_sizes, most_absent
 from sureshot.trust.logistic import Logistic
@@ -269,10 +269,10 @@ def _judged(
     right: Bool[np.ndarray, " cases"],
     video: Int[np.ndarray, " cases"],
     rng: np.random.Generator,
-) -> Judged:
+) -> ProbabilityQuality:
     separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
     share = float(right.mean())
-    return Judged(
+    return ProbabilityQuality(
         cases=len(right),
         share=share,
         auroc=separation.value,
@@ -295,7 +295,7 @@ def _absent_auroc(queries: _Labelled) -> float | None:
     return auroc(best, np.arange(len(best)) < len(queries.scores))
 
 
-def _refusal(judged: Judged) -> str:
+def _refusal(judged: ProbabilityQuality) -> str:
     if judged.auroc_low <= 0.5:
         return (
             f"On the {judged.cases} certifying queries the probability does not tell right from "

@@ -16,7 +16,7 @@ demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
 
 test: check
-	$(BIN)/python -m pytest -n auto
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto
 
 check: $(VENV)/ready-dev
 	$(BIN)/ruff format --check .

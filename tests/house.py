@@ -1,6 +1,7 @@
 """What the house rules look for; `python -m tests.house [room]` prints it."""
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -97,7 +98,9 @@ def _positional(path: Path, node: ast.AST, owner: str, large: set[str]) -> Itera
         yield from _positional(path, child, owner, large)
 
 
-def _large_values(path: Path) -> Iterator[str]:
+@functools.cache  # every module is held against the values of all
+def _large_values(path: Path) -> frozenset[str]:
+    names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if not isinstance(node, ast.ClassDef):
             continue
@@ -106,7 +109,8 @@ def _large_values(path: Path) -> Iterator[str]:
         fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
         fields = [item for item in fields if "ClassVar" not in ast.dump(item.annotation)]
         if value and len(fields) > MOST_POSITIONAL:
-            yield node.name
+            names.add(node.name)
+    return frozenset(names)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def test_more_parts_are_fitted_to_more(some):
 def test_where_a_half_is_too_little_there_are_five_parts():
     """Thirty videos of sixty, with a caption each, are too few; forty-eight with two are not."""
     few = world(videos=60, captions=1)
-    assert "There are 48" in measure(few.scores, few.video, **FEW).refused
+    assert "Only 48" in measure(few.scores, few.video, **FEW).refused
     some = world(videos=70)
     report = measure(some.scores, some.video, **FEW)
     assert report.refused == "" and report.risks[0].asked == 5
@@ -252,8 +252,8 @@ def easy():
     ("made", "why"),
     [
         (world(videos=30), "Only 24 queries have"),
-        (world(videos=300, blind=True), "queries whose first result is relevant"),
-        (easy(), "queries whose first result is not relevant"),
+        (world(videos=300, blind=True), "right first hit"),
+        (easy(), "wrong first hit"),
     ],
 )
 def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made, why):

@@ -7,8 +7,7 @@ minimises
 
 .. math:: L = L_S + L_S^U + \alpha (L_D + L_D^U) + \beta L_{KL}
 
-``mode = "paper"`` follows the print. ``mode = "well_posed"``, the default, replaces what the print
-leaves undefined or unable to work.
+``mode = "paper"`` follows the print; ``"well_posed"``, the default, mends what cannot work so.
 
 Differs:
     In both modes a score never sees a label. The paper's distance takes the minimum over samples

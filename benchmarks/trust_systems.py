@@ -24,7 +24,7 @@ from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.reproduction.bench import Features, Plan, read_plan, worlds
-from sureshot.research.reproduction.runs import Cell, recipe_of
+from sureshot.research.reproduction.runs import PlannedRun, recipe_of
 from sureshot.research.reproduction.tables import Variant, settings_of
 from sureshot.research.scores import similarity, text_measures
 from sureshot.research.training.recipe import placed
@@ -64,7 +64,7 @@ def main() -> None:
     home = found[0]
     whole = replace(placed(plan.home.test, options.plan.parent), protocol="full").load()
     test = extract(whole, encoder, frames=plan.encoder.frames, cache=options.cache)
-    cells = [Cell(variant, seed) for seed in range(options.seeds) for variant in SYSTEMS]
+    cells = [PlannedRun(variant, seed) for seed in range(options.seeds) for variant in SYSTEMS]
     first, step = (int(n) for n in (options.part or "1/1").split("/"))
     kept = options.cache / "trust-runs"
     kept.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,9 @@ def main() -> None:
         write(rows, options.seeds, options.to)
 
 
-def trained(cell: Cell, plan: Plan, encoder: Encoder, home: Features, test: SplitFeatures) -> Row:
+def trained(
+    cell: PlannedRun, plan: Plan, encoder: Encoder, home: Features, test: SplitFeatures
+) -> Row:
     """Train a system, calibrate it on validation videos, and measure it on test captions."""
     with tempfile.TemporaryDirectory() as folder:
         fitted = train_on(

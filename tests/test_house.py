@@ -12,13 +12,7 @@ from tests.paths import ROOT
 SOURCE = ROOT / "src" / "sureshot"
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p.name != "__init__.py")
 LONGEST = 400  # lines; beyond this a file is two files
-# Rooms whose docstrings, names and values are still being put in order. The list only shrinks.
-UNTIDY = {
-    *("cli", "library"),
-    *("models/systems", "research", "research/figures", "research/questions"),
-    *("research/reproduction", "research/training"),
-}
-TIDY = [path for path in house.files() if house.room_of(path) not in UNTIDY]
+SOURCES = house.files()
 
 
 def _name(path: Path) -> str:
@@ -56,22 +50,18 @@ def test_version_is_the_packages() -> None:
     assert sureshot.__version__ == project["version"]
 
 
-@pytest.mark.parametrize("path", TIDY, ids=_name)
+@pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_docstrings_describe_things_with_a_noun(path: Path) -> None:
     assert not list(house.headless(path))
 
 
-@pytest.mark.parametrize("path", TIDY, ids=_name)
+@pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_large_values_name_their_fields(path: Path) -> None:
     assert not list(house.positional([path]))
 
 
 def test_a_public_name_is_defined_once() -> None:
-    assert not house.defined_twice(TIDY)
-
-
-def test_only_rooms_that_there_are_may_be_untidy() -> None:
-    assert {house.room_of(path) for path in house.files()} >= UNTIDY
+    assert not house.defined_twice(SOURCES)
 
 
 # --- what finds the offenders, tried on small sources ---------------------------------------------

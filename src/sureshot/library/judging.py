@@ -26,7 +26,7 @@ class Judgements:
         file: lines of JSON, as `sureshot.library.labels` describes them; need not be there yet.
 
     Attributes:
-        file: the same.
+        file: path of the judgements.
         mended: whether half a line at its end, left by a loss of power, was dropped.
 
     Raises:

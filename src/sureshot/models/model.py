@@ -56,7 +56,7 @@ class Stem(nn.Module):
     """Maps features into the space of a system.
 
     Args:
-        config: which map.
+        config: settings of the map.
         sizes: sizes of the encoder's features.
 
     Attributes:

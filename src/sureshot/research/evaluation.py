@@ -149,7 +149,7 @@ def evaluate(
         from sureshot.research.figures.reliance import write
 
         files = write(trusted, Path(plots).expanduser().absolute())
-    return Evaluation(recalls, trusted, tuple(files), tuple(notes.lines))
+    return Evaluation(report=recalls, trust=trusted, files=tuple(files), notes=tuple(notes.lines))
 
 
 def recall_report(

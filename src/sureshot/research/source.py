@@ -41,7 +41,7 @@ def source_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReadSplit:
     """A split that was read and not encoded yet.
 
     Attributes:
@@ -53,7 +53,7 @@ class Source:
     experts: Mapping[str, Experts]
 
 
-def read_source(source: SplitRecipe, listener: Listener) -> Source:
+def read_source(source: SplitRecipe, listener: Listener) -> ReadSplit:
     """Read a split and its experts; the listener hears what was found and what was not there.
 
     Raises:
@@ -65,11 +65,11 @@ def read_source(source: SplitRecipe, listener: Listener) -> Source:
     experts = read_experts(split.experts, [item.id for item in split.items])
     if experts:
         listener.line(f"experts: {presence(experts)}")
-    return Source(split, experts)
+    return ReadSplit(split=split, experts=experts)
 
 
 def encode(
-    source: Source,
+    source: ReadSplit,
     scorer: Scorer,
     notes: Notes,
     *,

@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.metrics.detection import aurc
 from sureshot.research.figures.canvas import BLUE
-from sureshot.research.figures.reliance import reliability, risk, sets, write
+from sureshot.research.figures.reliance import draw_reliability, risk, sets, write
 from sureshot.trust.measure import measure
 from sureshot.trust.report import OURS, TrustReport
 from tests.research.figures.pictures import pixels, share, shown
@@ -48,7 +48,7 @@ def test_what_was_not_measured_is_not_drawn(report, tmp_path):
 
 
 def test_reliability_shows_shares_against_probabilities_and_counts(report):
-    figure = reliability(report)
+    figure = draw_reliability(report)
     top, low = figure.get_axes()
     drawn = lines(top)
     for name, bins in report.reliability.items():
@@ -65,7 +65,7 @@ def test_reliability_shows_shares_against_probabilities_and_counts(report):
 def test_few_queries_are_shown_small_and_not_joined(report):
     bins = report.reliability[OURS]
     few = replace(bins, count=np.where(np.arange(len(bins.count)) == 2, 9, 10))
-    axes = reliability(replace(report, reliability={OURS: few})).get_axes()[0]
+    axes = draw_reliability(replace(report, reliability={OURS: few})).get_axes()[0]
     joined, alone = axes.get_lines()[1:3]
     assert len(joined.get_xdata()) == len(bins.count) - 1
     assert alone.get_xydata().tolist() == [[bins.probability[2], bins.right[2]]]

@@ -6,7 +6,7 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.metrics.hubs import dual_softmax, nearest_neighbour_normalised, querybank_norm
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.rerank import _chosen, rerank
+from sureshot.research.figures.rerank import _chosen, rerank_figure
 from tests.research.figures.pictures import shown
 
 
@@ -16,7 +16,7 @@ from tests.research.figures.pictures import shown
 def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
     of = subject("duq")
     matrices = of.matrices(range(12))
-    found = rerank(of, 4, after)
+    found = rerank_figure(of, 4, after)
     assert found.names == ("similarity", name)
     before, later = (text_ranks(matrices[key], of.owner) for key in found.names)
     assert (found.rose, found.fell) == ((before > later).sum(), (before < later).sum())
@@ -37,7 +37,7 @@ def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
 def test_any_system_can_be_corrected_for_hubs(subject, after):
     of = subject("xpool")
     bank = np.random.default_rng(0).random((20, 6)).astype(np.float32)
-    found = rerank(of, 3, after, bank)
+    found = rerank_figure(of, 3, after, bank)
     assert found.names == ("score", after)
     by_hand = {
         "dsl": lambda: dual_softmax(of.scores),
@@ -52,11 +52,11 @@ def test_any_system_can_be_corrected_for_hubs(subject, after):
 
 def test_what_cannot_be_done_is_said(subject):
     with pytest.raises(SureshotError, match="xpool does not re-rank by itself"):
-        rerank(subject("xpool"), 3)
+        rerank_figure(subject("xpool"), 3)
     with pytest.raises(SureshotError, match="encoder does not re-rank by itself"):
-        rerank(subject("tiny"), 3, "printed")
+        rerank_figure(subject("tiny"), 3, "printed")
     with pytest.raises(SureshotError, match="nnn looks at training captions"):
-        rerank(subject("xpool"), 3, "nnn")
+        rerank_figure(subject("xpool"), 3, "nnn")
 
 
 def test_the_largest_moves_are_shown_half_up_half_down():
@@ -74,7 +74,7 @@ def test_the_largest_moves_are_shown_half_up_half_down():
 
 
 def test_both_rows_are_drawn_with_the_ranks(subject):
-    found = rerank(subject("duq"), 2)
+    found = rerank_figure(subject("duq"), 2)
     assert found.shown
     figure = found.draw()
     text = shown(figure)

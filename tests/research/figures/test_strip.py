@@ -12,7 +12,7 @@ from sureshot.datasets.split import Item
 from sureshot.research.figures.canvas import BLUE
 from sureshot.research.figures.strip import (
     Cell,
-    Hit,
+    RankedVideo,
     Strip,
     best,
     draw_strips,
@@ -140,7 +140,7 @@ def test_ranks_share_ties_and_the_best_come_first():
 
 
 def test_a_hit_in_words_and_as_plain_values():
-    hit = Hit("video7", 2.5, True, {"score": 0.25, "eta": 0.5}, 3)
+    hit = RankedVideo("video7", 2.5, True, {"score": 0.25, "eta": 0.5}, 3)
     assert told(hit) == ["2.5. video7", "score 0.250", "eta 0.500"]
     assert hit.to_dict() == {
         "name": "video7",

@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.research.reproduction import runs as module
 from sureshot.research.reproduction.bench import read_plan, worlds
-from sureshot.research.reproduction.runs import Cell, Run, cells, perform
+from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform
 from sureshot.research.reproduction.tables import Table, Variant, find_table
 from tests.walls import plan
 
@@ -35,7 +35,7 @@ def made(bench, tmp_path):
     def make(variant, seed=0, elsewhere=False, **more):
         wanted = replace(read, training=replace(read.training, **more))
         return perform(
-            Cell(variant, seed), wanted, encoder, home, away if elsewhere else [], tmp_path
+            PlannedRun(variant, seed), wanted, encoder, home, away if elsewhere else [], tmp_path
         )
 
     return make
@@ -44,10 +44,10 @@ def made(bench, tmp_path):
 def test_the_rows_of_a_seed_come_before_the_next_seed():
     one = Table(name="one", title="One", variants=(CLIP4CLIP, XPOOL))
     assert cells(one, 2) == [
-        Cell(CLIP4CLIP, 0),
-        Cell(XPOOL, 0),
-        Cell(CLIP4CLIP, 1),
-        Cell(XPOOL, 1),
+        PlannedRun(CLIP4CLIP, 0),
+        PlannedRun(XPOOL, 0),
+        PlannedRun(CLIP4CLIP, 1),
+        PlannedRun(XPOOL, 1),
     ]
     assert len(cells(find_table("duq-3"), 3)) == 3 * len(find_table("duq-3").variants)
 

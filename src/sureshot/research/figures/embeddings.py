@@ -35,11 +35,11 @@ class Blob:
 
     Attributes:
         pair: number of its pair, from 1.
-        kind: of the item.
+        kind: kind of the item.
         name: the caption, or the video's name.
         mean: x and y.
         deviations: longer and shorter half axis of the ellipse of one deviation.
-        angle: of the longer one against the x axis, degrees.
+        angle: degrees between the longer axis and the x axis.
         samples: x and y of each embedding drawn.
     """
 
@@ -188,11 +188,11 @@ def _blob(
     deviations, angle = ellipse(axes, one.log_var.exp().numpy())
     samples = (drawn - centre) @ axes.T
     return Blob(
-        pair,
-        kind,
-        name,
-        (float(mean[0]), float(mean[1])),
-        deviations,
-        angle,
-        tuple((float(x), float(y)) for x, y in samples),
+        pair=pair,
+        kind=kind,
+        name=name,
+        mean=(float(mean[0]), float(mean[1])),
+        deviations=deviations,
+        angle=angle,
+        samples=tuple((float(x), float(y)) for x, y in samples),
     )

@@ -43,7 +43,7 @@ class Epochs:
     """Checkpoints in the order given.
 
     Attributes:
-        title: of the first model, and the split.
+        title: names of the first model and of the split.
         points: one a checkpoint.
     """
 

@@ -10,7 +10,7 @@ from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
 from sureshot.research.figures.canvas import number
-from sureshot.research.figures.strip import Cell, Hit, Strip, best, draw_strips, rank_of
+from sureshot.research.figures.strip import Cell, RankedVideo, Strip, best, draw_strips, rank_of
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Failure:
     """
 
     query: str
-    right: Hit
-    above: tuple[Hit, ...]
+    right: RankedVideo
+    above: tuple[RankedVideo, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -67,10 +67,10 @@ class Failures:
         strips = []
         for one in self.shown:
             cells = [
-                Cell(self.items[hit.video], _told(hit), hit.right)
+                Cell(item=self.items[hit.video], lines=_told(hit), right=hit.right)
                 for hit in (one.right, *one.above)
             ]
-            strips.append(Strip(f"“{one.query}”", cells))
+            strips.append(Strip(heading=f"“{one.query}”", cells=cells))
         title = (
             f"{self.title}. {self.failed} of {self.queries} texts do not find their video first; "
             f"some of those, drawn at random. Left: the right video"
@@ -92,7 +92,13 @@ def failures(subject: Subject, count: int) -> Failures:
     draw = np.random.default_rng([subject.seed, 2])
     some = sorted(draw.permutation(chosen)[:count])
     shown = [_failure(subject, int(query)) for query in some]
-    return Failures(subject.title, subject.items, int(lost.sum()), len(lost), shown)
+    return Failures(
+        title=subject.title,
+        items=subject.items,
+        failed=int(lost.sum()),
+        queries=len(lost),
+        shown=shown,
+    )
 
 
 def _failure(subject: Subject, query: int) -> Failure:
@@ -102,10 +108,16 @@ def _failure(subject: Subject, query: int) -> Failure:
     return Failure(subject.text(query), _hit(subject, scores, own, own), tuple(found[:_ABOVE]))
 
 
-def _hit(subject: Subject, scores: np.ndarray, video: int, own: int) -> Hit:
+def _hit(subject: Subject, scores: np.ndarray, video: int, own: int) -> RankedVideo:
     value = {"score": float(scores[video])}
-    return Hit(subject.items[video].id, rank_of(scores, video), video == own, value, video)
+    return RankedVideo(
+        name=subject.items[video].id,
+        rank=rank_of(scores, video),
+        right=video == own,
+        values=value,
+        video=video,
+    )
 
 
-def _told(hit: Hit) -> list[str]:
+def _told(hit: RankedVideo) -> list[str]:
     return [f"rank {hit.rank:g}, score {number(hit.values['score'])}", hit.name]

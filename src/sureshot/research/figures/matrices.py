@@ -35,7 +35,7 @@ class Matrices:
         title: model and split.
         captions: text of each row.
         videos: name of each column.
-        matrices: by name, the score first.
+        matrices: one matrix a name, the score first.
         texts: measures of the rows, by name.
     """
 
@@ -141,11 +141,11 @@ def matrices(subject: Subject, count: int) -> Matrices:
     columns = subject.owner[queries]
     found = subject.matrices(queries)
     return Matrices(
-        subject.title,
-        tuple(subject.text(query) for query in queries),
-        tuple(subject.items[column].id for column in columns),
-        {name: matrix[:, columns] for name, matrix in found.items()},
-        {
+        title=subject.title,
+        captions=tuple(subject.text(query) for query in queries),
+        videos=tuple(subject.items[column].id for column in columns),
+        matrices={name: matrix[:, columns] for name, matrix in found.items()},
+        texts={
             name: values[queries]
             for name, values in subject.measures.items()
             if name.startswith("text")

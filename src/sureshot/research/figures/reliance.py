@@ -52,7 +52,7 @@ def write(report: TrustReport, folder: Path) -> list[Path]:
     """
     figures = {}
     if report.reliability:
-        figures["trust-reliability"] = reliability(report)
+        figures["trust-reliability"] = draw_reliability(report)
     if report.confidences:
         figures["trust-risk"] = risk(report)
     if report.sizes:
@@ -65,7 +65,7 @@ def write(report: TrustReport, folder: Path) -> list[Path]:
     return paths
 
 
-def reliability(report: TrustReport) -> "Figure":
+def draw_reliability(report: TrustReport) -> "Figure":
     """Share of right answers against the probability given; below it how many queries each has."""
     figure = new_figure(5.4, width=4.6)
     top, low = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])

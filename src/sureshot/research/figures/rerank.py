@@ -17,7 +17,7 @@ from sureshot.metrics.hubs import (
 )
 from sureshot.metrics.ranks import text_ranks
 from sureshot.research.figures.canvas import number
-from sureshot.research.figures.strip import Cell, Hit, Strip, best, draw_strips, rank_of
+from sureshot.research.figures.strip import Cell, RankedVideo, Strip, best, draw_strips, rank_of
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ class Change:
 
     Attributes:
         query: the text.
-        ranks: of the right video, before and after.
+        ranks: rank of the right video before and after.
         before: the best videos under the plain score.
         after: the best videos under the corrected one.
     """
 
     query: str
     ranks: tuple[float, float]
-    before: tuple[Hit, ...]
-    after: tuple[Hit, ...]
+    before: tuple[RankedVideo, ...]
+    after: tuple[RankedVideo, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -58,7 +58,7 @@ class Rerank:
     Attributes:
         title: model and split.
         items: the videos.
-        names: of the two scores.
+        names: what the two scores are called.
         rose: queries whose right video came nearer to the top.
         fell: queries whose right video went away from it.
         stayed: all others.
@@ -88,8 +88,11 @@ class Rerank:
             for place, found in enumerate((change.before, change.after)):
                 label = f"{self.names[place]}: right video at {change.ranks[place]:g}"
                 heading = "" if place else f"“{change.query}”"
-                cells = [Cell(self.items[hit.video], _told(hit), hit.right) for hit in found]
-                strips.append(Strip(heading, cells, label))
+                cells = [
+                    Cell(item=self.items[hit.video], lines=_told(hit), right=hit.right)
+                    for hit in found
+                ]
+                strips.append(Strip(heading=heading, cells=cells, label=label))
         title = (
             f"{self.title}. From {self.names[0]} to {self.names[1]}: {self.rose} queries rise, "
             f"{self.fell} fall, {self.stayed} stay; R@1 {self.r1[0]:.1f} to {self.r1[1]:.1f} %. "
@@ -98,7 +101,7 @@ class Rerank:
         return draw_strips(title, strips, _TOP)
 
 
-def rerank(
+def rerank_figure(
     subject: Subject,
     count: int,
     after: After | None = None,
@@ -123,14 +126,14 @@ def rerank(
     moved = ranks[0] - ranks[1]
     shown = [_change(subject, query, pair, ranks) for query in _chosen(ranks, count)]
     return Rerank(
-        subject.title,
-        subject.items,
-        names,
-        int((moved > 0).sum()),
-        int((moved < 0).sum()),
-        int((moved == 0).sum()),
-        (100 * float((ranks[0] <= 1).mean()), 100 * float((ranks[1] <= 1).mean())),
-        shown,
+        title=subject.title,
+        items=subject.items,
+        names=names,
+        rose=int((moved > 0).sum()),
+        fell=int((moved < 0).sum()),
+        stayed=int((moved == 0).sum()),
+        r1=(100 * float((ranks[0] <= 1).mean()), 100 * float((ranks[1] <= 1).mean())),
+        shown=shown,
     )
 
 
@@ -188,24 +191,24 @@ def _change(
     own = int(subject.owner[query])
     found = [
         tuple(
-            Hit(
-                subject.items[video].id,
-                rank_of(scores[query], video),
-                video == own,
-                {"score": float(scores[query, video])},
-                video,
+            RankedVideo(
+                name=subject.items[video].id,
+                rank=rank_of(scores[query], video),
+                right=video == own,
+                values={"score": float(scores[query, video])},
+                video=video,
             )
             for video in best(scores[query], _TOP)
         )
         for scores in pair
     ]
     return Change(
-        subject.text(query),
-        (float(ranks[0][query]), float(ranks[1][query])),
-        found[0],
-        found[1],
+        query=subject.text(query),
+        ranks=(float(ranks[0][query]), float(ranks[1][query])),
+        before=found[0],
+        after=found[1],
     )
 
 
-def _told(hit: Hit) -> list[str]:
+def _told(hit: RankedVideo) -> list[str]:
     return [f"{hit.rank:g}. {hit.name}   {number(hit.values['score'])}"]

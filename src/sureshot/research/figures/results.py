@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.datasets.split import Item
 from sureshot.research.figures.canvas import number
-from sureshot.research.figures.strip import Cell, Hit, Strip, best, draw_strips, hits, told
+from sureshot.research.figures.strip import Cell, RankedVideo, Strip, best, draw_strips, hits, told
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ class Answered:
     Attributes:
         query: the text, or the name of the video.
         video: column of the video that is sought, or that is the query.
-        measures: of the query, by name.
+        measures: uncertainties of the query, by name.
         hits: the best three, and the right one if it is none of them.
     """
 
     query: str
     video: int
     measures: Mapping[str, float]
-    hits: tuple[Hit, ...]
+    hits: tuple[RankedVideo, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -69,9 +69,12 @@ class Results:
             return draw_strips(f"{self.title}; video to text", strips, _VIDEOS)
         strips = [
             Strip(
-                f"“{answer.query}”",
-                [Cell(self.items[hit.video], told(hit), hit.right) for hit in answer.hits],
-                answer.said(),
+                heading=f"“{answer.query}”",
+                cells=[
+                    Cell(item=self.items[hit.video], lines=told(hit), right=hit.right)
+                    for hit in answer.hits
+                ],
+                label=answer.said(),
             )
             for answer in self.answers
         ]
@@ -83,7 +86,12 @@ class Results:
             values = ", ".join(f"{n} {number(v)}" for n, v in hit.values.items())
             tick = "✓ " if hit.right else ""
             notes.append((f"{tick}{hit.rank:g}. {hit.name} ({values})", hit.right))
-        return Strip("", [Cell(self.items[answer.video], [answer.query])], answer.said(), notes)
+        return Strip(
+            heading="",
+            cells=[Cell(item=self.items[answer.video], lines=[answer.query])],
+            label=answer.said(),
+            notes=notes,
+        )
 
 
 def results(subject: Subject, count: int) -> Results:
@@ -98,8 +106,15 @@ def results(subject: Subject, count: int) -> Results:
         values = {name: matrix[row] for name, matrix in matrices.items()}
         names = [subject.items[video].id for video in chosen]
         found = hits(values, scores, chosen, names, chosen, [video == own for video in chosen])
-        answers.append(Answered(subject.text(query), own, _measures(subject, "text", query), found))
-    return Results(subject.title, subject.items, answers)
+        answers.append(
+            Answered(
+                query=subject.text(query),
+                video=own,
+                measures=_measures(subject, "text", query),
+                hits=found,
+            )
+        )
+    return Results(title=subject.title, items=subject.items, answers=answers)
 
 
 def captions(subject: Subject, count: int) -> Results:
@@ -119,12 +134,12 @@ def captions(subject: Subject, count: int) -> Results:
             for name, matrix in matrices.items()
         }
         found = tuple(
-            Hit(
-                subject.text(row),
-                one.rank,
-                row in own,
-                {name: float(known[row]) for name, known in values.items()},
-                video,
+            RankedVideo(
+                name=subject.text(row),
+                rank=one.rank,
+                right=row in own,
+                values={name: float(known[row]) for name, known in values.items()},
+                video=video,
             )
             for row, one in zip(
                 chosen,
@@ -133,8 +148,12 @@ def captions(subject: Subject, count: int) -> Results:
             )
         )
         name = subject.items[video].id
-        answers.append(Answered(name, video, _measures(subject, "video", video), found))
-    return Results(subject.title, subject.items, answers, by_video=True)
+        answers.append(
+            Answered(
+                query=name, video=video, measures=_measures(subject, "video", video), hits=found
+            )
+        )
+    return Results(title=subject.title, items=subject.items, answers=answers, by_video=True)
 
 
 def _measures(subject: Subject, side: str, at: int) -> dict[str, float]:

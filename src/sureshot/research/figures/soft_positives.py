@@ -38,8 +38,8 @@ class Soft:
     Attributes:
         query: the text.
         video: its name.
-        eta: of the pair.
-        score: of the pair.
+        eta: weight of the pair as a negative.
+        score: similarity of the pair.
     """
 
     query: str
@@ -49,15 +49,15 @@ class Soft:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class SoftPositives:
     """All pairs of some texts.
 
     Attributes:
         title: model and split.
         queries: the texts.
-        matched_eta: of each text with its own video, in (0, 1).
+        matched_eta: eta of each text with its own video, in (0, 1).
         matched_score: score of the same pairs.
-        other_eta: of each text with each other video.
+        other_eta: eta of each text with each other video.
         other_score: score of the same pairs.
         hinge: what the plain triplet loss takes from each other pair, at least 0.
         softest: other pairs with the smallest eta.
@@ -152,7 +152,7 @@ class Calibration:
         return figure
 
 
-def calibration(subject: Subject, count: int) -> Calibration:
+def calibration(subject: Subject, count: int) -> SoftPositives:
     """All pairs of texts drawn by the seed.
 
     Raises:
@@ -179,7 +179,7 @@ def weighed(
     eta: Float[np.ndarray, "queries videos"],
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
-) -> Calibration:
+) -> SoftPositives:
     """Matched and other pairs apart, and what the weights spare each of the others."""
     rows = np.arange(len(owner))
     others = np.ones(eta.shape, bool)
@@ -189,18 +189,23 @@ def weighed(
     hinge = np.maximum(0.0, scores - matched[:, None] + _MARGIN)
     flat = np.argsort(np.where(others, eta, np.inf), axis=None, kind="stable")[:_SOFTEST]
     softest = [
-        Soft(texts[row], names[column], float(eta[row, column]), float(scores[row, column]))
+        Soft(
+            query=texts[row],
+            video=names[column],
+            eta=float(eta[row, column]),
+            score=float(scores[row, column]),
+        )
         for row, column in zip(*np.unravel_index(flat, eta.shape), strict=True)
     ]
-    return Calibration(
-        title,
-        texts,
-        eta[rows, owner],
-        matched,
-        eta[others].reshape(shape),
-        scores[others].reshape(shape),
-        hinge[others].reshape(shape),
-        softest,
+    return SoftPositives(
+        title=title,
+        queries=texts,
+        matched_eta=eta[rows, owner],
+        matched_score=matched,
+        other_eta=eta[others].reshape(shape),
+        other_score=scores[others].reshape(shape),
+        hinge=hinge[others].reshape(shape),
+        softest=softest,
     )
 
 

@@ -36,11 +36,11 @@ _BOLD = 1.15  # how much wider bold letters are
 
 
 @dataclass(frozen=True)
-class Hit:
+class RankedVideo:
     """A video or a text that was found.
 
     Attributes:
-        name: of the video, or the text itself.
+        name: name of the video, or the text itself.
         rank: among all candidates, 1 the best; ties share their mean.
         right: whether it is what was sought.
         values: what is said of the pair, by name, the score first.
@@ -65,10 +65,10 @@ class Cell:
 
     Attributes:
         item: the video.
-        lines: below it.
+        lines: words below the picture.
         right: drawn with a thick frame and a tick.
         frame: which of ``frames``, from 0.
-        frames: that the video is sampled at; 1 is the middle.
+        frames: number of frames sampled from the video; 1 is the middle.
         shade: how much of the bar below it is filled, in [0, 1]; None is no bar.
     """
 
@@ -85,7 +85,7 @@ class Strip:
     """A row of pictures.
 
     Attributes:
-        heading: above it, in bold.
+        heading: words above the strip, in bold.
         cells: the pictures.
         label: small, above the pictures.
         notes: lines beside the pictures, the first words of each in bold if it is right.
@@ -224,24 +224,24 @@ def hits(
     names: Sequence[str],
     videos: Sequence[int],
     right: Sequence[bool],
-) -> tuple[Hit, ...]:
+) -> tuple[RankedVideo, ...]:
     """Candidates of one query as hits.
 
     Args:
         matrices: values of the candidates, by name.
-        scores: that the ranks are those of.
+        scores: scores whose ranks are shown.
         chosen: candidates to tell of.
-        names: of each chosen one.
+        names: name of each chosen one.
         videos: column of each chosen one.
         right: whether each chosen one is.
     """
     return tuple(
-        Hit(
-            name,
-            rank_of(scores, candidate),
-            bool(is_right),
-            {key: float(values[candidate]) for key, values in matrices.items()},
-            int(video),
+        RankedVideo(
+            name=name,
+            rank=rank_of(scores, candidate),
+            right=bool(is_right),
+            values={key: float(values[candidate]) for key, values in matrices.items()},
+            video=int(video),
         )
         for candidate, name, video, is_right in zip(chosen, names, videos, right, strict=True)
     )
@@ -268,7 +268,7 @@ def best(scores: Float[np.ndarray, " candidates"], count: int) -> list[int]:
     return [int(at) for at in np.argsort(-scores, kind="stable")[:count]]
 
 
-def told(hit: Hit) -> list[str]:
+def told(hit: RankedVideo) -> list[str]:
     """What stands below a picture: rank and name, then each value."""
     rank = f"{hit.rank:g}"
     return [f"{rank}. {hit.name}", *(f"{n} {number(v)}" for n, v in hit.values.items())]

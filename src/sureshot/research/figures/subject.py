@@ -29,8 +29,8 @@ class Subject:
 
     Attributes:
         scorer: the model, or an encoder alone.
-        features: of the split.
-        seed: that all draws come from.
+        features: encoded videos and captions of the split.
+        seed: number that all draws come from.
     """
 
     scorer: Scorer

@@ -28,8 +28,8 @@ class Read:
     Attributes:
         text: what it says.
         right: whether it describes the video.
-        score: of the pair.
-        frames: for each real frame the cosine with the word that fits it best.
+        score: similarity of the pair.
+        frames: cosine of each real frame with the word that fits it best.
         learned: the same of each learned token.
     """
 
@@ -84,8 +84,8 @@ class Tokens:
                 chosen = thinned(len(read.frames), _PICTURES)
                 cells = [
                     Cell(
-                        item,
-                        [f"frame {at + 1}  {number(read.frames[at])}"],
+                        item=item,
+                        lines=[f"frame {at + 1}  {number(read.frames[at])}"],
                         frame=at,
                         frames=self.sampled,
                         shade=(read.frames[at] - low) / spread,
@@ -96,7 +96,7 @@ class Tokens:
                 label = f"{item.id}, score {number(read.score)}"
                 label += f"; learned tokens: {learned}" if learned else ""
                 tick = "✓ " if read.right else ""
-                strips.append(Strip(f"{tick}“{read.text}”", cells, label))
+                strips.append(Strip(heading=f"{tick}“{read.text}”", cells=cells, label=label))
         title = (
             f"{self.title}. Cosine of each frame with the word that fits it best; bars from "
             f"{number(low)} to {number(high)}; ✓: the video's own text"
@@ -131,11 +131,11 @@ def _reads(subject: Subject, queries: list[int], column: int) -> tuple[Read, ...
     longest = subject.features.video_batch([column]).mask.shape[1]
     return tuple(
         Read(
-            subject.text(query),
-            place == 0,
-            float(subject.scores[query, column]),
-            tuple(values[:own]),
-            tuple(values[longest:]),
+            text=subject.text(query),
+            right=place == 0,
+            score=float(subject.scores[query, column]),
+            frames=tuple(values[:own]),
+            learned=tuple(values[longest:]),
         )
         for place, (query, values) in enumerate(zip(queries, found.tolist(), strict=True))
     )

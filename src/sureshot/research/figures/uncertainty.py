@@ -41,7 +41,7 @@ class Bin:
         high: largest value.
         queries: how many.
         r1: R@1, percent.
-        interval: of R@1, 95 %, from resampled videos; None where they are of one video.
+        interval: 95 % interval of R@1 from resampled videos; None with one video.
     """
 
     low: float
@@ -61,7 +61,7 @@ class Measured:
         r1: R@1 of all queries, percent.
         separation: chance that a query that fails at 1 has the larger value than one that does not;
             0.5 says that the measure knows nothing; None where all queries fail or none does.
-        bins: from the smallest values to the largest, of about as many queries each.
+        bins: groups of about as many queries each, the smallest values first.
     """
 
     direction: str
@@ -76,7 +76,7 @@ class Uncertainty:
 
     Attributes:
         title: model and split.
-        measures: by name.
+        measures: uncertainties by name.
     """
 
     title: str
@@ -146,7 +146,10 @@ def measured(
         for number in np.unique(place)
     ]
     return Measured(
-        direction, 100 * float(right.mean()), separation(values[~right], values[right]), bins
+        direction=direction,
+        r1=100 * float(right.mean()),
+        separation=separation(values[~right], values[right]),
+        bins=bins,
     )
 
 
@@ -179,7 +182,9 @@ def _bin(
         found = interval(mean_of(percents), video, np.random.default_rng(seed))
         ends = (found.low, found.high)
     low, mean, high = (float(x) for x in (values.min(), values.mean(), values.max()))
-    return Bin(low, mean, high, len(values), float(percents.mean()), ends)
+    return Bin(
+        low=low, mean=mean, high=high, queries=len(values), r1=float(percents.mean()), interval=ends
+    )
 
 
 def _panel(axes: "Axes", name: str, one: Measured) -> None:

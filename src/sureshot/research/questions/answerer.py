@@ -29,7 +29,7 @@ class Guess:
 
     Attributes:
         answer: a word of the vocabulary.
-        share: of the softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
+        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
     """
 
     answer: str
@@ -43,7 +43,7 @@ class Answerer:
     Attributes:
         checkpoint: the model and what is known of it.
         encoder: what it sees questions and videos with.
-        device: of the model.
+        device: torch device that the model is on.
     """
 
     checkpoint: AnswerCheckpoint
@@ -77,7 +77,14 @@ class Answerer:
             raise QueryError("The question is empty; ask something, such as: what is he doing?")
         path = Path(video)
         asked = Caption(question.strip(), 0)
-        split = Split("question", "test", "", (Item(path.name, path),), (asked,), label=str(video))
+        split = Split(
+            dataset="question",
+            name="test",
+            protocol="",
+            items=(Item(id=path.name, path=path),),
+            captions=(asked,),
+            label=str(video),
+        )
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
             frames = self.checkpoint.retrieval.encoder.frames
             features = extract(split, self.encoder, frames=frames, cache=Path(cache))

@@ -30,7 +30,7 @@ class AnswerCheckpoint:
 
     Attributes:
         retrieval: what the head reads.
-        head: on the width of its system.
+        head: answer head, as wide as the vectors of its system.
         config: settings of the head.
         answers: the vocabulary, in the order of the head's outputs.
         often: how many training questions had each of them.
@@ -90,14 +90,14 @@ class AnswerCheckpoint:
                 f"{folder / WEIGHTS} is not there or not of its {CONFIG}; copy or train it again."
             ) from None
         return cls(
-            retrieval,
-            head.to(device).eval(),
-            settings,
-            answers,
-            tuple(config["often"]),
-            config["recipe"],
-            config["scores"],
-            config["note"],
+            retrieval=retrieval,
+            head=head.to(device).eval(),
+            config=settings,
+            answers=answers,
+            often=tuple(config["often"]),
+            recipe=config["recipe"],
+            scores=config["scores"],
+            note=config["note"],
         )
 
     def _config(self) -> dict[str, Any]:

@@ -44,9 +44,9 @@ class AnswerHead(nn.Module):
     """Two layers from a question and a video to a score of each answer.
 
     Args:
-        width: of the system's vectors, D.
+        width: length of the system's vectors, D.
         answers: size of the vocabulary.
-        dropout: of the hidden layer.
+        dropout: share of the hidden layer set to zero while training.
 
     References:
         HBI, Jin et al. 2023: its head for questions with open answers. DUQ prints results on
@@ -79,7 +79,7 @@ class Answering(System):
 
     Args:
         retrieval: the system.
-        head: for vectors as wide as the system's.
+        head: answer head for vectors as wide as the system's.
     """
 
     weights: Mapping[str, float] = {"answer": 1.0}
@@ -152,7 +152,7 @@ class AnswerModel(Model):
 
     Args:
         retrieval: the model whose codes are read.
-        head: for vectors as wide as its system's.
+        head: answer head for vectors as wide as its system's.
         frozen: train the head alone; the model stays as it is, its dropout off.
     """
 

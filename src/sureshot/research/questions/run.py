@@ -261,7 +261,7 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
             )
         return found, found.load_encoder(recipe.retrieval, named.device)
     encoder = load_encoder(named.name, named.device)
-    sizes = Sizes(encoder.dim, encoder.channels)
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
     model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
     note = EncoderNote(
         name=encoder.name,
@@ -270,4 +270,4 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
         dim=sizes.dim,
         channels=sizes.channels,
     )
-    return Checkpoint(model, note, recipe.system), encoder
+    return Checkpoint(model=model, encoder=note, system=recipe.system), encoder

@@ -94,7 +94,7 @@ def judge_claim(claim: Claim, scores: Scores, prefix: str = "") -> Finding:
     less = {seed: values for (row, seed), values in scores.items() if row == claim.less}
     both = sorted(more.keys() & less.keys())
     if not both:
-        return Finding(claim, "not run")
+        return Finding(claim=claim, verdict="not run")
     gaps = [
         _value(more[seed], claim.metric, prefix) - _value(less[seed], claim.metric, prefix)
         for seed in both

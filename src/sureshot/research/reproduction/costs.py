@@ -56,7 +56,7 @@ def measure_cost(
     """What a system costs on a CLIP, as in table 2 of UATVR.
 
     Args:
-        settings: of the system, with its ``name``.
+        settings: settings of the system, with its ``name``.
         clip: ``ViT-B/32``, ``ViT-B/16`` or ``ViT-L/14``.
         words: tokens of a text.
         frames: frames of a video.
@@ -64,7 +64,7 @@ def measure_cost(
     with torch.device("meta"), torch.no_grad():
         network = _network(clip)
         channels, dim = network.config.vision_config.hidden_size, network.config.projection_dim
-        system = load_system(settings, Sizes(dim, channels)).eval()
+        system = load_system(settings, Sizes(dim=dim, channels=channels)).eval()
         ids = torch.zeros(1, words, dtype=torch.long)
         pixels = torch.zeros(frames, 3, _SIDE, _SIDE)
         texts, text = _counted(lambda: system.texts(_texts(network, ids)))
@@ -72,7 +72,12 @@ def measure_cost(
         _, pair = _counted(lambda: system.similarity(texts, videos))
     own = sum(weight.numel() for weight in system.parameters() if weight.requires_grad)
     shared = 1 if system.shares_scale else 0  # one logit scale for both
-    return Cost(sum(w.numel() for w in network.parameters()) + own - shared, text, video, pair)
+    return Cost(
+        parameters=sum(w.numel() for w in network.parameters()) + own - shared,
+        text=text,
+        video=video,
+        pair=pair,
+    )
 
 
 def _network(clip: str) -> Any:

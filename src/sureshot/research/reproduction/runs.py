@@ -62,20 +62,24 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PlannedRun:
     """A run to be made."""
 
     variant: Variant
     seed: int
 
 
-def cells(table: Table, seeds: int) -> list[Cell]:
+def cells(table: Table, seeds: int) -> list[PlannedRun]:
     """The runs of a table, all rows of a seed before the next seed."""
-    return [Cell(variant, seed) for seed in range(seeds) for variant in table.variants]
+    return [
+        PlannedRun(variant=variant, seed=seed)
+        for seed in range(seeds)
+        for variant in table.variants
+    ]
 
 
 def perform(
-    cell: Cell,
+    cell: PlannedRun,
     plan: Plan,
     encoder: Encoder,
     home: Features,
@@ -194,7 +198,7 @@ def _milliseconds(model: Model, features: SplitFeatures) -> float:
     return 1000 * min(taken)
 
 
-def recipe_of(cell: Cell, plan: Plan) -> Recipe:
+def recipe_of(cell: PlannedRun, plan: Plan) -> Recipe:
     """The recipe of a run; its data are those of the plan, their paths as they stand there."""
     width = cell.variant.width
     return Recipe(
@@ -208,7 +212,7 @@ def recipe_of(cell: Cell, plan: Plan) -> Recipe:
 
 
 def _key(
-    recipe: Recipe, cell: Cell, encoder: Encoder, home: Features, away: Sequence[Features]
+    recipe: Recipe, cell: PlannedRun, encoder: Encoder, home: Features, away: Sequence[Features]
 ) -> str:
     base = recipe.system.get("base")
     settings = [recipe.system, *([base] if isinstance(base, Mapping) else [])]

@@ -30,8 +30,8 @@ def plan(
         batch: most pairs of a batch. Videos with more captions than batches are needed for it
             make the batches smaller.
         captions: ``one`` random caption of each video an epoch, or ``all`` of them.
-        seed: of the run.
-        epoch: from 0.
+        seed: number that all draws of the run come from.
+        epoch: number of the epoch, from 0.
 
     Returns:
         Indices into ``video_of``, one array a batch; the number of batches is `count`, always.

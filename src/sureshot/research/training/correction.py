@@ -42,12 +42,12 @@ def equip(
 
     Args:
         scorer: the model.
-        splits: it was trained on.
+        splits: data sets that the model was trained on.
         val: features of validation videos, as the encoder below the checkpoint gives them.
-        sets: likewise of training videos of several data sets, some of which the bank keeps. Of one
+        sets: encoded training videos of several data sets; the bank keeps some of them. Of one
             data set it keeps none: a library of the same kind would look as far from a query as
             what is elsewhere.
-        seed: of all chance.
+        seed: number that all draws come from.
 
     Returns:
         The bank, None if there is nothing to keep, and a line that says what was found.
@@ -66,7 +66,16 @@ def equip(
         return None, f"no hub correction: the best one gives {told}"
     source = " and ".join(split.title() for split in splits)
     taken = (weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0)
-    bank = Bank(texts, K, weight or 0.0, frames, mask, taken, scorer.fingerprint, source)
+    bank = Bank(
+        texts=texts,
+        k=K,
+        weight=weight or 0.0,
+        frames=frames,
+        mask=mask,
+        taken=taken,
+        model=scorer.fingerprint,
+        source=source,
+    )
     if weight is None:
         return bank, f"no hub correction: the best one gives {told}; {len(mask)} videos are kept"
     return bank, f"{bank.title}: {told}"
@@ -185,10 +194,10 @@ def encoded(encoder: Encoder, captions: Sequence[str], words: bool) -> TextFeatu
         return np.concatenate([_longer(array[:, :longest], longest) for array in arrays])
 
     return TextFeatures(
-        _halved(np.concatenate([part.sentence for part in parts])),
-        _halved(padded([part.words for part in parts])),
-        padded([part.mask for part in parts]),
-        np.concatenate([part.truncated for part in parts]),
+        sentence=_halved(np.concatenate([part.sentence for part in parts])),
+        words=_halved(padded([part.words for part in parts])),
+        mask=padded([part.mask for part in parts]),
+        truncated=np.concatenate([part.truncated for part in parts]),
     )
 
 

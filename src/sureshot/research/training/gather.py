@@ -34,7 +34,7 @@ def gathered(codes: Codes) -> Codes:
     leaves weights that are used after the gather (a logit scale), whole in each process, right too.
 
     Args:
-        codes: of the own rows, maybe none; the same names in all processes.
+        codes: codes of this process's rows, maybe none; all processes have the same names.
 
     Differs:
         The gather of CLIP4Clip and its kin gives back the own slice as it is, so that the average

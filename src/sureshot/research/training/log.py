@@ -11,7 +11,7 @@ class Log:
     """Appends entries to a file, each on disk as soon as it is written; a context manager.
 
     Args:
-        path: of the file.
+        path: file of the log.
         after: number of steps that are done; later entries, and what a killed run left of a line,
             are dropped. 0 starts the file anew.
     """

@@ -38,18 +38,18 @@ Labels = Callable[[Sequence[int]], Codes]  # of pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StepProgress:
     """Where a run is after a step.
 
     Attributes:
-        epoch: from 1.
-        epochs: in all.
-        step: of the whole run, from 1.
-        steps: of the whole run, in all.
+        epoch: number of the epoch, from 1.
+        epochs: how many epochs there are.
+        step: number of the step in the whole run, from 1.
+        steps: how many steps the whole run has.
         losses: the objective as ``loss`` and its named, unweighted parts.
         gradient: length of the gradient before it was clipped.
         rate: learning rate of stem and system.
-        seconds: that the step took.
+        seconds: how long the step took.
     """
 
     epoch: int
@@ -124,7 +124,7 @@ def fit(
     labels: Labels | None = None,
     resume: bool = False,
     described: Mapping[str, Any] | None = None,
-    told: Callable[[Progress], None] | None = None,
+    told: Callable[[StepProgress], None] | None = None,
 ) -> Fitted:
     """Train a model, in one process or in each of several; it ends with the last weights.
 
@@ -134,15 +134,15 @@ def fit(
     the very numbers of a run that was never stopped.
 
     Args:
-        model: on its device, with its first weights.
+        model: model on its device, with its first weights.
         pairs: what is trained on, on the same device.
         config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
-        folder: of the run, the same for all processes.
+        folder: folder of the run, the same for all processes.
         save: writes the model into an empty folder, given the epochs done and the score.
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
-        encoder: is trained too, if ``pairs`` compute tokens with it.
-        labels: of pairs, for a system whose losses want more than which text belongs to which
+        encoder: network that is trained too, if ``pairs`` compute tokens with it.
+        labels: codes of pairs for losses that want more than which text belongs to which
             video; they join the codes of the texts.
         resume: go on with the run in the folder, if there is one.
         described: more settings, as JSON holds them, that must not change within a run, such as
@@ -167,7 +167,7 @@ def fit(
             done = _finish(run, folder, done, save, validate, log)
     told_by_first(None)  # nobody returns before the files are there
     notes = _draw(folder) if rank() == 0 else ()
-    return Fitted(folder / MODEL, done.kept, done.score, notes)
+    return Fitted(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
 
 
 def _prepare(
@@ -188,7 +188,16 @@ def _prepare(
     same_start(modules)
     optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
     steps = count(pairs.video_of, batch=config.batch, captions=config.captions)
-    return _Run(model, modules, optimiser, pairs, config, described, steps, labels)
+    return _Run(
+        model=model,
+        modules=modules,
+        optimiser=optimiser,
+        pairs=pairs,
+        config=config,
+        described=described,
+        steps=steps,
+        labels=labels,
+    )
 
 
 def check_new(folder: Path) -> None:
@@ -249,12 +258,14 @@ def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     return flat
 
 
-def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
+def _epoch(run: _Run, epoch: int) -> Iterator[StepProgress]:
     """Take all steps of an epoch."""
     config, system = run.config, run.model.system
     run.modules.train()
     device = next(run.model.parameters()).device
-    method = Method(config.micro_batch, config.precision, device, config.seed)
+    method = Method(
+        micro_batch=config.micro_batch, precision=config.precision, device=device, seed=config.seed
+    )
     total = run.epoch_steps * config.epochs
     step = epoch * run.epoch_steps
     for number in range(system.passes):
@@ -276,7 +287,16 @@ def _epoch(run: _Run, epoch: int) -> Iterator[Progress]:
             seconds = time.perf_counter() - began
             step += 1
             rate = config.rate * share
-            yield Progress(epoch + 1, config.epochs, step, total, losses, length, rate, seconds)
+            yield StepProgress(
+                epoch=epoch + 1,
+                epochs=config.epochs,
+                step=step,
+                steps=total,
+                losses=losses,
+                gradient=length,
+                rate=rate,
+                seconds=seconds,
+            )
 
 
 def _step(
@@ -341,7 +361,7 @@ def _log(folder: Path, after: int) -> Log | _NoLog:
     return Log(folder / LOG, after) if rank() == 0 else _NoLog()
 
 
-def _entry(progress: Progress) -> dict[str, Any]:
+def _entry(progress: StepProgress) -> dict[str, Any]:
     """A line of the log."""
     values: dict[str, Any] = to_values(progress)
     for name in ("epochs", "steps"):

@@ -84,7 +84,9 @@ class FeaturePairs:
         self.video_of: Sequence[int] = video_of
         some = self._videos[0]
         experts = expert_sizes(part.experts for part in sets)
-        self.sizes = Sizes(some.frames.shape[1], some.backbone.shape[1], experts)
+        self.sizes = Sizes(
+            dim=some.frames.shape[1], channels=some.backbone.shape[1], experts=experts
+        )
 
     def name(self, row: int) -> str:
         """Id of the video and the caption."""

@@ -20,9 +20,9 @@ def draw(
 
     Args:
         path: where the picture goes; its suffix (``.png``, ``.svg``) says what it is.
-        losses: of each step, from the first.
+        losses: loss of each step, from the first.
         scores: number of the steps done and the score on the validation set, after each epoch.
-        title: above it.
+        title: words above the plot.
 
     Returns:
         None, or why there is no picture, in a line for the user. A run does not fail for it.

@@ -149,7 +149,7 @@ class EncoderRecipe:
     Attributes:
         name: what `sureshot.models.encoders.load_encoder` takes.
         frames: frames sampled uniformly from each video, 1 to 64.
-        device: to compute on; None takes a GPU where there is one.
+        device: torch device; None takes a GPU where there is one.
         tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.
     """
 
@@ -179,8 +179,8 @@ class TrainingConfig:
         warmup: share of all steps in which the rate rises.
         clip: longest gradient; 0 leaves all as they are.
         micro_batch: pairs embedded with a graph at once, for a batch that does not fit into memory.
-        precision: of the networks while they are trained; weights are 32-bit.
-        seed: of first weights, batches and noise.
+        precision: number format of the networks in training; weights are 32-bit.
+        seed: number that first weights, batches and noise come from.
         keep: the checkpoint with the ``best`` score on the validation set or the ``last`` one;
             None is the best where there is a validation set.
         metric: the score: sum of R@1, 5 and 10 both ways, or R@1 from text to video.
@@ -228,7 +228,7 @@ class Recipe(RecipeFile):
         hold_out: videos taken out of the first training set to choose a checkpoint on, drawn by
             the seed; for data sets that have no validation set.
         encoder: what sees texts and frames.
-        stem: from the encoder's space to the system's.
+        stem: map from the encoder's space to the system's.
         training: how weights are fitted.
     """
 

@@ -113,7 +113,7 @@ def _train(
     if not resume:
         check_new(folder)
     experts = [_experts(split, notes) for split in splits]
-    sizes = Sizes(encoder.dim, encoder.channels, expert_sizes(experts))
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=expert_sizes(experts))
     if recipe.encoder.tuned:
         task = retrieval_task(recipe, encoder, sizes, splits, note)
         fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
@@ -193,7 +193,7 @@ def train_on(
     if recipe.encoder.tuned:
         raise SureshotError("encoder.tuned needs pixels, not features; see `train`.")
     experts = expert_sizes(part.experts for part in sets)
-    sizes = Sizes(encoder.dim, encoder.channels, experts)
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=experts)
     task = retrieval_task(recipe, encoder, sizes, [part.split for part in sets], note)
     return fit_features(task, sets, val, folder, listener or Silence(), resume=resume)
 

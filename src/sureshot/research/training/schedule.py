@@ -21,7 +21,7 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
     step lower, :math:`s / w`, so that their first step changes nothing.
 
     Args:
-        step: from 0 to ``total`` - 1.
+        step: number of the step, 0 to ``total`` - 1.
         total: steps of the whole run, all epochs.
         warmup: share of them that is warm-up, from 0 to 1.
         kind: the optimiser, whose code has a schedule of its own. ``hugging_face`` rounds w down.
@@ -30,7 +30,7 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
             0.976 where that ends.
 
     Returns:
-        From 0 to 1.
+        Factor on the learning rate, 0 to 1.
 
     Differs:
         DUQ's code counts the steps of five epochs whatever the run has, so that its rate climbs

@@ -31,9 +31,9 @@ def save_state(
     """Write everything in one step: the file is the old one or the new one, whatever happens.
 
     Args:
-        path: of the file.
+        path: file of the state.
         modules: all that is trained.
-        optimiser: of its weights.
+        optimiser: optimiser of the model's weights.
         values: counters and settings, as JSON holds them.
 
     Raises:

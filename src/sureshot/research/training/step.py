@@ -34,9 +34,9 @@ class Method:
 
     Attributes:
         micro_batch: pairs embedded with a graph at once; None embeds the whole batch.
-        precision: of the networks; weights, losses and codes are 32-bit anyway.
+        precision: number format of the networks; weights, losses and codes are 32-bit.
         device: where the codes are.
-        seed: of the run. With the number of the step it gives all random numbers of the step, so
+        seed: seed of the run. With the number of the step it gives the step's random numbers, so
             that nothing has to be remembered for a run to go on where it was stopped.
     """
 
@@ -63,7 +63,7 @@ def gradients(
         rows: the pairs of the whole batch; each process embeds its share.
         method: how.
         step: number of the step in the run.
-        name: of a pair, for errors.
+        name: gives what errors call a pair.
 
     Returns:
         The named losses and their weighted sum ``loss``.
@@ -120,7 +120,7 @@ def update(
         optimiser: its groups have their full learning rate as ``rate``.
         modules: all that is trained.
         system: told of the step, so that it can hold its logit scale in bounds.
-        share: of the full learning rate.
+        share: factor on the full learning rate.
         clip: longest gradient, all weights together; a longer one is shortened to it.
 
     Returns:

@@ -17,7 +17,7 @@ from sureshot.models.model import Model
 from sureshot.models.systems.system import System
 from sureshot.research.features import SplitFeatures, extract, sampled_frames
 from sureshot.research.listener import Listener
-from sureshot.research.training.loop import Fitted, Labels, Progress, Save, fit
+from sureshot.research.training.loop import Fitted, Labels, Save, StepProgress, fit
 from sureshot.research.training.pairs import FeaturePairs
 from sureshot.research.training.pixels import PixelPairs
 from sureshot.research.training.recipe import TrainingConfig
@@ -38,7 +38,7 @@ class Task:
         frames: frames sampled from each video, at most.
         training: how weights are fitted.
         metric: name of the score that a checkpoint is chosen by.
-        score: that score of the model, in percent, from the features of the validation set.
+        score: gives the model's score, in percent, from features of the validation set.
         write: writes a checkpoint into an empty folder, given its scores by name and, where the
             encoder was trained too, what writes that.
         fixed: more settings, as JSON holds them, that must not change within a run.
@@ -164,10 +164,10 @@ def _save(task: Task, encoder: SaveEncoder | None = None) -> Save:
     return save
 
 
-def _steps(listener: Listener) -> Callable[[Progress], None]:
+def _steps(listener: Listener) -> Callable[[StepProgress], None]:
     """What tells a listener of each step."""
 
-    def told(progress: Progress) -> None:
+    def told(progress: StepProgress) -> None:
         more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
         listener.update("steps", progress.step, progress.steps, more)
 

@@ -47,7 +47,7 @@ class TunedClip(nn.Module):
 
     Args:
         encoder: whose weights are trained.
-        system: that it is trained with, on the encoder's device. It says what stays as it is,
+        system: system that it is trained with, on the same device. It says what stays as it is,
             whether its logit scale is the encoder's, and whether it wants all cells of a frame;
             None trains all but a logit scale.
     """

@@ -111,5 +111,11 @@ def wasserstein2(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
     return ((one.mean - other.mean).square() + spread).sum(-1)
 
 
+def shrunk_mean(gaussian: Gaussian) -> Float[Tensor, "*n d"]:
+    """Means divided by the root mean square length of their samples."""
+    power = gaussian.mean.square().sum(-1) + gaussian.log_var.exp().sum(-1)
+    return gaussian.mean / power.sqrt()[..., None]
+
+
 def _deviation(gaussian: Gaussian) -> Float[Tensor, "*n d"]:
     return (0.5 * gaussian.log_var).exp()

@@ -7,12 +7,13 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.losses.debiased import debiased_contrastive, debiased_triplet
+from sureshot.models.losses.matching import max_margin, mil_margin
+from sureshot.models.losses.negatives import weigh
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.load import load_system
 from sureshot.models.systems.system import objective
 from sureshot.models.tokens import TextTokens, VideoTokens
-from tests.models.systems.every import SIZES, WIDTH, shaken, system, texts, told, videos
+from tests.models.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told, videos
 
 TOPICS, EACH = 8, 4
 BASES = ["dvtr", "dvtr on xpool", "dvtr on clip2video", "dvtr on hit", "dvtr on ce"]
@@ -118,7 +119,7 @@ def test_in_the_first_pass_only_the_estimator_learns_in_the_second_only_the_base
         made.begin_pass(number)
         made.zero_grad()
         losses = made.losses(made.texts(texts(6)), made.videos(videos(6)))
-        assert ("similarity" in losses) == learns and ("matching_eta" in losses) != learns
+        assert ("similarity" in losses) == learns and ("dvtr_matching" in losses) != learns
         objective(losses, made.weights).backward()
         for name, weight in made.named_parameters():
             touched = weight.grad is not None and bool(weight.grad.any())
@@ -135,7 +136,7 @@ def test_even_at_once_neither_part_bends_the_other():
     made = system("dvtr", alternate=False)
     assert made.passes == 1
     losses = made.losses(made.texts(tokens), made.videos(films))
-    (losses["alignment"] + losses["matching_eta"]).backward(retain_graph=True)
+    (losses["dvtr_alignment"] + losses["dvtr_matching"]).backward(retain_graph=True)
     assert words.grad is None and made.base.log_scale.grad is None
     losses["similarity"].backward()
     assert made.base.log_scale.grad is not None
@@ -170,18 +171,89 @@ def test_as_printed_everything_is_pulled_together():
     assert apart["dvtr paper kl triplet"] > 0.5
 
 
-def test_the_loss_of_the_second_pass_is_the_debiased_one():
-    words, films = texts(7), videos(7)
-    for form, loss in (("dvtr", debiased_contrastive), ("dvtr triplet", debiased_triplet)):
-        made = system(form)
-        made.begin_pass(1)
-        codes = made.texts(words), made.videos(films)
-        eta = made.matrices(*codes)["eta"].detach()
-        score = made.base.similarity(*codes)
-        more = (made.scale,) if loss is debiased_contrastive else (0.5,)
-        extra = {} if loss is debiased_contrastive else {"negatives": "hardest"}
-        expected = loss(score, eta, *more, **extra)
-        torch.testing.assert_close(made.losses(*codes)["similarity"], expected)
+@pytest.mark.parametrize(
+    ("settings", "loss"),
+    [
+        ({}, lambda score, eta, scale: info_nce(score, scale, eta=eta)),
+        ({"loss": "contrastive"}, lambda score, eta, scale: info_nce(score, scale, eta=eta)),
+        ({"loss": "triplet"}, lambda score, eta, scale: max_margin(score, 0.5, eta)),
+        (
+            {"loss": "triplet", "negatives": "hardest"},
+            lambda score, eta, scale: mil_margin(-score, 0.5, "hardest", eta),
+        ),
+        (
+            {"loss": "triplet", "mode": "paper"},
+            lambda score, eta, scale: max_margin(weigh(score, eta), 0.5),
+        ),
+    ],
+)
+def test_the_loss_of_the_second_pass_is_the_debiased_one(settings, loss):
+    made = load_system({"name": "dvtr", **settings}, SIZES)
+    made.begin_pass(1)
+    codes = made.texts(texts(7)), made.videos(videos(7))
+    eta = made.matrices(*codes)["eta"].detach()
+    expected = loss(made.base.similarity(*codes), eta, made.scale)
+    torch.testing.assert_close(made.losses(*codes)["similarity"], expected)
+
+
+def test_within_the_hinge_as_printed_a_smaller_eta_can_cost_more():
+    score = torch.tensor([[0.3, -0.6], [-0.6, 0.3]], dtype=torch.float64)
+    soft = torch.full((2, 2), 0.2, dtype=torch.float64)
+    # 0.2 * -0.6 - 0.3 + 0.5 = 0.08, where the sure negative costs nothing.
+    assert max_margin(score, 0.5).item() == max_margin(score, 0.5, soft).item() == 0
+    assert max_margin(weigh(score, soft), 0.5).item() == pytest.approx(0.08)
+
+
+# Whose losses know no pairs: uniformity of all samples, agreement of whole matrices.
+WITHOUT_PAIRS = (
+    "duq well_posed distance=uniformity",
+    "duq paper distance=uniformity",
+    "duq_released",
+    "pcme apart",
+)
+ALONE = [form for form, chosen in FORMS.items() if chosen["name"] != "dvtr"]
+
+
+@pytest.mark.parametrize("form", [form for form in ALONE if form not in WITHOUT_PAIRS])
+def test_every_loss_of_every_base_leaves_soft_positives_in_peace(form):
+    """With eta = 0 for all negatives, what a text learns does not depend on other videos."""
+    base = {**FORMS[form]}
+    if base["name"] in ("duq", "xpool", "tmass"):
+        base["dropout"] = 0.0
+    made = load_system({"name": "dvtr", "base": base}, SIZES).eval()
+    words, films, others = texts(4), videos(4), videos(4, seed=9)
+    mixed = VideoTokens(*(torch.cat([a[:1], b[1:]]) for a, b in zip(films, others, strict=True)))
+
+    def of_first(film):
+        """Gradient at the first text."""
+        sentence, spoken = (part.clone().requires_grad_() for part in words[:2])
+        codes = made.texts(TextTokens(sentence, spoken, words.mask)), made.videos(film)
+        losses = made.base.losses(*codes, torch.Generator().manual_seed(3), torch.zeros(4, 4))
+        objective(losses, made.base.weights).backward()
+        grads = [part.grad[0].flatten() for part in (sentence, spoken) if part.grad is not None]
+        return torch.cat(grads)
+
+    one, other = of_first(films), of_first(mixed)
+    largest = max(one.abs().max().item(), 1)
+    torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * largest)
+
+
+@pytest.mark.parametrize("form", ALONE)
+def test_names_and_weights_of_every_base_survive(form):
+    base = load_system(FORMS[form], SIZES)
+    made = load_system({"name": "dvtr", "base": FORMS[form], "alternate": False}, SIZES)
+    own = {"dvtr_alignment", "dvtr_matching"}
+    assert made.weights.keys() == base.weights.keys() | own
+    assert all(made.weights[name] == weight for name, weight in base.weights.items())
+    codes = made.texts(texts(4)), made.videos(videos(4))
+    alone = made.base.losses(*codes, torch.Generator().manual_seed(1))
+    losses = made.losses(*codes, torch.Generator().manual_seed(1))
+    assert losses.keys() == alone.keys() | own
+
+
+def test_it_is_not_put_on_one_of_its_own_kind():
+    with pytest.raises(SureshotError, match="both have dvtr_alignment, dvtr_matching"):
+        load_system({"name": "dvtr", "base": {"name": "dvtr"}}, SIZES)
 
 
 def test_without_uncertainty_it_is_the_base_alone():
@@ -208,7 +280,7 @@ def test_other_losses_of_the_base_stay():
         ({}, 100.0),
         ({"mode": "paper"}, 1 / 0.07),
         ({"temperature": 0.05}, 20.0),
-        ({"base": {"name": "ce"}}, 1 / 0.07),
+        ({"base": {"name": "ce"}, "loss": "contrastive"}, 1 / 0.07),
     ],
 )
 def test_the_temperature_is_fixed_where_it_is_given(settings, scale):

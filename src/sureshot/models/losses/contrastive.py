@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sureshot.errors import SureshotError
+from sureshot.models.losses.negatives import Eta, weigh_logits
 
 Scale = float | Float[Tensor, ""]
 Average = Literal["inside", "outside"]
@@ -16,6 +17,7 @@ def info_nce(
     similarity: Float[Tensor, "texts videos"],
     scale: Scale,
     positives: Bool[Tensor, "texts videos"] | None = None,
+    eta: Eta = None,
 ) -> Float[Tensor, ""]:
     r"""Symmetric cross-entropy of picking the partner: each text its video, each video its text.
 
@@ -31,16 +33,19 @@ def info_nce(
         similarity: higher is better, any range.
         scale: lambda, 1 / temperature; 100 for CLIP.
         positives: True where text and video belong together. Without it, the diagonal.
+        eta: how many times each pair counts as a negative in the sums below the line, see
+            `sureshot.models.losses.negatives`.
 
     Raises:
         SureshotError: the matrix is not square and no positives are given, or a text or video has
             no positive.
 
     References:
-        DUQ eq. 1, where the positives are the diagonal.
+        DUQ eq. 1, where the positives are the diagonal; with ``eta`` DVTR eq. 13, which is printed
+        for one direction.
     """
     mask = _diagonal(similarity) if positives is None else _checked(positives)
-    logits = scale * similarity
+    logits = weigh_logits(scale * similarity, eta)
     return 0.5 * (_picking(logits, mask).mean() + _picking(logits.T, mask.T).mean())
 
 
@@ -48,6 +53,7 @@ def mil_nce(
     similarity: Float[Tensor, "items k items m"],
     scale: Scale = 1.0,
     average: Average = "inside",
+    eta: Eta = None,
 ) -> Float[Tensor, ""]:
     r"""Each sample of an item picks any of its partner's samples from those of the whole batch.
 
@@ -64,6 +70,7 @@ def mil_nce(
             cost is 0, and one near sample is enough. ``outside``, as in the released code: every
             positive is wanted at the same time, and the least cost is log M (log K from the
             videos), never 0.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
 
     References:
         UATVR eq. 11; DUQ, supplement, eq. G, is the same with cosines.
@@ -74,6 +81,9 @@ def mil_nce(
     """
     items, k, _, m = similarity.shape
     logits = (scale * similarity).reshape(items * k, items * m)
+    if eta is not None:
+        none = weigh_logits(torch.zeros_like(eta), eta)
+        logits = logits + none.repeat_interleave(k, 0).repeat_interleave(m, 1)
     own = torch.eye(items, dtype=torch.bool, device=similarity.device)
     mask = own.repeat_interleave(k, 0).repeat_interleave(m, 1)
     match average:

@@ -1,7 +1,6 @@
-"""Losses that ask less of negatives which may be right answers: the soft positives of DVTR.
+"""What DVTR learns the uncertainty of a pair from, which weighs it as a negative.
 
-A caption of another video may describe this one as well. Each pair gets an uncertainty eta from 0
-(the two match) to 1 (they surely do not), by which its part as a negative is weighed.
+The weights themselves are in `sureshot.models.losses.negatives`.
 """
 
 from typing import Literal, assert_never
@@ -12,99 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from sureshot.models.gaussian import Gaussian, kl_between, wasserstein2
-from sureshot.models.losses.contrastive import Scale
 from sureshot.models.losses.matching import mean_of_others
 from sureshot.models.scoring.embeddings import wasserstein_distance
 
-Weighed = Literal["hinge", "similarity"]
-Negatives = Literal["mean", "hardest"]
 Divergence = Literal["wasserstein", "kl"]
 
 _FAR = 2.0  # squared distance of orthogonal unit means, at which unmatched pairs are left alone
-
-
-def debiased_contrastive(
-    similarity: Float[Tensor, "items items"], eta: Float[Tensor, "items items"], scale: Scale
-) -> Float[Tensor, ""]:
-    r"""Cross-entropy of picking the partner, in which each negative counts eta times; both ways.
-
-    .. math:: L = -\frac1B \sum_i \log \frac{e^{\lambda s_{ii}}}
-        {e^{\lambda s_{ii}} + \sum_{k \ne i} \eta_{ik} e^{\lambda s_{ik}}}
-
-    Args:
-        similarity: higher is better; matched on the diagonal.
-        eta: uncertainty of each pair in [0, 1], rows texts, columns videos; its diagonal is not
-            read. With 1 everywhere this is `sureshot.models.losses.contrastive.info_nce`; with 0
-            everywhere it is 0, whatever the similarities.
-        scale: lambda, 1 / tau.
-
-    Returns:
-        The mean of both directions, at least 0.
-
-    References:
-        DVTR eq. 13.
-
-    Differs:
-        One direction is printed; here are both, as in every loss the paper compares with.
-    """
-    logits = scale * similarity + _weights(eta).log()
-    own = torch.arange(len(similarity), device=similarity.device)
-    texts, videos = functional.cross_entropy(logits, own), functional.cross_entropy(logits.T, own)
-    return 0.5 * (texts + videos)
-
-
-def debiased_triplet(
-    similarity: Float[Tensor, "items items"],
-    eta: Float[Tensor, "items items"],
-    margin: float = 0.5,
-    *,
-    weighed: Weighed = "hinge",
-    negatives: Negatives = "mean",
-) -> Float[Tensor, ""]:
-    r"""Hinge that wants each matched pair better than the others by a margin; both ways.
-
-    .. math:: L = \frac1B \sum_i \eta_{ij} [s_{ij} - s_{ii} + \lambda]_+
-
-    or, with ``weighed="similarity"`` as printed, :math:`[\eta_{ij} s_{ij} - s_{ii} + \lambda]_+`.
-
-    Args:
-        similarity: higher is better; matched on the diagonal.
-        eta: uncertainty of each pair in [0, 1]; its diagonal is not read.
-        margin: lambda, at least 0.
-        weighed: whether eta weighs the hinge or the similarity.
-        negatives: the ``mean`` over all j that are not i, or the ``hardest`` j: the paper does not
-            say which.
-
-    Returns:
-        The mean of both directions, at least 0; 0 for a batch of one.
-
-    References:
-        DVTR eq. 12; with eta = 1 its eq. 1.
-
-    Differs:
-        In print eta is a factor of the similarity within the hinge. A negative similarity then
-        costs the *more* the smaller eta is: at s = -0.6, where there is nothing to push, 0.08 with
-        eta = 0.2 against 0 with eta = 1. As a factor of the hinge it always takes away.
-    """
-    own = torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
-    matched = similarity.diagonal()
-    total = similarity.new_zeros(())
-    for mine, doubt in ((similarity, eta), (similarity.T, eta.T)):
-        match weighed:
-            case "hinge":
-                cost = doubt * (mine - matched[:, None] + margin).clamp(min=0)
-            case "similarity":
-                cost = (doubt * mine - matched[:, None] + margin).clamp(min=0)
-            case _:
-                assert_never(weighed)
-        match negatives:
-            case "mean":
-                total = total + mean_of_others(cost)
-            case "hardest":
-                total = total + cost.masked_fill(own, 0).amax(1).mean()
-            case _:
-                assert_never(negatives)
-    return 0.5 * total
 
 
 def alignment_as_printed(
@@ -211,12 +123,6 @@ def shuffled(
     others = ~torch.eye(items, dtype=torch.bool, device=eta.device)
     order = torch.randperm(items * (items - 1), generator=generator).to(eta.device)
     return eta.masked_scatter(others, eta[others][order])
-
-
-def _weights(eta: Float[Tensor, "items items"]) -> Float[Tensor, "items items"]:
-    """Eta with 1 for matched pairs; 0 is 1e-38, whose logarithm is a number and has a gradient."""
-    own = torch.eye(len(eta), dtype=torch.bool, device=eta.device)
-    return eta.masked_fill(own, 1).clamp(min=torch.finfo(eta.dtype).tiny)
 
 
 def _divergence(texts: Gaussian, videos: Gaussian, kind: Divergence) -> Float[Tensor, " items"]:

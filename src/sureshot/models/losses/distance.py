@@ -8,12 +8,13 @@ from torch import Tensor
 
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.evidential import EvidenceKind, Total, evidence, evidential
+from sureshot.models.losses.negatives import Eta, weigh
 
 Labels = Literal["matched", "unmatched", "unmatched_sum"]
 
 
 def distance_loss(
-    distance: Float[Tensor, "items items"], scale: float | Float[Tensor, ""]
+    distance: Float[Tensor, "items items"], scale: float | Float[Tensor, ""], eta: Eta = None
 ) -> Float[Tensor, ""]:
     r"""Symmetric cross-entropy of picking the closest partner.
 
@@ -27,15 +28,17 @@ def distance_loss(
     Args:
         distance: lower is better; rows texts, columns videos, matched on the diagonal.
         scale: lambda. A learned one gets no gradient from here: it belongs to the similarities.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
 
     Differs:
         See `distance_loss_as_printed`, whose sign it puts right.
     """
-    return info_nce(-distance, scale.detach() if isinstance(scale, Tensor) else scale)
+    fixed = scale.detach() if isinstance(scale, Tensor) else scale
+    return info_nce(-distance, fixed, eta=eta)
 
 
 def distance_loss_as_printed(
-    distance: Float[Tensor, "items items"], scale: float
+    distance: Float[Tensor, "items items"], scale: float, eta: Eta = None
 ) -> Float[Tensor, ""]:
     r"""The paper's loss, whose logarithm has no minus and whose exponent none either.
 
@@ -50,11 +53,12 @@ def distance_loss_as_printed(
     Args:
         distance: lower is better; rows texts, columns videos, matched on the diagonal.
         scale: lambda.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
 
     References:
         DUQ eq. 12.
     """
-    return -info_nce(distance, scale)
+    return -info_nce(distance, scale, eta=eta)
 
 
 def evidential_distance(
@@ -65,6 +69,7 @@ def evidential_distance(
     kappa: float | Float[Tensor, ""] = 1.0,
     offset: float | Float[Tensor, ""] = 0.0,
     total: Total = "sum",
+    eta: Eta = None,
 ) -> Float[Tensor, ""]:
     r"""The evidential loss of a matrix of cosine distances. A batch of one gives a finite number.
 
@@ -81,6 +86,8 @@ def evidential_distance(
         kappa: steepness of the evidence.
         offset: distance, or closeness, at which evidence begins.
         total: ``sum`` of both directions or their ``mean``.
+        eta: how much of the evidence of each pair that is not matched counts, see
+            `sureshot.models.losses.negatives`.
 
     References:
         DUQ eq. 13, with ``unmatched_sum``.
@@ -89,12 +96,12 @@ def evidential_distance(
     match labels:
         case "matched":
             found = evidence(1 - distance, kind, kappa=kappa, offset=offset)
-            return evidential(found, total=total)
+            return evidential(weigh(found, eta), total=total)
         case "unmatched" | "unmatched_sum":
             target = 1 - torch.eye(items, dtype=distance.dtype, device=distance.device)
             if labels == "unmatched":
                 target = target / max(items - 1, 1)
             found = evidence(distance, kind, kappa=kappa, offset=offset)
-            return evidential(found, target, total=total)
+            return evidential(weigh(found, eta), target, total=total)
         case _:
             assert_never(labels)

@@ -8,6 +8,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from sureshot.models.losses.negatives import Eta, weigh
+
 Weighing = Literal["balanced", "sum"]
 Hardness = Literal["all", "hardest"]
 
@@ -67,6 +69,7 @@ def soft_contrastive(
     *,
     doubled: bool = False,
     weighing: Weighing = "balanced",
+    eta: Eta = None,
 ) -> Float[Tensor, ""]:
     """Total of `match_cost` over the batch, matched on the diagonal.
 
@@ -79,6 +82,7 @@ def soft_contrastive(
         weighing: ``balanced``, the mean over matched pairs plus the mean over the others, so that
             neither the batch size nor the many negatives set the scale (a batch of one has no
             negatives, which then cost 0); or the ``sum`` of all pairs.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
 
     Differs:
         The released code of PCME sums, ignoring its own setting, and counts every pair twice, as
@@ -86,7 +90,7 @@ def soft_contrastive(
     """
     items = len(texts)
     matched = torch.eye(items, dtype=torch.bool, device=texts.device)
-    cost = match_cost(texts, videos, matched, steepness, shift, doubled=doubled)
+    cost = weigh(match_cost(texts, videos, matched, steepness, shift, doubled=doubled), eta)
     match weighing:
         case "balanced":
             return cost.diagonal().mean() + mean_of_others(cost)
@@ -111,6 +115,7 @@ def mil_margin(
     distance: Float[Tensor, "items items"],
     margin: float = 0.2,
     negatives: Hardness = "all",
+    eta: Eta = None,
 ) -> Float[Tensor, ""]:
     r"""Hinge that wants each matched pair closer than the others by a margin, in both directions.
 
@@ -122,12 +127,14 @@ def mil_margin(
             `sureshot.models.scoring.embeddings` gives it with ``min``; matched on the diagonal.
         margin: rho, at least 0. The paper gives no value.
         negatives: count ``all`` j, or only the ``hardest`` of each i.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
 
     Returns:
         The loss, at least 0; 0 for a batch of one.
 
     References:
-        DUQ, supplement, eq. E; PVSE, Song and Soleymani 2019.
+        DUQ, supplement, eq. E; PVSE, Song and Soleymani 2019. With ``eta`` DVTR eq. 12, and with
+        eta = 1 DVTR eq. 1.
 
     Differs:
         In print the matched term is a minimum over two vectors, without a distance; here it is the
@@ -135,8 +142,10 @@ def mil_margin(
     """
     own = torch.eye(len(distance), dtype=torch.bool, device=distance.device)
     matched = distance.diagonal()
-    of_texts = (margin + matched[:, None] - distance).clamp(min=0).masked_fill(own, 0)
-    of_videos = (margin + matched - distance).clamp(min=0).masked_fill(own, 0)
+    of_texts, of_videos = (
+        weigh((margin + one - distance).clamp(min=0).masked_fill(own, 0), eta)
+        for one in (matched[:, None], matched)
+    )
     match negatives:
         case "all":
             return 0.5 * (of_texts.sum(1).mean() + of_videos.sum(0).mean())
@@ -146,7 +155,9 @@ def mil_margin(
             assert_never(negatives)
 
 
-def max_margin(similarity: Float[Tensor, "items items"], margin: float = 0.2) -> Float[Tensor, ""]:
+def max_margin(
+    similarity: Float[Tensor, "items items"], margin: float = 0.2, eta: Eta = None
+) -> Float[Tensor, ""]:
     r"""Bidirectional max-margin loss: `mil_margin` of similarities, averaged over all wrong pairs.
 
     .. math:: L = \frac{1}{2B(B-1)} \sum_i \sum_{j \ne i}
@@ -155,6 +166,7 @@ def max_margin(similarity: Float[Tensor, "items items"], margin: float = 0.2) ->
     Args:
         similarity: higher is better; matched on the diagonal.
         margin: m, at least 0.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
 
     Returns:
         The loss, at least 0; 0 for a batch of one.
@@ -162,7 +174,7 @@ def max_margin(similarity: Float[Tensor, "items items"], margin: float = 0.2) ->
     References:
         CE, Liu et al. 2019, section 3.3; its released code divides in this way too.
     """
-    return mil_margin(-similarity, margin) / max(len(similarity) - 1, 1)
+    return mil_margin(-similarity, margin, eta=eta) / max(len(similarity) - 1, 1)
 
 
 def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) -> Float[Tensor, ""]:

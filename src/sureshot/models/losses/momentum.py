@@ -5,12 +5,15 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from sureshot.models.losses.negatives import Eta, weigh_logits
+
 
 def key_nce(
     queries: Float[Tensor, "items width"],
     keys: Float[Tensor, "items width"],
     memory: Float[Tensor, "slots width"],
     scale: float | Float[Tensor, ""],
+    eta: Eta = None,
 ) -> Float[Tensor, ""]:
     r"""Cross-entropy of picking the own key among those of the batch and of the memory.
 
@@ -24,6 +27,8 @@ def key_nce(
         keys: key i belongs to query i, the others are wrong answers. They get no gradient.
         memory: keys of earlier batches, all of them wrong answers; there may be none. No gradient.
         scale: lambda, 1 / temperature.
+        eta: how much the key of each item of the batch counts as a negative of each query, rows
+            queries; keys of the memory count in full.
 
     Returns:
         The loss, at least 0; 0 for a batch of one and an empty memory.
@@ -36,6 +41,6 @@ def key_nce(
         In MoCo only the own key and the memory are looked at. With the keys of the batch the loss
         is a contrastive one from the first step on, while the memory is still empty.
     """
-    others = torch.cat([keys, memory]).detach()
     right = torch.arange(len(queries), device=queries.device)
-    return cross_entropy(scale * queries @ others.T, right)
+    of_batch = weigh_logits(scale * queries @ keys.detach().T, eta)
+    return cross_entropy(torch.cat([of_batch, scale * queries @ memory.detach().T], 1), right)

@@ -48,6 +48,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.layers.netvlad import NetVlad
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.matching import max_margin
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.systems.system import Codes, System, unit
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
 from sureshot.settings import build, within
@@ -180,11 +181,15 @@ class Ce(System):
         return (logits.softmax(-1) * cosines).sum(-1)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The bidirectional max-margin loss."""
         del generator
-        return {"similarity": max_margin(self.similarity(texts, videos), self.config.margin)}
+        return {"similarity": max_margin(self.similarity(texts, videos), self.config.margin, eta)}
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
         """All experts' vectors behind each other, as the text weighs them."""

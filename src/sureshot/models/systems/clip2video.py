@@ -33,6 +33,7 @@ from sureshot.models.layers.linear import embedding
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import Block, Transformer
 from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.systems.system import Codes, System, unit
 from sureshot.models.tokens import TextTokens, VideoTokens, without_first
 from sureshot.settings import within
@@ -243,13 +244,18 @@ class Clip2Video(System):
         return (1 - self.share) * whole + self.share * (texts["aligned"] @ videos["aligned"].T)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The symmetric contrastive loss of the global cosines and of those of the alignment."""
         del generator
-        found = {"similarity": info_nce(texts["sentence"] @ videos["video"].T, self.scale)}
+        found = {"similarity": info_nce(texts["sentence"] @ videos["video"].T, self.scale, eta=eta)}
         if self.alignment is not None:
-            found["alignment"] = info_nce(texts["aligned"] @ videos["aligned"].T, self.scale)
+            aligned = texts["aligned"] @ videos["aligned"].T
+            found["alignment"] = info_nce(aligned, self.scale, eta=eta)
         return found
 
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:

@@ -15,6 +15,7 @@ from sureshot.models.layers.from_clip import start_from_clip
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.systems.system import Codes, System, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
 from sureshot.settings import within
@@ -89,11 +90,15 @@ class Clip4Clip(System):
         return texts["sentence"] @ videos["video"].T
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The symmetric contrastive loss."""
         del generator
-        return {"similarity": info_nce(self.similarity(texts, videos), self.scale)}
+        return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
 
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
         """The pooled video."""

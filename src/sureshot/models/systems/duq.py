@@ -18,9 +18,8 @@ Differs:
     :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
     its candidates; `Duq.similarity` leaves them out, `Duq.printed` has them.
 
-    In both modes a video's Gaussian is made of its own frames. The first released code pooled a
-    video by the text at the same place of the block, so that the matched pair alone was seen by its
-    query. Nothing is drawn but in training.
+    In both modes a video's Gaussian is made of its own frames, not pooled by the text at the same
+    place of the block as in the first released code, and nothing is drawn but in training.
 
     ``well_posed`` scores by the sum :math:`s + w\,(1 - d)` instead of the product, in which two
     rejections make an acceptance; trains on one rule of distance for all pairs, on a logarithm with
@@ -40,7 +39,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample, shrunk_mean
 from sureshot.models.layers.distribution import Aggregation, Branch
 from sureshot.models.layers.linear import draw_as_torch
 from sureshot.models.layers.pooling import masked_mean
@@ -52,6 +51,7 @@ from sureshot.models.losses.distance import (
 )
 from sureshot.models.losses.evidential import EvidenceKind, evidence, evidential, opinion
 from sureshot.models.losses.matching import mil_margin, soft_contrastive, uniformity
+from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.embeddings import (
     kl_distance,
     labelled_distance,
@@ -195,15 +195,14 @@ class Duq(System):
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence, and the Gaussian of the sentence and its words."""
         gaussian = self.text_branch(tokens.sentence, tokens.words, tokens.mask)
-        return {"sentence": tokens.sentence, "mean": gaussian.mean, "log_var": gaussian.log_var}
+        return {"sentence": tokens.sentence, **gaussian._asdict()}
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """The frames, and the Gaussian of the frames and their mean."""
         codes = self.pooled.videos(tokens)
         # As long as frames are, not at unit length; so is a sentence beside its words.
         whole = masked_mean(tokens.frames, tokens.mask)
-        gaussian = self.video_branch(whole, tokens.frames, tokens.mask)
-        return {**codes, "mean": gaussian.mean, "log_var": gaussian.log_var}
+        return codes | self.video_branch(whole, tokens.frames, tokens.mask)._asdict()
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """Score of every pair: s + w (1 - d), or (1 - d) s as printed; s alone without a branch."""
@@ -231,7 +230,7 @@ class Duq(System):
         """
         if self.distance == "means":
             return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
-        return 1 - _shrunk(gaussian_of(texts)) @ _shrunk(gaussian_of(videos)).T
+        return 1 - shrunk_mean(gaussian_of(texts)) @ shrunk_mean(gaussian_of(videos)).T
 
     def printed(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """The re-ranked score as printed, its uncertainties taken over all ``videos``.
@@ -250,22 +249,26 @@ class Duq(System):
         )
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The losses of the similarities and, where they are on, of evidence and distances."""
         config = self.config
         feature = self.feature(texts, videos)
-        found = {"similarity": info_nce(feature, self.scale)}
+        found = {"similarity": info_nce(feature, self.scale, eta=eta)}
         total: Literal["sum", "mean"] = "sum" if self.printed_mode else "mean"
         if config.similarity_evidence:
-            found["similarity_evidence"] = evidential(self._clues(feature), total=total)
+            found["similarity_evidence"] = evidential(weigh(self._clues(feature), eta), total=total)
         if not config.branch:
             return found
         one, other = gaussian_of(texts), gaussian_of(videos)
         drawn = [self._drawn(one, generator), self._drawn(other, generator)]
         apart = self._distances(one, other, drawn[0], drawn[1])
         if config.distance_loss:
-            found["distance"] = self._distance_loss(apart, drawn[0], drawn[1])
+            found["distance"] = self._distance_loss(apart, drawn[0], drawn[1], eta)
         if config.distance_evidence:
             found["distance_evidence"] = evidential_distance(
                 apart,
@@ -274,6 +277,7 @@ class Duq(System):
                 kappa=self.kappa,
                 offset=self.offset[1],
                 total=total,
+                eta=eta,
             )
         if self.distance != "means":
             divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
@@ -308,10 +312,7 @@ class Duq(System):
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Vacuities of texts and of videos over each other, and the log of each total variance."""
         clues = self._clues(self.feature(texts, videos))
-        found = {
-            "text vacuity": opinion(clues).vacuity,
-            "video vacuity": opinion(clues.T).vacuity,
-        }
+        found = {"text vacuity": opinion(clues).vacuity, "video vacuity": opinion(clues.T).vacuity}
         if self.config.branch:
             apart = self._far_clues(self.expected(texts, videos))
             found["text distance vacuity"] = opinion(apart).vacuity
@@ -336,8 +337,7 @@ class Duq(System):
         """K samples of each item; of a distance in closed form, the mean alone."""
         if self.distance in _CLOSED:
             return gaussian.mean[:, None]
-        items, width = gaussian.mean.shape
-        shape = (items, self.config.samples, width)
+        shape = (len(gaussian.mean), self.config.samples, gaussian.mean.shape[-1])
         source = generator or torch.default_generator  # on the processor: the same on any device
         return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
 
@@ -373,28 +373,25 @@ class Duq(System):
         apart: Float[Tensor, "items items"],
         texts: Float[Tensor, "items k width"],
         videos: Float[Tensor, "items k width"],
+        eta: Eta,
     ) -> Float[Tensor, ""]:
         match self.distance:
             case "monte_carlo":
                 steepness = self.match[0].clamp(min=1e-3)
-                return soft_contrastive(unit(texts), unit(videos), steepness, self.match[1])
+                return soft_contrastive(
+                    unit(texts), unit(videos), steepness, self.match[1], eta=eta
+                )
             case "mil":
-                return mil_margin(apart)
+                return mil_margin(apart, eta=eta)
             case "uda":
-                return mil_nce(sample_cosines(texts, videos), self.scale.detach())
+                return mil_nce(sample_cosines(texts, videos), self.scale.detach(), eta=eta)
             case "uniformity":
                 every = unit(torch.cat([texts.flatten(0, 1), videos.flatten(0, 1)]))
-                return self._picking(apart) + _UNIFORMITY * uniformity(every)
+                return self._picking(apart, eta) + _UNIFORMITY * uniformity(every)
             case _:
-                return self._picking(apart)
+                return self._picking(apart, eta)
 
-    def _picking(self, apart: Float[Tensor, "items items"]) -> Float[Tensor, ""]:
+    def _picking(self, apart: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor, ""]:
         if self.printed_mode:
-            return distance_loss_as_printed(apart, _PRINTED_SCALE)
-        return distance_loss(apart, self.scale)
-
-
-def _shrunk(gaussian: Gaussian) -> Float[Tensor, "items width"]:
-    """Means divided by the root mean square length of their samples."""
-    power = gaussian.mean.square().sum(-1) + gaussian.log_var.exp().sum(-1)
-    return gaussian.mean / power.sqrt()[:, None]
+            return distance_loss_as_printed(apart, _PRINTED_SCALE, eta)
+        return distance_loss(apart, self.scale, eta)

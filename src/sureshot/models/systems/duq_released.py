@@ -48,6 +48,7 @@ from sureshot.models.layers.pooling import WeightedPooling, mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.evidential import evidence, evidential
+from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.token_wise import weighted_token_interaction
 from sureshot.models.systems.system import Codes, System, gaussian_of, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
@@ -214,7 +215,11 @@ class DuqReleased(System):
         return torch.stack(self._branches(texts, videos, self.text_noise, self.video_noise)).mean(0)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """A contrastive and an evidential loss of each branch, the divergence, the agreement."""
         source = generator or torch.default_generator
@@ -224,8 +229,8 @@ class DuqReleased(System):
         branches = self._branches(texts, videos, *noise)
         found = {}
         for name, scores in zip(_LOSSES, branches, strict=True):
-            found[name] = info_nce(scores, self.scale)
-            found[f"{name}_evidence"] = evidential(evidence(scores), total="mean")
+            found[name] = info_nce(scores, self.scale, eta=eta)
+            found[f"{name}_evidence"] = evidential(weigh(evidence(scores), eta), total="mean")
         sides = zip((gaussian_of(texts), gaussian_of(videos)), noise, strict=True)
         # As in the released code: the samples' mean, and the deviation's logarithm as the
         # variance's, summed over the batch.

@@ -16,8 +16,15 @@ Differs:
 
     As printed the first pass trains the system as well, by a loss that equal Gaussians for all
     items make smallest, and eta passes gradients on in the second. In ``well_posed`` the Gaussians
-    read the system and leave it alone, and eta is a number; weights of eta are on the hinge, see
-    `sureshot.models.losses.debiased.debiased_triplet`.
+    read the system and leave it alone, and eta is a number. Its triplet loss has eta as a factor of
+    the hinge. In print it is a factor of the similarity within: a negative similarity then costs
+    the *more* the smaller eta is: at s = -0.6, where there is nothing to push, 0.08 with eta = 0.2
+    against 0 with eta = 1.
+
+    Every loss of the system that tells pairs apart takes the weights, its samples, distances and
+    evidence included; one direction is printed, here both count. Three things count in full: keys
+    of HiT's memory banks, of which no Gaussian is kept; the uniformity of samples in DUQ and PCME,
+    and the agreement of DUQ's released branches, which know no pairs.
 
     Both divide the W of means that are :math:`\sqrt D` long by D, or sigmoids would be 0 or 1.
 
@@ -31,7 +38,7 @@ References:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -40,20 +47,19 @@ from torch.nn.functional import softplus
 
 from sureshot.models.gaussian import Gaussian, draw_noise, sample
 from sureshot.models.layers.distribution import HierarchicalGaussianHead
+from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.debiased import (
     Divergence,
-    Negatives,
     alignment,
     alignment_as_printed,
-    debiased_contrastive,
-    debiased_triplet,
     matching_cost,
     matching_cost_as_printed,
     shuffled,
 )
-from sureshot.models.losses.matching import soft_contrastive
+from sureshot.models.losses.matching import max_margin, mil_margin, soft_contrastive
+from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.embeddings import expected_distance, wasserstein_distance
-from sureshot.models.systems.system import Codes, System
+from sureshot.models.systems.system import Codes, System, merged
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
 from sureshot.settings import build, within
 
@@ -62,6 +68,7 @@ _STEEP, _MIDDLE = 5.0, 1.0  # first slope of eta, and the distance at which it i
 _PRINTED_TEMPERATURE = 0.07
 _START = 5.0  # first steepness and shift of PCME's match probability
 _OWN = ("uncertain mean", "uncertain log_var")  # codes of our own, beside those of the system
+_LOSSES = ("dvtr_alignment", "dvtr_matching")  # of our own
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,9 @@ class DvtrConfig:
     Attributes:
         base: the system it is put on: its ``name`` and its own settings.
         mode: ``well_posed`` or ``paper``.
-        loss: what takes the place of the system's loss on similarities: the debiased
-            ``contrastive`` or ``triplet`` loss. Other losses of the system stay.
+        loss: ``own``, the losses of the system as they are, their negatives weighed; or what takes
+            the place of its loss on similarities: the ``contrastive`` loss of its score, or the
+            ``triplet`` loss. Its other losses stay, weighed.
         uncertainty: what eta is: that of the ``wasserstein`` distance; ``pcme``, the probability
             that samples do not match, as PCME learns it; and two controls: ``none``, eta = 1 and a
             single pass, and ``shuffled``, the etas of a batch dealt to other negatives.
@@ -89,13 +97,13 @@ class DvtrConfig:
 
     base: Mapping[str, Any] = field(default_factory=lambda: {"name": "clip4clip"})
     mode: Literal["well_posed", "paper"] = "well_posed"
-    loss: Literal["contrastive", "triplet"] = "contrastive"
+    loss: Literal["own", "contrastive", "triplet"] = "own"
     uncertainty: Uncertainty = "wasserstein"
     divergence: Divergence = "wasserstein"
     samples: int = 7
     margin: float = 0.5
     temperature: float | None = None
-    negatives: Negatives = "mean"
+    negatives: Literal["mean", "hardest"] = "mean"
     floor: float = 0.05
     smoothing: float = 0.1
     alternate: bool = True
@@ -137,7 +145,7 @@ class Dvtr(System):
         self.printed_mode = config.mode == "paper"
         self.learns = config.uncertainty != "none"
         self.passes = 2 if self.learns and config.alternate else 1
-        self.weights: Mapping[str, float] = {**base.weights, "alignment": 1.0, "matching_eta": 1.0}
+        self.weights: Mapping[str, float] = merged(base.weights, dict.fromkeys(_LOSSES, 1.0))
         literal = self.printed_mode
         whole = base.vector_width or width
         self.text_head, self.video_head = (
@@ -154,7 +162,11 @@ class Dvtr(System):
         temperature = config.temperature or (_PRINTED_TEMPERATURE if literal else None)
         if temperature is not None or not base.log_scale.requires_grad:  # one that knows no scale
             base.log_scale.data.fill_(-math.log(temperature or _PRINTED_TEMPERATURE))
-        base.log_scale.requires_grad_(temperature is None and config.loss == "contrastive")
+        # Without a softmax anywhere there is nothing that a scale could learn from.
+        softmax = config.loss == "contrastive" or (
+            base.log_scale.requires_grad and (config.loss == "own" or len(base.weights) > 1)
+        )
+        base.log_scale.requires_grad_(temperature is None and softmax)
         self.shares_scale = base.shares_scale and base.log_scale.requires_grad
         pcme = config.uncertainty == "pcme"
         self._estimators = [
@@ -203,36 +215,50 @@ class Dvtr(System):
         """Codes of the base, and the Gaussian of each text."""
         codes = self.base.texts(tokens)
         local, mask = self.base.text_tokens(tokens, codes)
-        return codes | self._gaussians(self.text_head, self.base.text_vectors(codes), local, mask)
+        return merged(
+            codes, self._gaussians(self.text_head, self.base.text_vectors(codes), local, mask)
+        )
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """Codes of the base, and the Gaussian of each video."""
         codes = self.base.videos(tokens)
         local, mask = self.base.video_tokens(tokens, codes)
-        return codes | self._gaussians(self.video_head, self.base.video_vectors(codes), local, mask)
+        return merged(
+            codes, self._gaussians(self.video_head, self.base.video_vectors(codes), local, mask)
+        )
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """Score of the base."""
         return self.base.similarity(texts, videos)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """In the first pass those of the Gaussians and of eta, in the second those of the base.
 
-        The base's ``similarity`` is replaced by the debiased loss, under the same name.
+        The base's come with its negatives weighed. With ``contrastive`` and ``triplet`` its
+        ``similarity`` is replaced, under the same name.
+
+        Args:
+            texts: codes, one a pair.
+            videos: codes, one a pair.
+            generator: where random numbers come from; None is torch's own.
+            eta: not read; negatives are weighed by the system's own.
         """
-        found: dict[str, Float[Tensor, ""]] = {}
+        estimation: dict[str, Float[Tensor, ""]] = {}
         if self._number != 1 and self.learns:
-            found |= self._estimation(texts, videos, generator)
-        if self._number != 0:
-            found |= self.base.losses(texts, videos, generator)
-            similarity = self.base.similarity(texts, videos)
-            eta = torch.ones_like(similarity)
-            if self.learns:
-                eta = self._eta_in_training(texts, videos, generator)
-            found["similarity"] = self._debiased(similarity, eta)
-        return found
+            estimation = self._estimation(texts, videos, generator)
+        if self._number == 0:
+            return estimation
+        eta = self._eta_in_training(texts, videos, generator) if self.learns else None
+        losses = self.base.losses(texts, videos, generator, eta)
+        if self.config.loss != "own":
+            losses["similarity"] = self._debiased(self.base.similarity(texts, videos), eta)
+        return merged(estimation, losses)
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
         """Those of the base."""
@@ -321,16 +347,16 @@ class Dvtr(System):
         if self.config.uncertainty == "pcme":
             drawn = self._drawn(one, generator), self._drawn(other, generator)
             steepness = self.match[0].clamp(min=1e-3)
-            return {"alignment": soft_contrastive(*drawn, steepness, self.match[1])}
+            return {_LOSSES[0]: soft_contrastive(*drawn, steepness, self.match[1])}
         if self.printed_mode:
             drawn = self._drawn(one, generator), self._drawn(other, generator)
             return {
-                "alignment": alignment_as_printed(one, other, *drawn, self.config.divergence),
-                "matching_eta": matching_cost_as_printed(self.eta(one, other).diagonal()),
+                _LOSSES[0]: alignment_as_printed(one, other, *drawn, self.config.divergence),
+                _LOSSES[1]: matching_cost_as_printed(self.eta(one, other).diagonal()),
             }
         return {
-            "alignment": alignment(one, other, self.config.divergence),
-            "matching_eta": matching_cost(self._logit(one, other), self.config.smoothing),
+            _LOSSES[0]: alignment(one, other, self.config.divergence),
+            _LOSSES[1]: matching_cost(self._logit(one, other), self.config.smoothing),
         }
 
     def _eta_in_training(
@@ -342,22 +368,14 @@ class Dvtr(System):
             eta = shuffled(eta, generator or torch.default_generator)
         return eta if self.printed_mode else eta.detach()
 
-    def _debiased(
-        self, similarity: Float[Tensor, "items items"], eta: Float[Tensor, "items items"]
-    ) -> Float[Tensor, ""]:
-        match self.config.loss:
-            case "contrastive":
-                return debiased_contrastive(similarity, eta, self.base.scale)
-            case "triplet":
-                return debiased_triplet(
-                    similarity,
-                    eta,
-                    self.config.margin,
-                    weighed="similarity" if self.printed_mode else "hinge",
-                    negatives=self.config.negatives,
-                )
-            case _:
-                assert_never(self.config.loss)
+    def _debiased(self, similarity: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor, ""]:
+        if self.config.loss == "contrastive":
+            return info_nce(similarity, self.base.scale, eta=eta)
+        if self.printed_mode:  # within the hinge
+            similarity, eta = weigh(similarity, eta), None
+        if self.config.negatives == "mean":
+            return max_margin(similarity, self.config.margin, eta)
+        return mil_margin(-similarity, self.config.margin, "hardest", eta)
 
     def _logit(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
         """Of eta, before the floor."""

@@ -42,6 +42,7 @@ from sureshot.models.layers.linear import embedding
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.layers.transformer import Transformer
 from sureshot.models.losses.momentum import key_nce
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.systems.system import Codes, System, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
 from sureshot.settings import within
@@ -217,7 +218,11 @@ class HiT(System):
         return share * feature + (1 - share) * semantic
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The contrastive loss of each level against keys and banks.
 
@@ -226,11 +231,12 @@ class HiT(System):
         """
         del generator
         found, fresh = {}, []
+        turned = None if eta is None else eta.T
         for number, (level, name) in enumerate(zip(_LEVELS, _LOSSES, strict=True)):
             keys = [side.get(f"{level}_key", side[level]).detach() for side in (texts, videos)]
             memory = self.banks[number, :, : int(self.stored)]
-            to_videos = key_nce(texts[level], keys[_VIDEOS], memory[_VIDEOS], self.scale)
-            to_texts = key_nce(videos[level], keys[_TEXTS], memory[_TEXTS], self.scale)
+            to_videos = key_nce(texts[level], keys[_VIDEOS], memory[_VIDEOS], self.scale, eta)
+            to_texts = key_nce(videos[level], keys[_TEXTS], memory[_TEXTS], self.scale, turned)
             found[name] = (to_videos + to_texts) / 2
             fresh.append(torch.stack(keys))
         if self.training:

@@ -46,6 +46,7 @@ from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
 from sureshot.models.layers.distribution import PieGaussianHead
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.matching import Weighing, match_cost, soft_contrastive, uniformity
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.scoring.embeddings import expected_distance
 from sureshot.models.systems.system import Codes, System, gaussian_of
 from sureshot.models.tokens import TextTokens, VideoTokens
@@ -155,7 +156,11 @@ class Pcme(System):
                 assert_never(self.config.score)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The soft contrastive loss of samples and, where they have weight, the regularisers."""
         one, other = gaussian_of(texts), gaussian_of(videos)
@@ -163,7 +168,12 @@ class Pcme(System):
         config = self.config
         found = {
             "similarity": soft_contrastive(
-                *drawn, self.scale, self.shift, doubled=config.doubled, weighing=config.weighing
+                *drawn,
+                self.scale,
+                self.shift,
+                doubled=config.doubled,
+                weighing=config.weighing,
+                eta=eta,
             )
         }
         if config.uniformity:

@@ -7,17 +7,20 @@ a batch; only `System.similarity` brings the two together.
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from sureshot.errors import SureshotError
 from sureshot.models.gaussian import Gaussian
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
 from sureshot.settings import build
 
+V = TypeVar("V")
 Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
 Frozen = Literal["nothing", "patches", "embeddings"]
 _LARGEST_SCALE = 100.0  # CLIP's limit
@@ -125,7 +128,11 @@ class System(nn.Module):
         raise NotImplementedError
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """Named, unweighted losses of a batch in which text i describes video i.
 
@@ -133,6 +140,8 @@ class System(nn.Module):
             texts: codes, one a pair.
             videos: codes, one a pair.
             generator: where random numbers come from; None is torch's own.
+            eta: how much each pair counts as a negative, wherever pairs are told apart; see
+                `sureshot.models.losses.negatives`.
         """
         raise NotImplementedError
 
@@ -190,6 +199,24 @@ def objective(
         KeyError: a loss has no weight.
     """
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+
+
+def merged(*parts: Mapping[str, V]) -> dict[str, V]:
+    """Named values of a system and of one that it is put on, together.
+
+    Raises:
+        SureshotError: both have one of a name.
+    """
+    together: dict[str, V] = {}
+    for part in parts:
+        twice = together.keys() & part.keys()
+        if twice:
+            raise SureshotError(
+                f"Two systems that are put together both have {', '.join(sorted(twice))}; a system "
+                "is not put on one of its own kind."
+            )
+        together |= part
+    return together
 
 
 def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:

@@ -56,6 +56,7 @@ from torch import Tensor, nn
 from sureshot.models.gaussian import draw_noise
 from sureshot.models.layers.cross_attention import CrossAttentionPooling
 from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.systems.pooled import PooledSimilarity
 from sureshot.models.systems.system import Codes, System, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
@@ -195,7 +196,11 @@ class TMass(System):
         return torch.cat(parts)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The contrastive losses of one vector of each mass and of the support texts."""
         sentences = texts["sentence"]
@@ -210,8 +215,8 @@ class TMass(System):
         ahead = unit(self._measured(target) - middle)
         drawn, support = (middle + reach * step for step in (noise.to(middle), ahead))
         return {
-            "similarity": info_nce(_cosines(drawn, pooled), self.scale),
-            "support": info_nce(_cosines(support, pooled), self.scale),
+            "similarity": info_nce(_cosines(drawn, pooled), self.scale, eta=eta),
+            "support": info_nce(_cosines(support, pooled), self.scale, eta=eta),
         }
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:

@@ -57,6 +57,7 @@ from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import Average, info_nce, mil_nce
 from sureshot.models.losses.matching import soft_contrastive
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.scoring.embeddings import sample_cosines
 from sureshot.models.scoring.token_wise import token_interaction, weighted_token_interaction
 from sureshot.models.systems.system import Codes, System, gaussian_of, unit
@@ -256,18 +257,22 @@ class Uatvr(System):
         return weighted_token_interaction(*sides, texts["weights"], videos["weights"], *masks)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The loss of the tokens' similarities and, where they are on, of samples and Gaussians."""
-        found = {"similarity": info_nce(self.similarity(texts, videos), self.scale)}
+        found = {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
         if not self.config.branch:
             return found
         one, other = gaussian_of(texts), gaussian_of(videos)
         if self.config.matched_by == "means":
             cosines = one.mean @ other.mean.T
-            return found | {"matching": info_nce(cosines, self.log_match_scale.exp())}
+            return found | {"matching": info_nce(cosines, self.log_match_scale.exp(), eta=eta)}
         drawn = self._drawn(one, generator), self._drawn(other, generator)
-        found["matching"] = self._matching(*drawn)
+        found["matching"] = self._matching(*drawn, eta)
         if self.config.divergence:
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
             found["divergence"] = far.sum() if self.printed_mode else far.mean()
@@ -318,15 +323,18 @@ class Uatvr(System):
         return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
 
     def _matching(
-        self, texts: Float[Tensor, "items k width"], videos: Float[Tensor, "items m width"]
+        self,
+        texts: Float[Tensor, "items k width"],
+        videos: Float[Tensor, "items m width"],
+        eta: Eta = None,
     ) -> Float[Tensor, ""]:
         if self.config.matched_by == "soft_contrastive":
             sides = (texts, videos) if self.printed_mode else (unit(texts), unit(videos))
-            return soft_contrastive(*sides, self.match[0].clamp(min=1e-3), self.match[1])
+            return soft_contrastive(*sides, self.match[0].clamp(min=1e-3), self.match[1], eta=eta)
         average: Average = "inside" if self.config.matched_by == "mil_nce" else "outside"
         if self.printed_mode:
-            return mil_nce(torch.einsum("ikd,jld->ikjl", texts, videos), 1.0, average)
-        return mil_nce(sample_cosines(texts, videos), self.log_match_scale.exp(), average)
+            return mil_nce(torch.einsum("ikd,jld->ikjl", texts, videos), 1.0, average, eta)
+        return mil_nce(sample_cosines(texts, videos), self.log_match_scale.exp(), average, eta)
 
     def _divergence(
         self, gaussian: Gaussian, drawn: Float[Tensor, "items k width"]

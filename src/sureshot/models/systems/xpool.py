@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.systems.pooled import PooledSimilarity
 from sureshot.models.systems.system import Codes, System, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
@@ -64,11 +65,15 @@ class XPool(System):
         return self.pooled(texts["sentence"], videos)
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """The symmetric contrastive loss."""
         del generator
-        return {"similarity": info_nce(self.similarity(texts, videos), self.scale)}
+        return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
         """The sentence at unit length."""

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from sureshot.models.losses.negatives import Eta
 from sureshot.models.model import Model
 from sureshot.models.systems.system import Codes, System
 from sureshot.models.tokens import TextTokens, VideoTokens
@@ -120,7 +121,11 @@ class Answering(System):
         )
 
     def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
         """Cross-entropy of the right answers, ln n for n answers where nothing is known.
 
@@ -128,8 +133,9 @@ class Answering(System):
             texts: codes, one a pair, and the number of the right answer as `LABEL`.
             videos: codes, one a pair.
             generator: not used.
+            eta: not used.
         """
-        del generator
+        del generator, eta
         return {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:

@@ -34,7 +34,7 @@ def test_its_file_is_all_it_takes(added):
 def test_and_dvtr_goes_on_it(added):
     made = load_system({"name": "dvtr", "base": {"name": "best_frame"}}, Sizes(WIDTH, CHANNELS))
     losses = made.losses(made.texts(texts(4)), made.videos(videos(4)))
-    assert set(losses) == {"similarity", "alignment", "matching_eta"}
+    assert set(losses) == {"similarity", "dvtr_alignment", "dvtr_matching"}
 
 
 def test_it_is_gone_with_its_file():

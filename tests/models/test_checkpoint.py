@@ -188,6 +188,7 @@ def test_a_model_of_the_first_format_reads_sentences_at_unit_length(tmp_path):
         ({"name": "duq"}, {"kappa": 20.0}),
         ({"name": "duq", "mode": "paper"}, {}),
         ({"name": "dvtr", "base": {"name": "duq"}}, {"base": {"name": "duq", "kappa": 20.0}}),
+        ({"name": "ce"}, {"gate": "printed"}),
         ({"name": "xpool"}, {}),
     ],
 )

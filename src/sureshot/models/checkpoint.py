@@ -155,7 +155,8 @@ class Checkpoint:
             ) from None
         except RuntimeError:
             raise ModelError(
-                f"The weights of {folder} are not those of its {CONFIG}; copy or train it again."
+                f"The weights of {folder} are not those of its {CONFIG}: it is damaged, or the "
+                f"layers of {system.get('name')} have changed since; copy or train it again."
             ) from None
         is_tuned = encoder.name == ENCODER
         return cls(
@@ -226,6 +227,8 @@ def _as_first(system: Mapping[str, Any]) -> dict[str, Any]:
     match system.get("name"):
         case "uatvr":
             defaults = {"interaction": "mean"}
+        case "ce":
+            defaults = {"gate": "printed"}
         case "duq" if system.get("mode") != "paper":
             defaults = {"kappa": 20.0}
     filled = defaults | dict(system)

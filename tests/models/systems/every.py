@@ -114,6 +114,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "width": 8,
     },
     "ce without its parts": {"name": "ce", "gating": False, "weighting": False},
+    "ce as printed": {"name": "ce", "gate": "printed"},
     "ce of frames": {"name": "ce", "experts": ["frames"]},
     **_DVTR,
 }

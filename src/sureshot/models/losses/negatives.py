@@ -4,8 +4,7 @@ A caption of another video may describe this one as well. Losses that push such 
 eta, rows texts and columns videos: 1 for a pair that surely does not match, 0 for one that may be
 a right answer and is left in peace. Matched pairs, on the diagonal, always count in full.
 
-References:
-    DVTR eq. 12 and DVTR eq. 13.
+The equations stand at the losses: `info_nce` and `mil_margin`.
 """
 
 import torch
@@ -15,11 +14,12 @@ from torch import Tensor
 Eta = Float[Tensor, "items items"] | None
 
 
-def weigh_logits(logits: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor, "items items"]:
+def weigh_logits(logits: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tensor, "texts videos"]:
     """Logits of which those of a negative count eta times in the sum of a softmax.
 
     Args:
-        logits: rows texts, columns videos, matched on the diagonal.
+        logits: one of each pair; with eta there are as many texts as videos, matched on the
+            diagonal.
         eta: uncertainty of each pair in [0, 1]; None counts all in full. Where it is 0, no
             gradient reaches the logit.
     """
@@ -30,7 +30,7 @@ def weigh_logits(logits: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor
     return logits + weights.clamp(min=smallest).log().masked_fill(weights == 0, -torch.inf)
 
 
-def weigh(values: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor, "items items"]:
+def weigh(values: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tensor, "texts videos"]:
     """Costs or evidence of pairs, those of a negative eta times; arguments as above."""
     return values if eta is None else _with_matched(eta) * values
 

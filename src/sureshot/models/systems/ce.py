@@ -3,12 +3,13 @@ r"""CE, Collaborative Experts (Liu et al., BMVC 2019).
 A video is what several *experts* say of it, each in a space of its own. An expert's tokens are
 pooled and mapped to one width; then each expert's vector is gated by what the others say (the
 collaborative gating). The text is mapped once for every expert, and says how much each expert
-counts for it. With x_e the pooled expert, a projection P, MLPs g and h, and unit vectors,
+counts for it. With x_e the pooled expert, a projection P, MLPs g and h, and a norm n,
 
 .. math::
-    \psi_e = P_e\,x_e, \qquad
-    v_e = \frac{\psi_e \circ \sigma(h(\sum_{f \ne e} g([\psi_e, \psi_f])))}{\lVert \cdot \rVert},
-    \qquad s(t, v) = \sum_e w_e(t, v)\, t_e^\top v_e
+    \psi_e = \frac{P_e\,x_e}{\lVert \cdot \rVert}, \qquad
+    v_e = \frac{\psi_e \circ \sigma(n(h(m_e)) + n(W_e \psi_e))}{\lVert \cdot \rVert}, \qquad
+    m_e = \frac{1}{E - 1} \sum_{f \ne e} g([\psi_e, \psi_f]), \qquad
+    s(t, v) = \sum_e w_e(t, v)\, t_e^\top v_e
 
 with t_e a gated embedding unit of the sentence for each expert and w the softmax, over the experts
 the video has, of a linear map of the sentence. Training minimises the bidirectional max-margin
@@ -20,16 +21,19 @@ lacks takes no part: neither in its gates nor in its weights, which add up to 1 
 that has none at all scores 0 with every text.
 
 Differs:
-    The gates and weights see the experts that are there. The released code sums the gates over all
-    pairs, with zeros for an expert that is missing.
+    All experts are gated at once. The released code gates them one after the other, each by what
+    the ones before it have become.
 
     The text is the encoder's sentence; the paper pools word vectors by NetVLAD. Tokens are pooled
     by their mean, or by NetVLAD (``aggregation``), for all experts alike; the paper's is NetVLAD
     for sounds, speech and words and the mean for the rest. An expert's tokens are normalised before
     they are pooled and again before they are mapped, whatever the size of its numbers.
 
-    Batch norms of the released code, in the gates and the gated embedding units, are left out: with
-    them the code of an item knows its batch while it trains.
+    Where the released gates have batch norms there are layer norms, and the gated embedding units
+    have none: with batch norms the code of an item knows its batch while it trains.
+
+    The print has neither :math:`W_e \psi_e` nor norms, and sums where the code takes the mean over
+    the experts that are there; ``gate = "printed"`` is so.
 
     An index keeps no experts but frames, and the space of a text's vectors is not that of frames:
     this system is evaluated, not searched with.
@@ -67,6 +71,7 @@ class CeConfig:
         aggregation: how an expert's tokens become one vector: their ``mean``, or ``netvlad``.
         clusters: centres of NetVLAD.
         gating: whether experts gate each other.
+        gate: how they do: as ``released`` or as ``printed``.
         weighting: whether the text says how much each expert counts; all count the same otherwise.
         margin: how far the loss wants the score of a matched pair above that of any other.
     """
@@ -76,6 +81,7 @@ class CeConfig:
     aggregation: Literal["mean", "netvlad"] = "mean"
     clusters: int = 8
     gating: bool = True
+    gate: Literal["released", "printed"] = "released"
     weighting: bool = True
     margin: float = 0.2
 
@@ -144,7 +150,10 @@ class Ce(System):
         )
         rows = config.clusters if config.aggregation == "netvlad" else 1
         self.projections = nn.ModuleList(nn.Linear(rows * known[n], width) for n in self.names)
-        self.gate = Gate(width) if config.gating and count > 1 else None
+        self.released = config.gate == "released"
+        self.gate = None
+        if config.gating and count > 1:
+            self.gate = Gate(width, count if self.released else 0)
         self.embeddings = nn.ModuleList(Embedding(sizes.dim, width) for _ in self.names)
         self.worth = nn.Linear(sizes.dim, count) if config.weighting and count > 1 else None
 
@@ -165,10 +174,10 @@ class Ce(System):
             project(_even(pool(_even(rows), mask)))
             for project, pool, (rows, mask) in zip(self.projections, self.pools, parts, strict=True)
         ]
-        said = torch.stack(mapped, 1)
+        experts = torch.stack(mapped, 1)
         if self.gate is not None:
-            said = self.gate(said, present)
-        vectors = unit(said).masked_fill(~present[..., None], 0)
+            experts = self.gate(unit(experts) if self.released else experts, present)
+        vectors = unit(experts).masked_fill(~present[..., None], 0)
         return {"vectors": vectors, "present": present}
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
@@ -222,36 +231,54 @@ class Ce(System):
 class Gate(nn.Module):
     r"""Collaborative gating: each expert is let through as far as the others bear it out.
 
-    .. math:: y_e = x_e \circ \sigma\big(h(\textstyle\sum_{f \ne e} g([x_e, x_f]))\big)
+    .. math:: y_e = x_e \circ \sigma\big(n(h(m_e)) + n(W_e x_e)\big)
+
+    with the mean m of g([x_e, x_f]) over the other experts f that are there; as printed
+    :math:`x_e \circ \sigma(h(m_e))` with their sum.
 
     Args:
         width: size of an expert's vector.
+        experts: number of experts, each with weights and norms of its own; 0 is as printed.
 
     References:
         CE, Liu et al. 2019, section 3.2, "collaborative gating"; g and h have one hidden layer.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, experts: int = 0) -> None:
         super().__init__()
         self.pair = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, width))
         self.open = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        self.projections = nn.ModuleList(nn.Linear(width, width) for _ in range(experts))
+        self.projection_norms, self.pooled_norms = (
+            nn.ModuleList(nn.LayerNorm(width) for _ in range(experts)) for _ in range(2)
+        )
 
     def forward(
-        self, said: Float[Tensor, "videos experts width"], present: Bool[Tensor, "videos experts"]
+        self,
+        experts: Float[Tensor, "videos experts width"],
+        present: Bool[Tensor, "videos experts"],
     ) -> Float[Tensor, "videos experts width"]:
         """The experts, gated; an expert that is not there has no say about the others."""
-        count = said.shape[1]
-        own = torch.eye(count, dtype=torch.bool, device=said.device)
+        count = experts.shape[1]
         pairs = torch.cat(
             [
-                said[:, :, None].expand(-1, -1, count, -1),
-                said[:, None].expand(-1, count, -1, -1),
+                experts[:, :, None].expand(-1, -1, count, -1),
+                experts[:, None].expand(-1, count, -1, -1),
             ],
             -1,
         )
-        silent = own | ~present[:, None]
-        heard = self.pair(pairs).masked_fill(silent[..., None], 0).sum(2)
-        return said * self.open(heard).sigmoid()
+        itself = torch.eye(count, dtype=torch.bool, device=experts.device)
+        others = ~itself & present[:, None]
+        pooled = self.pair(pairs).masked_fill(~others[..., None], 0).sum(2)
+        if not self.projections:
+            return experts * self.open(pooled).sigmoid()
+        pooled = self.open(pooled / others.sum(-1, keepdim=True).clamp(min=1))
+        layers = zip(self.projections, self.projection_norms, self.pooled_norms, strict=True)
+        logits = [
+            pooled_norm(pooled[:, row]) + projection_norm(project(experts[:, row]))
+            for row, (project, projection_norm, pooled_norm) in enumerate(layers)
+        ]
+        return experts * torch.stack(logits, 1).sigmoid()
 
 
 class Embedding(nn.Module):

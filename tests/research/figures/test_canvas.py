@@ -10,13 +10,13 @@ from sureshot.errors import SureshotError
 from sureshot.research.figures.canvas import (
     MISSING,
     SERIES,
-    below,
+    entitle,
     ink_on,
     label_axes,
     new_figure,
+    new_panels,
     number,
     save_figure,
-    value_lines,
     words,
 )
 from tests.research.figures.pictures import shown
@@ -84,11 +84,18 @@ def test_lines_fit_their_width():
     assert text.get_window_extent().width / figure.dpi <= 4.2
 
 
-def test_how_to_read_it_stands_below_in_full():
+def test_the_title_and_how_to_read_it_stand_in_full():
     figure = new_figure(2.0, width=3.0)
     text = "one two three four five six seven eight nine ten eleven twelve thirteen"
-    below(figure, text)
-    assert shown(figure).split() == text.split()
+    entitle(figure, "model, split", text)
+    assert shown(figure).split() == ["model,", "split", *text.split()]
+
+
+def test_as_many_panels_as_were_asked_for_are_seen():
+    figure, panels = new_panels(5, 1.0, abreast=3)
+    assert len(panels) == 5 and [axes.get_visible() for axes in figure.axes] == [True] * 5 + [False]
+    assert panels[0].get_position().x0 < panels[1].get_position().x0
+    assert [len(new_panels(count, 1.0)[1]) for count in (1, 2, 3)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -98,10 +105,6 @@ def test_how_to_read_it_stands_below_in_full():
 )  # fmt: skip
 def test_a_number_is_short(value, expected):
     assert number(value) == expected
-
-
-def test_values_are_lines():
-    assert value_lines([("score", 0.25), ("eta", -1.0)]) == ["score 0.250", "eta −1.000"]
 
 
 def test_letters_can_be_read_on_every_colour():

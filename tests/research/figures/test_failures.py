@@ -32,13 +32,13 @@ def test_each_has_its_right_video_below_others(subject, system):
         query = texts.index(one.query)
         scores, own = of.scores[query], of.owner[query]
         assert one.right.rank == ranks[query] > 1
-        assert (one.right.video, one.right.right) == (own, True)
+        assert (one.right.name, one.right.right) == (of.names[own], True)
         order = [v for v in np.argsort(-scores, kind="stable") if scores[v] >= scores[own]]
-        assert [hit.video for hit in one.above] == [v for v in order if v != own][:4]
+        assert [hit.name for hit in one.above] == [of.names[v] for v in order if v != own][:4]
         assert not any(hit.right for hit in one.above)
         for hit in (*one.above, one.right):
-            assert hit.values == {"score": scores[hit.video]}
-    assert len({one.right.video for one in found.shown}) == len(found.shown)
+            assert hit.values == {"score": scores[of.names.index(hit.name)]}
+    assert len({one.right.name for one in found.shown}) == len(found.shown)
 
 
 def test_some_are_drawn_by_the_seed(subject):

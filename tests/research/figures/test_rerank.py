@@ -28,8 +28,9 @@ def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
         assert change.ranks == (before[query], later[query]) and change.ranks[0] != change.ranks[1]
         for key, hits in zip(found.names, (change.before, change.after), strict=True):
             row = matrices[key][query]
-            assert [hit.video for hit in hits] == list(np.argsort(-row, kind="stable")[:4])
-            assert [hit.right for hit in hits] == [hit.video == of.owner[query] for hit in hits]
+            order = np.argsort(-row, kind="stable")[:4]
+            assert [hit.name for hit in hits] == [of.names[video] for video in order]
+            assert [hit.right for hit in hits] == list(order == of.owner[query])
             assert [hit.values["score"] for hit in hits] == pytest.approx(sorted(row)[::-1][:4])
 
 

@@ -12,13 +12,15 @@ from sureshot.datasets.split import Item
 from sureshot.research.figures.canvas import BLUE
 from sureshot.research.figures.strip import (
     Cell,
-    RankedVideo,
     Strip,
     best,
     draw_strips,
+    hit_cells,
     rank_of,
+    ranked,
     told,
 )
+from sureshot.settings import to_values
 from tests.research.figures.pictures import pixels, share, shown
 
 
@@ -139,14 +141,17 @@ def test_ranks_share_ties_and_the_best_come_first():
     assert best(scores, 3) == [1, 4, 2] and len(best(scores, 9)) == 5
 
 
-def test_a_hit_in_words_and_as_plain_values():
-    hit = RankedVideo("video7", 2.5, True, {"score": 0.25, "eta": 0.5}, 3)
+def test_a_hit_in_words_in_a_picture_and_as_plain_values():
+    scores, etas = np.array([0.5, 0.25, 0.25]), np.array([0.0, 0.5, 1.0])
+    (hit,) = ranked(["a", "video7", "b"], [1], [0, 1], scores, {"eta": etas})
     assert told(hit) == ["2.5. video7", "score 0.250", "eta 0.500"]
-    assert hit.to_dict() == {
+    assert to_values(hit) == {
         "name": "video7",
         "rank": 2.5,
         "right": True,
         "values": {"score": 0.25, "eta": 0.5},
     }
+    item = Item("video7", Path("x"))
+    assert hit_cells([hit], {"video7": item}, told) == [Cell(item, told(hit), right=True)]
     assert told(replace(hit, rank=1.0))[0] == "1. video7"
     assert Cell(Item("x", Path("x"))).frames == 1

@@ -80,10 +80,41 @@ def label_axes(axes: "Axes", xlabel: str, ylabel: str) -> None:
     axes.set_axisbelow(True)
 
 
-def below(figure: "Figure", text: str) -> None:
-    """How to read a figure, in as many lines as it needs."""
-    lines = words(text, float(figure.get_figwidth()) - 0.3, SMALL)
-    figure.supxlabel("\n".join(lines), fontsize=SMALL)
+def new_panels(
+    count: int, height: float, *, abreast: int = 2, width: float | None = None, alike: bool = True
+) -> "tuple[Figure, Sequence[Axes]]":
+    """An empty figure of several panels in rows.
+
+    Args:
+        count: number of panels.
+        height: inches of a row.
+        abreast: panels side by side, at most.
+        width: inches of the figure; None is what suits the panels.
+        alike: whether the panels share their vertical scale.
+
+    Raises:
+        SureshotError: matplotlib is not installed.
+    """
+    abreast = min(abreast, count)
+    down = -(-count // abreast)
+    figure = new_figure(height * down + 0.5, width=width or (WIDTH if abreast > 1 else 4.5))
+    grid = figure.subplots(down, abreast, squeeze=False, sharey=alike).ravel()
+    for axes in grid[count:]:
+        axes.set_visible(False)
+    return figure, list(grid[:count])
+
+
+def entitle(figure: "Figure", title: str, note: str = "") -> None:
+    """A title above a figure and how to read it below, each in as many lines as it needs."""
+    width = float(figure.get_figwidth()) - 0.3
+    figure.suptitle("\n".join(words(title, width)), fontsize=NORMAL, parse_math=False)
+    if note:
+        figure.supxlabel("\n".join(words(note, width, SMALL)), fontsize=SMALL)
+
+
+def add_legend(axes: "Axes", **style: Any) -> None:
+    """A small legend without a frame; ``style`` is what else matplotlib is told of it."""
+    axes.legend(**{"fontsize": SMALL, "title_fontsize": SMALL, "frameon": False} | style)
 
 
 def words(text: str, width: float, size: float = NORMAL, lines: int = 3) -> list[str]:
@@ -116,8 +147,3 @@ def number(value: float) -> str:
     else:
         shown = f"{value:.2g}"
     return shown.replace("-", "−")
-
-
-def value_lines(values: Sequence[tuple[str, float]]) -> list[str]:
-    """A line a value: its name and the number."""
-    return [f"{name} {number(value)}" for name, value in values]

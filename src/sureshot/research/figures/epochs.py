@@ -6,21 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.canvas import (
-    BLUE,
-    CENTRED,
-    NORMAL,
-    WIDTH,
-    below,
-    label_axes,
-    new_figure,
-)
+from sureshot.research.figures.canvas import BLUE, CENTRED, entitle, label_axes, new_panels
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_ABREAST = 2
 
 
 @dataclass(frozen=True)
@@ -57,11 +47,8 @@ class Epochs:
     def draw(self) -> "Figure":
         """A panel a measure; numbers are the order of the checkpoints."""
         names = list(self.points[0].means)
-        down = -(-len(names) // _ABREAST)
-        abreast = min(_ABREAST, len(names))
-        figure = new_figure(2.5 * down + 0.5, width=WIDTH if abreast > 1 else 4.5)
-        grid = figure.subplots(down, abreast, squeeze=False, sharey=True).ravel()
-        for axes, name in zip(grid, names, strict=False):
+        figure, panels = new_panels(len(names), 2.5)
+        for axes, name in zip(panels, names, strict=True):
             x = [point.means[name] for point in self.points]
             y = [point.r1 for point in self.points]
             axes.plot(x, y, "o-", color=BLUE, ms=9, linewidth=1.0)
@@ -69,10 +56,7 @@ class Epochs:
                 axes.annotate(str(order), place, color="white", **CENTRED)
             label_axes(axes, f"mean {name}", "R@1, %, text to video")
             axes.margins(0.15)
-        for axes in grid[len(names) :]:
-            axes.set_visible(False)
-        figure.suptitle(self.title, fontsize=NORMAL, parse_math=False)
-        below(figure, "numbers: the checkpoints in the order they were named")
+        entitle(figure, self.title, "numbers: the checkpoints in the order they were named")
         return figure
 
 

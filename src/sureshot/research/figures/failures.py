@@ -1,6 +1,6 @@
 """Queries that failed: what was sought, and what was found before it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
 from sureshot.research.figures.canvas import number
-from sureshot.research.figures.strip import Cell, RankedVideo, Strip, best, draw_strips, rank_of
+from sureshot.research.figures.strip import RankedVideo, Strip, best, draw_strips, hit_cells, ranked
 from sureshot.research.figures.subject import Subject
+from sureshot.settings import to_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,11 +34,6 @@ class Failure:
     right: RankedVideo
     above: tuple[RankedVideo, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        above = [hit.to_dict() for hit in self.above]
-        return {"query": self.query, "right": self.right.to_dict(), "above": above}
-
 
 @dataclass(frozen=True)
 class Failures:
@@ -45,32 +41,31 @@ class Failures:
 
     Attributes:
         title: model and split.
-        items: the videos.
+        items: all videos by name.
         failed: how many queries have another video first.
         queries: how many there are.
         shown: some of them.
     """
 
     title: str
-    items: Sequence[Item]
+    items: Mapping[str, Item]
     failed: int
     queries: int
     shown: Sequence[Failure]
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
-        shown = [failure.to_dict() for failure in self.shown]
-        return {"failed": self.failed, "queries": self.queries, "shown": shown}
+        return {"failed": self.failed, "queries": self.queries, "shown": to_values(self.shown)}
 
     def draw(self) -> "Figure":
         """The right video first, then what was found before it."""
-        strips = []
-        for one in self.shown:
-            cells = [
-                Cell(item=self.items[hit.video], lines=_told(hit), right=hit.right)
-                for hit in (one.right, *one.above)
-            ]
-            strips.append(Strip(heading=f"“{one.query}”", cells=cells))
+        strips = [
+            Strip(
+                heading=f"“{one.query}”",
+                cells=hit_cells([one.right, *one.above], self.items, _told),
+            )
+            for one in self.shown
+        ]
         title = (
             f"{self.title}. {self.failed} of {self.queries} texts do not find their video first; "
             f"some of those, drawn at random. Left: the right video"
@@ -94,7 +89,7 @@ def failures(subject: Subject, count: int) -> Failures:
     shown = [_failure(subject, int(query)) for query in some]
     return Failures(
         title=subject.title,
-        items=subject.items,
+        items=subject.by_name,
         failed=int(lost.sum()),
         queries=len(lost),
         shown=shown,
@@ -103,20 +98,10 @@ def failures(subject: Subject, count: int) -> Failures:
 
 def _failure(subject: Subject, query: int) -> Failure:
     scores, own = subject.scores[query], int(subject.owner[query])
-    above = [video for video in best(scores, _ABOVE + 1) if scores[video] >= scores[own]]
-    found = [_hit(subject, scores, video, own) for video in above if video != own]
-    return Failure(subject.text(query), _hit(subject, scores, own, own), tuple(found[:_ABOVE]))
-
-
-def _hit(subject: Subject, scores: np.ndarray, video: int, own: int) -> RankedVideo:
-    value = {"score": float(scores[video])}
-    return RankedVideo(
-        name=subject.items[video].id,
-        rank=rank_of(scores, video),
-        right=video == own,
-        values=value,
-        video=video,
-    )
+    first = best(scores, _ABOVE + 1)
+    above = [video for video in first if video != own and scores[video] >= scores[own]][:_ABOVE]
+    right, *others = ranked(subject.names, [own, *above], [own], scores)
+    return Failure(subject.text(query), right, tuple(others))
 
 
 def _told(hit: RankedVideo) -> list[str]:

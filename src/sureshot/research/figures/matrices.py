@@ -13,9 +13,10 @@ from sureshot.research.figures.canvas import (
     SMALL,
     WIDTH,
     Style,
-    below,
+    add_legend,
+    entitle,
     label_axes,
-    new_figure,
+    new_panels,
 )
 from sureshot.research.figures.subject import SMALL_IS_NEAR, Subject, nearest
 
@@ -73,24 +74,21 @@ class Matrices:
 
     def draw(self) -> "Figure":
         """Light is near in every panel; a ring marks the best of a row, a square of a column."""
-        panels = len(self.matrices) + bool(self.texts)
-        abreast = 2 if panels == 4 else min(panels, _ABREAST)
-        down = -(-panels // abreast)
+        count = len(self.matrices) + bool(self.texts)
+        abreast = 2 if count == 4 else min(count, _ABREAST)
         width = max(WIDTH * abreast / _ABREAST, 5.0)
-        figure = new_figure((width / abreast - 0.05) * down + 0.55, width=width)
-        grid = figure.subplots(down, abreast, squeeze=False).ravel()
-        for axes, name in zip(grid, self.matrices, strict=False):
+        figure, panels = new_panels(
+            count, width / abreast + 0.15, abreast=abreast, width=width, alike=False
+        )
+        for axes, name in zip(panels, self.matrices, strict=False):
             self._panel(axes, name)
         if self.texts:
-            self._measures(grid[len(self.matrices)])
-        for axes in grid[panels:]:
-            axes.set_visible(False)
-        figure.suptitle(self.title, fontsize=NORMAL, parse_math=False)
-        below(
-            figure,
+            self._measures(panels[-1])
+        note = (
             "light is near; ring: best video of the text; square: best text of the video; "
-            "the pairs are on the diagonal",
+            "the pairs are on the diagonal"
         )
+        entitle(figure, self.title, note)
         return figure
 
     def _panel(self, axes: "Axes", name: str) -> None:
@@ -127,9 +125,7 @@ class Matrices:
         axes.set_box_aspect(1)
         axes.set_ylim(count - 0.5, -0.5)
         axes.set_title("of each text", fontsize=NORMAL)
-        axes.legend(
-            fontsize=SMALL - 1, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.28)
-        )
+        add_legend(axes, fontsize=SMALL - 1, loc="upper center", bbox_to_anchor=(0.5, -0.28))
 
 
 def matrices(subject: Subject, count: int) -> Matrices:

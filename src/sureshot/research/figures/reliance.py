@@ -11,18 +11,16 @@ from sureshot.research.figures.canvas import (
     BLUE,
     INK,
     MUTED,
-    NORMAL,
     ORANGE,
     SERIES,
-    SMALL,
     SUFFIXES,
     Style,
-    below,
+    add_legend,
+    entitle,
     label_axes,
     new_figure,
     number,
     save_figure,
-    words,
 )
 from sureshot.trust.report import OURS, TrustReport
 
@@ -81,7 +79,7 @@ def draw_reliability(report: TrustReport) -> "Figure":
         top.plot(x[~many], y[~many], **(style | {"ms": 2.5, "linestyle": "none"}))
     label_axes(top, "", "share that is right")
     top.set_ylim(-0.03, 1.03)
-    top.legend(fontsize=SMALL, frameon=False, loc="upper left")
+    add_legend(top, loc="upper left")
     name, bins = shown[0]
     low.bar((bins.low + bins.high) / 2, bins.count, (bins.high - bins.low) * 0.9, color=BLUE)
     for x, count in zip((bins.low + bins.high) / 2, bins.count, strict=True):
@@ -91,12 +89,11 @@ def draw_reliability(report: TrustReport) -> "Figure":
     label_axes(low, "probability given", "queries")
     low.margins(y=0.22)
     low.set_xlim(-0.02, 1.02)
-    _entitle(figure, report)
-    below(
-        figure,
+    note = (
         f"dashed: a true probability; small: bins of fewer than {_FEWEST} queries; bars: queries "
-        f"of each bin of {name}",
+        f"of each bin of {name}"
     )
+    entitle(figure, _title(report), note)
     return figure
 
 
@@ -133,17 +130,10 @@ def risk(report: TrustReport) -> "Figure":
     )
     axes.set_xlim(0, 1)
     axes.set_ylim(bottom=0)
-    axes.legend(
-        fontsize=SMALL,
-        frameon=False,
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        title="signal, AURC",
-        title_fontsize=SMALL,
-        alignment="left",
-    )
-    _entitle(figure, report)
-    below(figure, "dotted: chance; grey: no order comes lower; lower is better")
+    place: Style = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "alignment": "left"}
+    add_legend(axes, title="signal, AURC", **place)
+    note = "dotted: chance; grey: no order comes lower; lower is better"
+    entitle(figure, _title(report), note)
     return figure
 
 
@@ -162,10 +152,9 @@ def sets(report: TrustReport) -> "Figure":
     _sized(axes, report.videos)
     label_axes(axes, "share of the queries", "videos in the set, at most")
     axes.set_xlim(0, 1)
-    axes.legend(fontsize=SMALL, frameon=False, loc="lower right", title="promised coverage",
-                title_fontsize=SMALL)  # fmt: skip
-    _entitle(figure, report)
-    below(figure, f"dotted: all {report.videos} videos; markers: half of the queries")
+    add_legend(axes, loc="lower right", title="promised coverage")
+    note = f"dotted: all {report.videos} videos; markers: half of the queries"
+    entitle(figure, _title(report), note)
     return figure
 
 
@@ -195,8 +184,5 @@ def _thinned(
     return x[chosen], y[chosen]
 
 
-def _entitle(figure: "Figure", report: TrustReport) -> None:
-    """The title of the report in as many lines as it needs."""
-    title = report.title or f"{report.queries} queries, {report.videos} videos"
-    lines = words(title, float(figure.get_figwidth()) - 0.3)
-    figure.suptitle("\n".join(lines), fontsize=NORMAL, parse_math=False)
+def _title(report: TrustReport) -> str:
+    return report.title or f"{report.queries} queries, {report.videos} videos"

@@ -1,6 +1,6 @@
 """Queries before and after scores are corrected: by uncertainty, or for hubs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -17,8 +17,9 @@ from sureshot.metrics.hubs import (
 )
 from sureshot.metrics.ranks import text_ranks
 from sureshot.research.figures.canvas import number
-from sureshot.research.figures.strip import Cell, RankedVideo, Strip, best, draw_strips, rank_of
+from sureshot.research.figures.strip import RankedVideo, Strip, best, draw_strips, hit_cells, ranked
 from sureshot.research.figures.subject import Subject
+from sureshot.settings import to_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,12 +45,6 @@ class Change:
     before: tuple[RankedVideo, ...]
     after: tuple[RankedVideo, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        lists = [[hit.to_dict() for hit in found] for found in (self.before, self.after)]
-        ranks = list(self.ranks)
-        return {"query": self.query, "ranks": ranks, "before": lists[0], "after": lists[1]}
-
 
 @dataclass(frozen=True)
 class Rerank:
@@ -57,7 +52,7 @@ class Rerank:
 
     Attributes:
         title: model and split.
-        items: the videos.
+        items: all videos by name.
         names: what the two scores are called.
         rose: queries whose right video came nearer to the top.
         fell: queries whose right video went away from it.
@@ -67,7 +62,7 @@ class Rerank:
     """
 
     title: str
-    items: Sequence[Item]
+    items: Mapping[str, Item]
     names: tuple[str, str]
     rose: int
     fell: int
@@ -78,7 +73,7 @@ class Rerank:
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
         counts = {"rose": self.rose, "fell": self.fell, "stayed": self.stayed}
-        shown = [change.to_dict() for change in self.shown]
+        shown = to_values(self.shown)
         return {"scores": list(self.names), **counts, "r1": list(self.r1), "shown": shown}
 
     def draw(self) -> "Figure":
@@ -88,10 +83,7 @@ class Rerank:
             for place, found in enumerate((change.before, change.after)):
                 label = f"{self.names[place]}: right video at {change.ranks[place]:g}"
                 heading = "" if place else f"“{change.query}”"
-                cells = [
-                    Cell(item=self.items[hit.video], lines=_told(hit), right=hit.right)
-                    for hit in found
-                ]
+                cells = hit_cells(found, self.items, _told)
                 strips.append(Strip(heading=heading, cells=cells, label=label))
         title = (
             f"{self.title}. From {self.names[0]} to {self.names[1]}: {self.rose} queries rise, "
@@ -127,7 +119,7 @@ def rerank_figure(
     shown = [_change(subject, query, pair, ranks) for query in _chosen(ranks, count)]
     return Rerank(
         title=subject.title,
-        items=subject.items,
+        items=subject.by_name,
         names=names,
         rose=int((moved > 0).sum()),
         fell=int((moved < 0).sum()),
@@ -189,25 +181,11 @@ def _change(
     ranks: Sequence[Float[np.ndarray, " queries"]],
 ) -> Change:
     own = int(subject.owner[query])
-    found = [
-        tuple(
-            RankedVideo(
-                name=subject.items[video].id,
-                rank=rank_of(scores[query], video),
-                right=video == own,
-                values={"score": float(scores[query, video])},
-                video=video,
-            )
-            for video in best(scores[query], _TOP)
-        )
-        for scores in pair
-    ]
-    return Change(
-        query=subject.text(query),
-        ranks=(float(ranks[0][query]), float(ranks[1][query])),
-        before=found[0],
-        after=found[1],
+    before, after = (
+        ranked(subject.names, best(scores[query], _TOP), [own], scores[query]) for scores in pair
     )
+    moved = float(ranks[0][query]), float(ranks[1][query])
+    return Change(query=subject.text(query), ranks=moved, before=before, after=after)
 
 
 def _told(hit: RankedVideo) -> list[str]:

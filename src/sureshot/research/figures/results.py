@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.datasets.split import Item
 from sureshot.research.figures.canvas import number
-from sureshot.research.figures.strip import Cell, RankedVideo, Strip, best, draw_strips, hits, told
+from sureshot.research.figures.strip import (
+    Cell,
+    RankedVideo,
+    Strip,
+    best,
+    draw_strips,
+    hit_cells,
+    rank_of,
+    ranked,
+    told,
+)
 from sureshot.research.figures.subject import Subject
+from sureshot.settings import to_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,20 +33,13 @@ class Answered:
 
     Attributes:
         query: the text, or the name of the video.
-        video: column of the video that is sought, or that is the query.
         measures: uncertainties of the query, by name.
         hits: the best three, and the right one if it is none of them.
     """
 
     query: str
-    video: int
     measures: Mapping[str, float]
     hits: tuple[RankedVideo, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        found = [hit.to_dict() for hit in self.hits]
-        return {"query": self.query, "measures": dict(self.measures), "hits": found}
 
     def said(self) -> str:
         """What the system says of the query, in a line."""
@@ -48,19 +52,19 @@ class Results:
 
     Attributes:
         title: model and split.
-        items: the videos.
+        items: all videos by name.
         answers: one a query.
         by_video: whether videos were the queries, and texts were found.
     """
 
     title: str
-    items: Sequence[Item]
+    items: Mapping[str, Item]
     answers: Sequence[Answered]
     by_video: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
-        return {"queries": [answer.to_dict() for answer in self.answers]}
+        return {"queries": to_values(self.answers)}
 
     def draw(self) -> "Figure":
         """Frames of what was found, or the frames of the video beside its texts."""
@@ -70,10 +74,7 @@ class Results:
         strips = [
             Strip(
                 heading=f"“{answer.query}”",
-                cells=[
-                    Cell(item=self.items[hit.video], lines=told(hit), right=hit.right)
-                    for hit in answer.hits
-                ],
+                cells=hit_cells(answer.hits, self.items, told),
                 label=answer.said(),
             )
             for answer in self.answers
@@ -88,7 +89,7 @@ class Results:
             notes.append((f"{tick}{hit.rank:g}. {hit.name} ({values})", hit.right))
         return Strip(
             heading="",
-            cells=[Cell(item=self.items[answer.video], lines=[answer.query])],
+            cells=[Cell(item=self.items[answer.query], lines=[answer.query])],
             label=answer.said(),
             notes=notes,
         )
@@ -104,17 +105,10 @@ def results(subject: Subject, count: int) -> Results:
         chosen = best(scores, _TOP)
         chosen += [] if own in chosen else [own]
         values = {name: matrix[row] for name, matrix in matrices.items()}
-        names = [subject.items[video].id for video in chosen]
-        found = hits(values, scores, chosen, names, chosen, [video == own for video in chosen])
-        answers.append(
-            Answered(
-                query=subject.text(query),
-                video=own,
-                measures=_measures(subject, "text", query),
-                hits=found,
-            )
-        )
-    return Results(title=subject.title, items=subject.items, answers=answers)
+        found = ranked(subject.names, chosen, [own], scores, values)
+        measures = _measures(subject, "text", query)
+        answers.append(Answered(subject.text(query), measures, found))
+    return Results(title=subject.title, items=subject.by_name, answers=answers)
 
 
 def captions(subject: Subject, count: int) -> Results:
@@ -129,31 +123,18 @@ def captions(subject: Subject, count: int) -> Results:
             chosen.append(max(own, key=lambda row: scores[row]))
         # Beliefs are those of the text among all videos, so whole rows are worked out.
         matrices = subject.matrices(chosen)
-        values = {
-            name: dict(zip(chosen, matrix[:, video], strict=True))
-            for name, matrix in matrices.items()
-        }
         found = tuple(
             RankedVideo(
                 name=subject.text(row),
-                rank=one.rank,
+                rank=rank_of(scores, row),
                 right=row in own,
-                values={name: float(known[row]) for name, known in values.items()},
-                video=video,
+                values={name: float(matrix[place, video]) for name, matrix in matrices.items()},
             )
-            for row, one in zip(
-                chosen,
-                hits({}, scores, chosen, [""] * len(chosen), chosen, [False] * len(chosen)),
-                strict=True,
-            )
+            for place, row in enumerate(chosen)
         )
-        name = subject.items[video].id
-        answers.append(
-            Answered(
-                query=name, video=video, measures=_measures(subject, "video", video), hits=found
-            )
-        )
-    return Results(title=subject.title, items=subject.items, answers=answers, by_video=True)
+        measures = _measures(subject, "video", video)
+        answers.append(Answered(subject.names[video], measures, found))
+    return Results(title=subject.title, items=subject.by_name, answers=answers, by_video=True)
 
 
 def _measures(subject: Subject, side: str, at: int) -> dict[str, float]:

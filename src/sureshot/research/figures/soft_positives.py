@@ -11,17 +11,17 @@ from sureshot.errors import SureshotError
 from sureshot.research.figures.canvas import (
     BLUE,
     INK,
-    NORMAL,
     ORANGE,
     SMALL,
-    WIDTH,
     Style,
+    add_legend,
+    entitle,
     label_axes,
     new_figure,
-    words,
 )
 from sureshot.research.figures.subject import Subject
 from sureshot.research.figures.uncertainty import separation
+from sureshot.settings import to_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,20 +103,20 @@ class SoftPositives:
         """The numbers, as plain values."""
         return {
             "queries": list(self.queries),
-            "matched": _pairs(self.matched_eta, self.matched_score),
-            "others": _pairs(self.other_eta, self.other_score),
+            "matched": {
+                "eta": self.matched_eta.tolist(),
+                "score": self.matched_score.tolist(),
+            },
+            "others": {"eta": self.other_eta.tolist(), "score": self.other_score.tolist()},
             "above_0_9": self.certain,
             "separation": self.separated,
             "loss_spared": self.spared,
-            "softest": [
-                {"query": s.query, "video": s.video, "eta": s.eta, "score": s.score}
-                for s in self.softest
-            ],
+            "softest": to_values(self.softest),
         }
 
     def draw(self) -> "Figure":
         """Score against eta, the loss before and after weighting, and how eta is spread."""
-        figure = new_figure(3.5, width=WIDTH)
+        figure = new_figure(3.5)
         left, middle, right = figure.subplots(1, 3)
         eta = self.other_eta.ravel()
         dots: Style = {"linestyle": "none", "rasterized": True}
@@ -126,7 +126,7 @@ class SoftPositives:
         style: Style = {"color": BLUE, "mec": "white", "ms": 6, "linestyle": "none"}
         left.plot(self.matched_eta, self.matched_score, "D", label="own pair", **style)
         label_axes(left, "uncertainty η of the pair", "score")
-        left.legend(fontsize=SMALL, frameon=False, loc="lower left")
+        add_legend(left, loc="lower left")
 
         middle.plot(eta, self.hinge.ravel(), ".", color="0.8", ms=2, label="each, plain", **dots)
         at, plain_loss, weighed_loss = self.profile()
@@ -135,7 +135,7 @@ class SoftPositives:
         label_axes(
             middle, "uncertainty η of the pair", f"triplet loss of the pair (margin {_MARGIN})"
         )
-        middle.legend(fontsize=SMALL, frameon=False)
+        add_legend(middle)
         middle.set_title(f"{self.spared:.0%} of the loss is spared", fontsize=SMALL)
 
         shares = np.linspace(0, 1, eta.size)
@@ -145,10 +145,10 @@ class SoftPositives:
         right.axvline(_SURE, color="0.6", linewidth=0.8, linestyle=":")
         label_axes(right, "uncertainty η of the pair", "share of pairs below η")
         right.set_title(f"{self.certain:.0%} of other pairs above {_SURE}", fontsize=SMALL)
-        right.legend(fontsize=SMALL, frameon=False)
+        add_legend(right)
         for axes in (left, middle, right):
             axes.set_xlim(-0.02, 1.02)
-        figure.suptitle("\n".join(words(self.title, 6.6)), fontsize=NORMAL, parse_math=False)
+        entitle(figure, self.title)
         return figure
 
 
@@ -207,7 +207,3 @@ def weighed(
         hinge=hinge[others].reshape(shape),
         softest=softest,
     )
-
-
-def _pairs(eta: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
-    return {"eta": eta.tolist(), "score": scores.tolist()}

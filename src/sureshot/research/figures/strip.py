@@ -1,8 +1,8 @@
 """Rows of pictures: a query, and frames of the videos that were found for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -44,19 +44,12 @@ class RankedVideo:
         rank: among all candidates, 1 the best; ties share their mean.
         right: whether it is what was sought.
         values: what is said of the pair, by name, the score first.
-        video: column of the video of the pair.
     """
 
     name: str
     rank: float
     right: bool
     values: Mapping[str, float]
-    video: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        values = dict(self.values)
-        return {"name": self.name, "rank": self.rank, "right": self.right, "values": values}
 
 
 @dataclass(frozen=True)
@@ -217,34 +210,47 @@ def _cut(
     return picture[top : top + high, left : left + wide]
 
 
-def hits(
-    matrices: Mapping[str, Float[np.ndarray, " candidates"]],
-    scores: Float[np.ndarray, " candidates"],
-    chosen: Sequence[int],
+def ranked(
     names: Sequence[str],
-    videos: Sequence[int],
-    right: Sequence[bool],
+    chosen: Sequence[int],
+    sought: Collection[int],
+    scores: Float[np.ndarray, " candidates"],
+    others: Mapping[str, Float[np.ndarray, " candidates"]] | None = None,
 ) -> tuple[RankedVideo, ...]:
-    """Candidates of one query as hits.
+    """Some candidates of a query, with their ranks among all.
 
     Args:
-        matrices: values of the candidates, by name.
-        scores: scores whose ranks are shown.
+        names: names of all candidates.
         chosen: candidates to tell of.
-        names: name of each chosen one.
-        videos: column of each chosen one.
-        right: whether each chosen one is.
+        sought: candidates that are right.
+        scores: scores of all candidates.
+        others: what else is said of them, by name.
     """
+    values = {"score": scores, **(others or {})}
     return tuple(
         RankedVideo(
-            name=name,
-            rank=rank_of(scores, candidate),
-            right=bool(is_right),
-            values={key: float(values[candidate]) for key, values in matrices.items()},
-            video=int(video),
+            name=names[one],
+            rank=rank_of(scores, one),
+            right=one in sought,
+            values={name: float(row[one]) for name, row in values.items()},
         )
-        for candidate, name, video, is_right in zip(chosen, names, videos, right, strict=True)
+        for one in chosen
     )
+
+
+def hit_cells(
+    hits: Sequence[RankedVideo],
+    items: Mapping[str, Item],
+    lines: Callable[[RankedVideo], Sequence[str]],
+) -> list[Cell]:
+    """A picture of each video that was found.
+
+    Args:
+        hits: the videos.
+        items: all videos by name.
+        lines: what is written below a picture.
+    """
+    return [Cell(item=items[hit.name], lines=lines(hit), right=hit.right) for hit in hits]
 
 
 def rank_of(scores: Float[np.ndarray, " candidates"], candidate: int) -> float:

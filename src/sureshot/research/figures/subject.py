@@ -1,6 +1,6 @@
 """What a figure looks at: a trained model, a split, and what the model says of its pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +48,16 @@ class Subject:
     def items(self) -> Sequence[Item]:
         """The videos, the columns of every matrix."""
         return self.features.split.items
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The name of each video."""
+        return [item.id for item in self.items]
+
+    @property
+    def by_name(self) -> Mapping[str, Item]:
+        """The videos by name."""
+        return dict(zip(self.names, self.items, strict=True))
 
     @cached_property
     def captions(self) -> Integer[np.ndarray, " queries"]:

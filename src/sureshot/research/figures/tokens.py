@@ -14,6 +14,7 @@ from sureshot.errors import SureshotError
 from sureshot.research.figures.canvas import number
 from sureshot.research.figures.strip import Cell, Strip, draw_strips
 from sureshot.research.figures.subject import Subject
+from sureshot.settings import to_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,16 +40,6 @@ class Read:
     frames: tuple[float, ...]
     learned: tuple[float, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "text": self.text,
-            "right": self.right,
-            "score": self.score,
-            "frames": list(self.frames),
-            "learned": list(self.learned),
-        }
-
 
 @dataclass(frozen=True)
 class Tokens:
@@ -66,12 +57,8 @@ class Tokens:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
-        return {
-            "videos": [
-                {"video": item.id, "texts": [read.to_dict() for read in reads]}
-                for item, reads in self.videos
-            ]
-        }
+        videos = [{"video": item.id, "texts": to_values(reads)} for item, reads in self.videos]
+        return {"videos": videos}
 
     def draw(self) -> "Figure":
         """Bars below frames, from the worst to the best match of the figure."""

@@ -13,12 +13,10 @@ from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.research.figures.canvas import (
     BLUE,
     MUTED,
-    NORMAL,
     SMALL,
-    WIDTH,
-    below,
+    entitle,
     label_axes,
-    new_figure,
+    new_panels,
     number,
 )
 from sureshot.research.figures.subject import Subject
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BINS = 5
-_ABREAST = 2
 
 
 @dataclass(frozen=True)
@@ -88,21 +85,15 @@ class Uncertainty:
 
     def draw(self) -> "Figure":
         """A panel a measure: R@1 of each bin with its interval, all queries as a dashed line."""
-        down = -(-len(self.measures) // _ABREAST)
-        abreast = min(_ABREAST, len(self.measures))
-        figure = new_figure(2.3 * down + 0.5, width=WIDTH if abreast > 1 else 4.5)
-        grid = figure.subplots(down, abreast, squeeze=False, sharey=True)
-        for axes, (name, one) in zip(grid.ravel(), self.measures.items(), strict=False):
+        figure, panels = new_panels(len(self.measures), 2.3)
+        for axes, (name, one) in zip(panels, self.measures.items(), strict=True):
             _panel(axes, name, one)
-        grid[0, 0].set_ylim(bottom=0)  # of all panels, after the highest is known
-        for axes in grid.ravel()[len(self.measures) :]:
-            axes.set_visible(False)
-        figure.suptitle(self.title, fontsize=NORMAL, parse_math=False)
-        below(
-            figure,
+        panels[0].set_ylim(bottom=0)  # of all panels, after the highest is known
+        note = (
             "bars: 95 % intervals; dashed: all queries; separation: chance that a failed query has "
-            "the larger value, 0.5 is chance",
+            "the larger value, 0.5 is chance"
         )
+        entitle(figure, self.title, note)
         return figure
 
 

@@ -374,7 +374,7 @@ def _draw(folder: Path) -> tuple[str, ...]:
     losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
     scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
     try:
-        note = plot.draw(folder / PLOT, losses, scores, title=folder.name)
+        plot.draw(folder / PLOT, losses, scores, title=folder.name)
     except SureshotError as error:  # the model is there; a picture is not worth a failure
-        note = str(error)
-    return () if note is None else (note,)
+        return (f"No plot was drawn. {error}",)
+    return ()

@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sureshot.errors import SureshotError
-from sureshot.files import replace_file
-
-MISSING = "No plot was drawn: matplotlib is not installed. Get it by: pip install 'sureshot[plots]'"
+from sureshot.research.figures.canvas import (
+    BLUE,
+    ORANGE,
+    add_legend,
+    entitle,
+    label_axes,
+    new_figure,
+    save_figure,
+)
 
 
 def draw(
@@ -15,7 +20,7 @@ def draw(
     scores: Sequence[tuple[int, float]] = (),
     *,
     title: str = "",
-) -> str | None:
+) -> None:
     """Draw the loss of each step, its running mean, and the score after each epoch.
 
     Args:
@@ -24,37 +29,24 @@ def draw(
         scores: number of the steps done and the score on the validation set, after each epoch.
         title: words above the plot.
 
-    Returns:
-        None, or why there is no picture, in a line for the user. A run does not fail for it.
+    Raises:
+        SureshotError: matplotlib is not installed, or the picture cannot be written.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return MISSING
-    # A figure of its own, not pyplot, which keeps all figures and may look for a screen.
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot(xlabel="step", ylabel="loss", title=title)
+    figure = new_figure(4.0)
+    axes = figure.add_subplot()
     steps = range(1, len(losses) + 1)
-    axes.plot(steps, losses, color="tab:blue", alpha=0.3, linewidth=0.8, label="loss")
-    axes.plot(steps, running_mean(losses), color="tab:blue", label="its running mean")
-    handles, labels = axes.get_legend_handles_labels()
+    lines = axes.plot(steps, losses, color=BLUE, alpha=0.3, linewidth=0.8, label="loss")
+    lines += axes.plot(steps, running_mean(losses), color=BLUE, label="its running mean")
+    label_axes(axes, "step", "loss")
     if scores:
         right = axes.twinx()
-        right.set_ylabel("validation score")
-        right.plot(*zip(*scores, strict=True), "o-", color="tab:orange", label="validation score")
-        more = right.get_legend_handles_labels()
-        handles, labels = handles + more[0], labels + more[1]
-    axes.legend(handles, labels, frameon=False)
-    try:
-        # Without a date, so that the same run draws the same file.
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        with replace_file(path) as fresh:
-            figure.savefig(fresh, metadata=metadata)
-    except (OSError, ValueError) as error:
-        raise SureshotError(f"The plot {path} cannot be written: {error}.") from None
-    return None
+        label = "validation score"
+        lines += right.plot(*zip(*scores, strict=True), "o-", color=ORANGE, label=label)
+        label_axes(right, "", label)
+        right.grid(False)
+    add_legend(axes, handles=lines)
+    entitle(figure, title)
+    save_figure(figure, path)
 
 
 def running_mean(values: Sequence[float], weight: float = 0.95) -> list[float]:

@@ -1,10 +1,12 @@
 """What several tests share."""
 
+import os
 import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import settings
 
 from tests.golden import folders, numbers
@@ -13,6 +15,11 @@ from tests.small_library import Library, build
 # A script run in the background is started deaf to Ctrl-C, and every process it starts inherits
 # that; the tests that interrupt one would wait forever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each process of the tests gets one core, and so do the processes that it starts: threads of several
+# that wait for one another on the same cores take many times as long.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 # A machine that is busy with other things must not fail a test.
 settings.register_profile("patient", deadline=None)

@@ -1,7 +1,7 @@
 """What holds for every system: no leak, no chance, no company in a score; and losses that teach."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -54,13 +54,22 @@ def at_chance(matrix: torch.Tensor) -> bool:
     )
 
 
-def train(model: System | Model, words: TextTokens, films: VideoTokens, steps: int) -> None:
+def train(
+    model: System | Model,
+    words: TextTokens,
+    films: VideoTokens,
+    steps: int,
+    enough: Callable[[], bool] = lambda: False,
+) -> None:
+    """Take so many steps, or fewer if it is enough after some."""
     made = model.system if isinstance(model, Model) else model
     draw = torch.Generator().manual_seed(3)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimiser = torch.optim.Adam(weights, lr=1e-2)
-    model.train()
-    for _ in range(steps):
+    for step in range(steps):
+        if step % 10 == 0 and enough():
+            return
+        model.train()
         losses = made.losses(model.texts(words), model.videos(films), draw)
         optimiser.zero_grad()
         objective(losses, made.weights).backward()
@@ -94,7 +103,7 @@ def test_a_score_is_the_same_in_any_block_and_order_and_alone(form: str) -> None
     assert whole.shape == (7, 9)
     close = {"rtol": 0, "atol": 1e-3 * whole.std().item()}
     assert whole.std() > 1e-3
-    for size in (1, 2, 4):
+    for size in (1, 4):
         parts = [
             scores(made, TextTokens(*(t[i : i + size] for t in words)), films)
             for i in range(0, 7, size)
@@ -250,7 +259,8 @@ def test_known_pairs_are_learned(form: str) -> None:
         return min(float((way <= 1).mean()) for way in ranks(found))
 
     assert right() < 0.25
-    train(model, *pairs, steps=max([15, *(n for name, n in LATER.items() if name in form)]))
+    steps = max([15, *(n for name, n in LATER.items() if name in form)])
+    train(model, *pairs, steps, enough=lambda: right() > 0.9)
     assert right() > 0.9
 
 

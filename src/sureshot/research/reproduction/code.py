@@ -69,8 +69,19 @@ def _read(module: str, package: Path) -> tuple[str, frozenset[str]]:
     path = _file(module, package)
     if path is None:
         return "", frozenset()
-    tree = ast.parse(path.read_text("utf-8"))
-    imports = frozenset(_imports(tree, package))
+    text, imports = _syntax(path.read_text("utf-8"))
+    modules = set()
+    for source, name in imports:
+        inner = f"{source}.{name}"
+        modules.add(source if not name or _file(inner, package) is None else inner)
+    return text, frozenset(modules)
+
+
+@functools.cache
+def _syntax(source: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    """The text of a syntax tree without docstrings, and (module, name) of each of its imports."""
+    tree = ast.parse(source)
+    imports = frozenset(_imports(tree))
     return ast.unparse(_without_docstrings(tree)), imports
 
 
@@ -89,17 +100,15 @@ def _file(module: str, package: Path) -> Path | None:
     return next(found, None)
 
 
-def _imports(node: ast.AST, package: Path) -> Iterator[str]:
-    """Modules that are imported anywhere in a syntax tree, but for those of annotations alone."""
+def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """(module, name) of each import in a syntax tree, but for those of annotations alone."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
+            yield from ((alias.name, "") for alias in child.names)
         elif isinstance(child, ast.ImportFrom) and child.module:
-            for alias in child.names:
-                inner = f"{child.module}.{alias.name}"
-                yield child.module if _file(inner, package) is None else inner
+            yield from ((child.module, alias.name) for alias in child.names)
         elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
-            yield from _imports(child, package)
+            yield from _imports(child)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

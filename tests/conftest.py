@@ -16,7 +16,7 @@ from tests.small_library import Library, build
 # that; the tests that interrupt one would wait forever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Each process of the tests gets one core, and so do the processes that it starts: threads of several
+# Each process of the tests gets one core, as do those that it starts: threads of several processes
 # that wait for one another on the same cores take many times as long.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)

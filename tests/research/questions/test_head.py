@@ -1,4 +1,4 @@
-"""The head against sums by hand, on every system; what is frozen stays as it was."""
+"""The head against sums by hand, on every system; losses stay, and what is frozen as it was."""
 
 import math
 
@@ -11,6 +11,7 @@ from sureshot.models.systems.system import joined, rows
 from sureshot.models.tokens import Sizes
 from sureshot.research.questions.head import (
     LABEL,
+    WORDINGS,
     AnswerHead,
     Answering,
     AnswerModel,
@@ -56,7 +57,7 @@ def test_the_head_is_two_layers_on_both_vectors():
 
 
 def test_the_loss_is_the_surprise_at_the_right_answers():
-    made = Answering(system("clip4clip mean"), head())
+    made = Answering(system("clip4clip mean"), head(), 0.0)
     asked, films = made.texts(texts(3)), made.videos(videos(3))
     logits = made.logits(asked, films).tolist()
     right = [4, 0, 2]
@@ -67,6 +68,25 @@ def test_the_loss_is_the_surprise_at_the_right_answers():
     ]
     assert losses.keys() == made.weights.keys()
     assert losses["answer"].item() == pytest.approx(sum(expected) / 3, rel=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_system_keeps_its_losses_and_their_weights(form):
+    """A question that is asked about another video too is no negative of that video."""
+    inner = shaken(form)
+    width = inner.vector_width or WIDTH
+    made = Answering(inner, AnswerHead(width, 5), 0.5).eval()
+    asked, films = made.texts(texts(4)), made.videos(videos(4))
+    wordings = torch.tensor([[7, -1, -1], [3, 0, -1], [7, 1, 3], [0, -1, -1]])
+    marked = asked | {LABEL: torch.tensor([4, 0, 2, 1]), WORDINGS: wordings}
+    found = made.losses(marked, films, torch.Generator().manual_seed(0))
+    negatives = torch.tensor([[0, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [1, 0, 1, 0]]).float()
+    expected = inner.losses(asked, films, torch.Generator().manual_seed(0), negatives)
+    assert found.keys() - {"answer"} == expected.keys()
+    for name, loss in expected.items():
+        torch.testing.assert_close(found[name], loss)
+        assert made.weights[name] == 0.5 * inner.weights[name]
+    assert made.weights["answer"] == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -108,7 +128,8 @@ def steps(made, count=3):
     optimiser = torch.optim.AdamW([w for w in made.parameters() if w.requires_grad], lr=0.1)
     made.train()
     for _ in range(count):
-        asked = made.texts(texts(6)) | {LABEL: torch.tensor([0, 1, 2, 3, 4, 0])}
+        right = torch.tensor([0, 1, 2, 3, 4, 0])
+        asked = made.texts(texts(6)) | {LABEL: right, WORDINGS: torch.arange(6)[:, None]}
         loss = made.system.losses(asked, made.videos(videos(6)))["answer"]
         optimiser.zero_grad()
         loss.backward()

@@ -51,6 +51,7 @@ def test_a_recipe_is_read_as_it_was_written(place):
     [
         ({"train": {"root": "qa", "split": "test"}}, r"train\.split is 'test'"),
         ({"val": {"root": "qa", "split": "test"}}, r"val\.split is 'test'"),
+        ({"system_weight": -1}, "system_weight is -1"),
         ({"system": {}}, "names no system.*or a trained model as retrieval"),
         ({"frozen": True}, "nothing trained to freeze"),
         ({"retrieval": "r"}, r"retrieval brings its own system; leave \[system\] out\."),

@@ -2,20 +2,28 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from sureshot.cli.app import run as command
+from sureshot.datasets import Caption, Item, Split
 from sureshot.datasets.questions import VOCABULARY
 from sureshot.errors import ModelError, SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.models.loading import load
-from sureshot.research.questions.answerer import Answerer, answerable, encode_questions, predict
+from sureshot.research.questions.answerer import (
+    Answerer,
+    answerable,
+    encode_questions,
+    logits,
+    predict,
+)
 from sureshot.research.questions.checkpoint import CONFIG, RETRIEVAL, WEIGHTS, AnswerCheckpoint
-from sureshot.research.questions.head import LABEL
+from sureshot.research.questions.head import LABEL, WORDINGS
 from sureshot.research.questions.recipe import AnswerRecipe
 from sureshot.research.questions.run import (
     Start,
@@ -24,6 +32,7 @@ from sureshot.research.questions.run import (
     new_answer_model,
     train_answers,
     train_answers_on,
+    wordings,
 )
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, STATE
@@ -86,7 +95,7 @@ def test_a_run_leaves_a_model_its_recipe_and_what_it_went_on_from(place):
     assert found.often == (2, 2, 2, 2, 2, 2) and sorted(found.answers) == list(found.answers)
     assert found.note == "Trained on qa train, 6 videos, 12 questions."
     losses = [entry["losses"] for entry in read(folder / LOG) if "losses" in entry]
-    assert len(losses) == 6 and losses[0].keys() == {"loss", "answer"}
+    assert len(losses) == 6 and losses[0].keys() == {"loss", "answer", "similarity"}
 
 
 def test_the_kept_score_is_that_of_the_kept_weights(place):
@@ -169,8 +178,33 @@ def test_labels_are_places_in_the_vocabulary(place):
     train_set, _ = recipe(place).questions()
     words = sorted(set(train_set.answers), reverse=True)
     found = labels(train_set, words)([3, 0, 3])
-    assert found.keys() == {LABEL}
     assert [words[n] for n in found[LABEL]] == [train_set.answers[row] for row in (3, 0, 3)]
+    assert found[WORDINGS].shape == (3, 2)
+
+
+def test_wordings_are_all_that_is_asked_about_a_video_its_own_first():
+    asked_about = [("who?", 0), ("where?", 0), ("who?", 0), ("who?", 1), ("why?", 2), ("where?", 2)]
+    captions = tuple(Caption(text, video) for text, video in asked_about)
+    items = tuple(Item(str(number), Path(str(number))) for number in range(3))
+    split = Split(dataset="qa", name="train", protocol="", items=items, captions=captions)
+    assert wordings(split).tolist() == [[0, 1], [1, 0], [0, 1], [0, -1], [2, 1], [1, 2]]
+
+
+def test_duq_answers_as_xpool_does_only_without_losses_of_its_own(place, tmp_path):
+    """Both pool the frames alike and the head reads nothing else."""
+    val = recipe(place).val.load()
+    seen = encode_questions(val, TinyEncoder(), 3, place / "cache")[1]
+    scores = {}
+    for name in ("xpool", "duq"):
+        for weight in (0, 1):
+            made = f"system.name={name}", f"system_weight={weight}"
+            done = trained(place, tmp_path / f"{name}-{weight}", *made)
+            model = AnswerCheckpoint.load(done.folder).model()
+            scores[name, weight] = logits(model, seen, range(6))
+    assert (scores["duq", 0] == scores["xpool", 0]).all()
+    assert abs(scores["duq", 1] - scores["xpool", 1]).max() > 1e-3
+    # All questions are asked about all videos, so that X-Pool's loss has nothing to tell apart.
+    assert (scores["xpool", 1] == scores["xpool", 0]).all()
 
 
 def test_first_weights_follow_from_the_seed(place):

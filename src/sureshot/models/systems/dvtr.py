@@ -148,9 +148,8 @@ class Dvtr(System):
         self.weights: Mapping[str, float] = merged(base.weights, dict.fromkeys(_LOSSES, 1.0))
         literal = self.printed_mode
         whole = base.vector_width or width
-        self.text_head, self.video_head = (
-            HierarchicalGaussianHead(width, whole, literal=literal) for _ in range(2)
-        )
+        heads = (HierarchicalGaussianHead(width, whole, literal=literal) for _ in range(2))
+        self.text_head, self.video_head = heads
         # In print a linear layer of one number, of any sign; here softplus of it keeps eta rising.
         slope, shift = (1.0, 0.0) if literal else (math.log(math.expm1(_STEEP)), _STEEP * _MIDDLE)
         self.eta_slope = nn.Parameter(torch.tensor(slope))
@@ -214,18 +213,14 @@ class Dvtr(System):
     def texts(self, tokens: TextTokens) -> Codes:
         """Codes of the base, and the Gaussian of each text."""
         codes = self.base.texts(tokens)
-        local, mask = self.base.text_tokens(tokens, codes)
-        return merged(
-            codes, self._gaussians(self.text_head, self.base.text_vectors(codes), local, mask)
-        )
+        whole, local = self.base.text_vectors(codes), self.base.text_tokens(tokens, codes)
+        return merged(codes, self._gaussians(self.text_head, whole, *local))
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """Codes of the base, and the Gaussian of each video."""
         codes = self.base.videos(tokens)
-        local, mask = self.base.video_tokens(tokens, codes)
-        return merged(
-            codes, self._gaussians(self.video_head, self.base.video_vectors(codes), local, mask)
-        )
+        whole, local = self.base.video_vectors(codes), self.base.video_tokens(tokens, codes)
+        return merged(codes, self._gaussians(self.video_head, whole, *local))
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """Score of the base."""
@@ -247,14 +242,16 @@ class Dvtr(System):
             texts: codes, one a pair.
             videos: codes, one a pair.
             generator: where random numbers come from; None is torch's own.
-            eta: not read; negatives are weighed by the system's own.
+            eta: further weights of pairs, by which the system's own are multiplied.
         """
         estimation: dict[str, Float[Tensor, ""]] = {}
         if self._number != 1 and self.learns:
             estimation = self._estimation(texts, videos, generator)
         if self._number == 0:
             return estimation
-        eta = self._eta_in_training(texts, videos, generator) if self.learns else None
+        if self.learns:
+            learned = self._eta_in_training(texts, videos, generator)
+            eta = learned if eta is None else learned * eta
         losses = self.base.losses(texts, videos, generator, eta)
         if self.config.loss != "own":
             losses["similarity"] = self._debiased(self.base.similarity(texts, videos), eta)
@@ -297,15 +294,16 @@ class Dvtr(System):
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Those of the base, the deviation of each item, and its least eta over the other side."""
-        found = self.base.measures(texts, videos)
+        measures = self.base.measures(texts, videos)
         if not self.learns:
-            return found
-        eta = self.eta(_own(texts), _own(videos))
-        return found | {
+            return measures
+        one, other = _own(texts), _own(videos)
+        eta = self.eta(one, other)
+        return measures | {
             "text least eta": eta.amin(1),
             "video least eta": eta.amin(0),
-            "text eta deviation": (_own(texts).log_var.mean(-1) / 2).exp(),
-            "video eta deviation": (_own(videos).log_var.mean(-1) / 2).exp(),
+            "text eta deviation": (one.log_var.mean(-1) / 2).exp(),
+            "video eta deviation": (other.log_var.mean(-1) / 2).exp(),
         }
 
     def eta(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:

@@ -3,24 +3,27 @@ r"""Answers from the features of a retrieval system: a question and a video in, 
 .. math:: a = W_2\,d\bigl(\mathrm{ReLU}(W_1 [\sqrt{D}\,t, \sqrt{D}\,v] + b_1)\bigr) + b_2
 
 with t the question and v the video as unit vectors of the system, d dropout, and one entry of a for
-each answer of a closed vocabulary.
+each answer of a closed vocabulary. The losses of the system stay beside that of the answers: what a
+system learns of uncertainty it learns from them alone.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from sureshot.models.losses.negatives import Eta
 from sureshot.models.model import Model
-from sureshot.models.systems.system import Codes, System
+from sureshot.models.systems.system import Codes, System, merged
 from sureshot.models.tokens import TextTokens, VideoTokens
 from sureshot.settings import within
 
-LABEL = "answer"  # the code that holds the number of the right answer, in training
+# Codes of questions, in training only.
+LABEL = "answer"  # number of the right answer
+WORDINGS = "wordings"  # numbers of the texts asked about its video, its own first, -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +78,29 @@ class AnswerHead(nn.Module):
 class Answering(System):
     """A retrieval system whose codes are trained to answer.
 
-    Everything but the losses is that of the system. A loss of its own it does not have here: many
-    videos share a question, so that to find the video of a question is no task.
+    Everything but the losses is that of the system. Its own losses come after that of the answers:
+    they want the video of a question to be found. Many videos share a question, so one that is
+    asked about another video too makes no negative with it. A system that learns in several passes
+    learns all at once here.
 
     Args:
         retrieval: the system.
         head: answer head for vectors as wide as the system's.
+        system_weight: factor on the losses of the system; with 0 none is computed.
     """
 
-    weights: Mapping[str, float] = {"answer": 1.0}
-
-    def __init__(self, retrieval: System, head: AnswerHead) -> None:
+    def __init__(self, retrieval: System, head: AnswerHead, system_weight: float = 1.0) -> None:
         super().__init__(1.0)
         del self.log_scale  # the system's own is used
         self.reads_words = retrieval.reads_words
         self.vector_width = retrieval.vector_width
         self.retrieval = retrieval
         self.head = head
+        kept = retrieval.weights if system_weight else {}
+        self.weights: Mapping[str, float] = merged(
+            {"answer": 1.0}, {name: system_weight * weight for name, weight in kept.items()}
+        )
+        self._keeps_losses = bool(kept)
 
     @property
     def scale(self) -> Float[Tensor, ""]:
@@ -127,16 +136,21 @@ class Answering(System):
         generator: torch.Generator | None = None,
         eta: Eta = None,
     ) -> dict[str, Float[Tensor, ""]]:
-        """Cross-entropy of the right answers, ln n for n answers where nothing is known.
+        """Cross-entropy of the right answers, and the losses of the system.
+
+        The first is ln n for n answers where nothing is known.
 
         Args:
-            texts: codes, one a pair, and the number of the right answer as `LABEL`.
+            texts: codes, one a pair, with `LABEL` and `WORDINGS`.
             videos: codes, one a pair.
-            generator: not used.
-            eta: not used.
+            generator: where random numbers of the system come from; None is torch's own.
+            eta: not read; the wordings decide what counts as a negative.
         """
-        del generator, eta
-        return {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
+        losses = {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
+        if not self._keeps_losses:
+            return losses
+        negatives = _negatives(texts[WORDINGS])
+        return merged(losses, self.retrieval.losses(texts, videos, generator, negatives))
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
         """Unit vectors of questions."""
@@ -145,6 +159,11 @@ class Answering(System):
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
         """Unit vectors of videos."""
         return self.retrieval.video_vectors(videos)
+
+
+def _negatives(wordings: Int64[Tensor, "pairs most"]) -> Float[Tensor, "pairs pairs"]:
+    """1 where a question is never asked about the video of another pair, 0 where it is."""
+    return (wordings[:, None, :1] != wordings).all(-1).float()
 
 
 def head_of(model: Model, answers: int, config: HeadConfig) -> AnswerHead:
@@ -160,12 +179,21 @@ class AnswerModel(Model):
         retrieval: the model whose codes are read.
         head: answer head for vectors as wide as its system's.
         frozen: train the head alone; the model stays as it is, its dropout off.
+        system_weight: factor on the losses of the system, which a frozen one does not have.
     """
 
     system: Answering
 
-    def __init__(self, retrieval: Model, head: AnswerHead, *, frozen: bool = False) -> None:
-        super().__init__(retrieval.stem, Answering(retrieval.system, head))
+    def __init__(
+        self,
+        retrieval: Model,
+        head: AnswerHead,
+        *,
+        frozen: bool = False,
+        system_weight: float = 1.0,
+    ) -> None:
+        weight = 0.0 if frozen else system_weight
+        super().__init__(retrieval.stem, Answering(retrieval.system, head, weight))
         self._frozen = frozen
         if frozen:
             self.stem.requires_grad_(False)

@@ -36,7 +36,7 @@ from sureshot.research.training.recipe import (
     placed,
     refuse_test,
 )
-from sureshot.settings import build
+from sureshot.settings import build, within
 
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
 
@@ -83,6 +83,8 @@ class AnswerRecipe(RecipeFile):
         retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
             and system. None starts from fresh ones.
         frozen: train the head alone and leave the retrieval model as it is.
+        system_weight: factor on the losses of the system, which stay beside that of the answers; 0
+            leaves them out, and a frozen model has none.
         encoder: what sees questions and frames.
         stem: layers from the encoder's space to the system's.
         system: ``name`` of the system and its own settings.
@@ -94,6 +96,7 @@ class AnswerRecipe(RecipeFile):
     val: ValidationQuestions | None = None
     retrieval: Path | None = None
     frozen: bool = False
+    system_weight: float = 1.0
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
     system: Mapping[str, object] = field(default_factory=dict)
@@ -101,7 +104,8 @@ class AnswerRecipe(RecipeFile):
     training: TrainingConfig = field(default_factory=_training)
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse values out of range and what does not go together."""
+        within("system_weight", self.system_weight, 0, 1000)
         for at, part in (("train", self.train), ("val", self.val)):
             if part is not None:
                 refuse_test(at, part.split)

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Int64
+from torch.nn.utils.rnn import pad_sequence
 
+from sureshot.datasets import Split
 from sureshot.datasets.questions import Questions, frequent, read_vocabulary
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
@@ -22,7 +25,7 @@ from sureshot.research.features import SplitFeatures
 from sureshot.research.listener import Listener, Silence
 from sureshot.research.questions.answerer import answerable, encode_questions, predict
 from sureshot.research.questions.checkpoint import AnswerCheckpoint
-from sureshot.research.questions.head import LABEL, AnswerModel, head_of
+from sureshot.research.questions.head import LABEL, WORDINGS, AnswerModel, head_of
 from sureshot.research.questions.recipe import AnswerRecipe
 from sureshot.research.training.gather import rank
 from sureshot.research.training.launch import from_torchrun
@@ -208,6 +211,7 @@ def answer_task(
         fixed={
             "retrieval": None if recipe.retrieval is None else str(recipe.retrieval),
             "frozen": recipe.frozen,
+            "system_weight": recipe.system_weight,
             "head": to_values(recipe.head),
             "system": dict(base.system),
             "stem": to_values(base.model.stem.config),
@@ -225,7 +229,7 @@ def new_answer_model(recipe: AnswerRecipe, start: Start) -> AnswerModel:
     torch.manual_seed(recipe.training.seed)
     model = start.retrieval.model
     head = head_of(model, len(start.answers), recipe.head)
-    return AnswerModel(model, head, frozen=recipe.frozen)
+    return AnswerModel(model, head, frozen=recipe.frozen, system_weight=recipe.system_weight)
 
 
 def accuracy(
@@ -242,10 +246,25 @@ def accuracy(
 
 
 def labels(questions: Questions, answers: Sequence[str], device: str = "cpu") -> Labels:
-    """What gives the numbers of the right answers to some questions, by their rows."""
+    """What gives the numbers of right answers, and of wordings, to some questions by their rows."""
     place = {answer: number for number, answer in enumerate(answers)}
-    numbers = torch.tensor([place[answer] for answer in questions.answers])
-    return lambda rows: {LABEL: numbers[list(rows)].to(device)}
+    numbers = {
+        LABEL: torch.tensor([place[answer] for answer in questions.answers]),
+        WORDINGS: wordings(questions.split),
+    }
+    return lambda rows: {name: every[list(rows)].to(device) for name, every in numbers.items()}
+
+
+def wordings(split: Split) -> Int64[torch.Tensor, "questions most"]:
+    """Numbers of all texts that are asked about the video of each question, as `WORDINGS`."""
+    texts = [caption.text for caption in split.captions]
+    number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    asked = [{number[texts[row]] for row in rows} for rows in split.by_video()]
+    parts = []
+    for caption in split.captions:
+        first = number[caption.text]
+        parts.append(torch.tensor([first, *sorted(asked[caption.video] - {first})]))
+    return pad_sequence(parts, batch_first=True, padding_value=-1)
 
 
 def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:

@@ -153,7 +153,7 @@ def _video(encoder: BridgeEncoder, video: str) -> np.ndarray:
     (source,) = discover([data.folder("msrvtt") / "videos" / f"{video}.mp4"])
     assert isinstance(source, Source)
     with open_video(source) as opened:
-        images = [frame.image(encoder.frame_side) for frame in opened]
+        images = [frame.image(encoder.frame_size) for frame in opened]
     chosen = np.linspace(0, len(images) - 1, min(FRAMES, len(images))).round().astype(int)
     prepared = encoder.prepare(np.stack([images[i] for i in chosen]))
     return encoder.encode_frames(prepared).frames.mean(0)

@@ -114,6 +114,7 @@ def test_pixels_that_are_not_square_count_as_shown(tmp_path):
         container.mux(stream.encode(av.VideoFrame.from_ndarray(greys([9], (64, 48))[0], "rgb24")))
         container.mux(stream.encode(None))
     assert first_frame(tmp_path / "a.mp4").image(48).shape == (48, 128, 3)
+    assert first_frame(tmp_path / "a.mp4").image(whole).shape == (48, 128, 3)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,10 @@ def test_an_image_is_turned_as_its_exif_says(tmp_path, flag, seen):
     exif = Image.Exif()
     exif[0x112] = flag
     Image.fromarray(four_corners()).save(tmp_path / "a.jpg", exif=exif, quality=95)
-    assert corners(ImageFrame(0.0, read_image(tmp_path / "a.jpg")).image(48)) == seen
+    assert (
+        corners(ImageFrame(0.0, read_image(tmp_path / "a.jpg"), tmp_path / "a.jpg").image(48))
+        == seen
+    )
 
 
 def test_images_of_every_kind_become_rgb(tmp_path):
@@ -241,10 +245,44 @@ def test_transparent_images_are_white(tmp_path):
 
 def test_a_large_image_is_held_no_larger_than_needed(tmp_path):
     Image.fromarray(patterns(1, (3000, 2000))[0]).save(tmp_path / "a.jpg")
-    picture = read_image(tmp_path / "a.jpg")
+    path = tmp_path / "a.jpg"
+    picture = read_image(path)
     assert min(picture.size) == 1024 and max(picture.size) == 1536
-    assert ImageFrame(0.0, picture).image(100).shape == (100, 150, 3)
-    assert ImageFrame(0.0, picture).thumbnail(32, 24).shape == (24, 32, 3)
+    assert ImageFrame(0.0, picture, path).image(100).shape == (100, 150, 3)
+    assert ImageFrame(0.0, picture, path).thumbnail(32, 24).shape == (24, 32, 3)
+
+
+def test_a_function_is_given_all_pixels_of_an_image(tmp_path):
+    path = tmp_path / "a.png"
+    large = patterns(1, (1400, 1100))[0]
+    Image.fromarray(large).save(path)
+    shown = ImageFrame(0.0, read_image(path), path)
+    assert shown.image(50).shape == (50, 64, 3)
+    np.testing.assert_array_equal(shown.image(np.ascontiguousarray), large)
+    path.unlink()
+    with pytest.raises(VideoError):
+        shown.image(np.ascontiguousarray)
+    small = patterns(1, (40, 30))[0]
+    Image.fromarray(small).save(path)
+    held = ImageFrame(0.0, read_image(path), path)
+    path.unlink()  # it is held whole
+    np.testing.assert_array_equal(held.image(np.ascontiguousarray), small)
+
+
+def whole(image):
+    return np.array(image)
+
+
+def test_a_function_is_given_a_whole_upright_frame_in_square_pixels(tmp_path):
+    clip = film(tmp_path / "a.mp4", [four_corners()] * 3, turned=90)
+    assert corners(first_frame(clip).image(whole)) == COUNTER
+    assert first_frame(clip).image(whole).shape == (64, 48, 3)
+    with av.open(str(film(tmp_path / "b.mp4", [four_corners()] * 3))) as opened:
+        expected = next(opened.decode(video=0)).to_ndarray(format="rgb24")
+    frame = first_frame(tmp_path / "b.mp4")
+    np.testing.assert_array_equal(frame.image(whole), expected)
+    assert frame.image(lambda image: image[:7, :9]).shape == (7, 9, 3)
+    assert frame.image(24).shape == (24, 32, 3)
 
 
 def test_damaged_images_raise_video_errors_only(tmp_path):

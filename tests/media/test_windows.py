@@ -29,13 +29,13 @@ class Flat:
     def thumbnail(self, width, height):
         return np.full((height, width, 3), self.colour, np.uint8)
 
-    def image(self, side):
-        del side
+    def image(self, size):
+        del size
         return np.full((*self.shape, 3), self.colour, np.uint8)
 
 
 def cut(frames, longest=30.0, samples=12, scenes=True):
-    return list(windows(frames, longest=longest, samples=samples, side=4, scenes=scenes))
+    return list(windows(frames, longest=longest, samples=samples, size=4, scenes=scenes))
 
 
 def spans(found):
@@ -48,7 +48,7 @@ def steady(seconds, rate=10, colour=COLOURS[0], start=0.0):
 
 def read(path, **options):
     with open_video(Source(path, "file", 0, 0)) as video:
-        return list(windows(video, **{"longest": 30.0, "samples": 12, "side": 32, **options}))
+        return list(windows(video, **{"longest": 30.0, "samples": 12, "size": 32, **options}))
 
 
 def test_the_stand_in_is_a_frame():
@@ -190,9 +190,9 @@ def test_memory_does_not_grow_with_the_video():
     alive, most = 0, 0
 
     class Counted(Flat):
-        def image(self, side):
+        def image(self, size):
             nonlocal alive, most
-            picture = super().image(side)
+            picture = super().image(size)
             alive, most = alive + 1, max(most, alive + 1)
             weakref.finalize(picture, gone)
             return picture
@@ -202,7 +202,7 @@ def test_memory_does_not_grow_with_the_video():
         alive -= 1
 
     frames = (Counted(number / 50, COLOURS[number // 1300 % 2]) for number in range(6000))
-    count = sum(1 for _ in windows(frames, longest=30.0, samples=6, side=4))
+    count = sum(1 for _ in windows(frames, longest=30.0, samples=6, size=4))
     assert count == 5
     assert most <= 2 * (6 * 4 + 1) + 1
 

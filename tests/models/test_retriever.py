@@ -249,7 +249,7 @@ def rewrite(folder: Path, change) -> None:
 def test_a_checkpoint_is_an_encoder_that_scores(tmp_path):
     model = load_searchable(saved(tmp_path / "model", "xpool", "linear"), "cpu")
     assert isinstance(model, Encoder)
-    assert (model.dim, model.channels, model.frame_side) == (WIDTH, TINY.channels, 16)
+    assert (model.dim, model.channels, model.frame_size) == (WIDTH, TINY.channels, 16)
     assert model.latin_only
     texts = model.encode_texts(["red", "a red wall"])
     assert texts.words.shape == (2, 3, WIDTH)

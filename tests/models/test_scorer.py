@@ -40,7 +40,7 @@ def videos(tmp_path_factory) -> list[Path]:
 
 def seen(path: Path, frames: int) -> VideoFeatures:
     """One video as the tiny encoder sees it."""
-    images = sample_frames(path, frames, TINY.frame_side)
+    images = sample_frames(path, frames, TINY.frame_size)
     return stack([TINY.encode_frames(TINY.prepare(images))])
 
 

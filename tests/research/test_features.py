@@ -101,7 +101,7 @@ def by_hand(path: Path, kind="file") -> FrameFeatures:
     """What the encoder says of a whole video's frames, without anything in between."""
     tiny = TinyEncoder()
     with open_video(Source(path, kind, 0, 0), decode="all") as video:
-        (window,) = windows(video, longest=1e6, samples=FRAMES, side=tiny.frame_side, scenes=False)
+        (window,) = windows(video, longest=1e6, samples=FRAMES, size=tiny.frame_size, scenes=False)
     return tiny.encode_frames(tiny.prepare(window.images))
 
 

@@ -158,7 +158,7 @@ def _decode_windows(
             video,
             longest=settings.window,
             samples=settings.frames,
-            side=encoder.frame_side,
+            size=encoder.frame_size,
             scenes=settings.scenes,
         ):
             share = min(window.end / video.duration, 1.0) if video.duration else 0.0

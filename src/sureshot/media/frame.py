@@ -12,6 +12,7 @@ from av.video.reformatter import VideoReformatter
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
+from sureshot.media.size import FrameSize, shrunk
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -21,7 +22,6 @@ _LARGEST = 1024  # pixels of the shorter side that an image of a folder is held 
 # which wrong colours are better than.
 _UNKNOWN = 2
 _MATRICES = frozenset({0, 1, _UNKNOWN, 4, 5, 6, 7, 9})
-_LONGEST = 8  # a sliver of a frame is cut down to this many times the side asked for
 
 
 @runtime_checkable
@@ -38,8 +38,8 @@ class Frame(Protocol):
         """A small RGB picture of exactly this size, for comparing frames."""
         ...
 
-    def image(self, side: int) -> UInt8[np.ndarray, "height width 3"]:
-        """RGB, upright, shrunk so that its shorter side is at most ``side`` pixels."""
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
+        """RGB, upright, in square pixels: shrunk to a shorter side, or as a function makes it."""
         ...
 
 
@@ -49,6 +49,7 @@ class Scalers:
 
     thumbnail: VideoReformatter = field(default_factory=VideoReformatter)
     image: VideoReformatter = field(default_factory=VideoReformatter)
+    whole: VideoReformatter = field(default_factory=VideoReformatter)
 
 
 class FileFrame:
@@ -73,10 +74,13 @@ class FileFrame:
         """As in `Frame`; lies as the file has it, for copies of one file compare all the same."""
         return self._rgb(self._scalers.thumbnail, width, height)
 
-    def image(self, side: int) -> UInt8[np.ndarray, "height width 3"]:
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
         """As in `Frame`."""
-        size = _shrunk(self._frame.width * self._ratio, self._frame.height, side)
-        return _upright(self._rgb(self._scalers.image, *size), self._frame)
+        width, height = self._frame.width * self._ratio, self._frame.height
+        if callable(size):
+            whole = self._rgb(self._scalers.whole, max(1, round(width)), height)
+            return size(_upright(whole, self._frame))
+        return _upright(self._rgb(self._scalers.image, *shrunk(width, height, size)), self._frame)
 
     def _rgb(
         self, scaler: VideoReformatter, width: int, height: int
@@ -99,19 +103,29 @@ class ImageFrame:
     Args:
         time: seconds from the start of the video.
         picture: the upright RGB picture that `read_image` gives.
+        path: its file, which is read again where all of its pixels are asked for and the picture
+            has fewer.
     """
 
-    def __init__(self, time: float, picture: "Image.Image") -> None:
+    def __init__(self, time: float, picture: "Image.Image", path: Path) -> None:
         self.time = time
         self._picture = picture
+        self._path = path
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
         """As in `Frame`."""
         return self._resized(width, height)
 
-    def image(self, side: int) -> UInt8[np.ndarray, "height width 3"]:
-        """As in `Frame`, and never larger than `read_image` holds it."""
-        return self._resized(*_shrunk(*self._picture.size, side))
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
+        """As in `Frame`; by an area filter never larger than `read_image` holds it.
+
+        Raises:
+            VideoError: a large file is gone, or has changed, since it was first read.
+        """
+        if not callable(size):
+            return self._resized(*shrunk(*self._picture.size, size))
+        whole = min(self._picture.size) < _LARGEST
+        return size(np.asarray(self._picture if whole else read_image(self._path, None)))
 
     def _resized(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
         from PIL import Image
@@ -119,8 +133,12 @@ class ImageFrame:
         return np.asarray(self._picture.resize((width, height), Image.Resampling.BOX))
 
 
-def read_image(path: Path) -> "Image.Image":
+def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     """An image file in RGB: upright, over white where it is transparent, not needlessly large.
+
+    Args:
+        path: the file.
+        largest: shorter side in pixels that it is shrunk to; None reads all of its pixels.
 
     Raises:
         VideoError: it cannot be read; the message is the reason, without the path.
@@ -129,7 +147,8 @@ def read_image(path: Path) -> "Image.Image":
 
     try:
         with Image.open(path) as opened:
-            opened.draft("RGB", (_LARGEST, _LARGEST))
+            if largest is not None:
+                opened.draft("RGB", (largest, largest))
             picture = _eight_bit(ImageOps.exif_transpose(opened))
     except UnidentifiedImageError:
         raise VideoError("is not an image") from None
@@ -140,7 +159,7 @@ def read_image(path: Path) -> "Image.Image":
         raise VideoError(_first_line(error), transient=refused) from None
     except Image.DecompressionBombError:
         raise VideoError("is too large") from None
-    size = _shrunk(*picture.size, _LARGEST)
+    size = picture.size if largest is None else shrunk(*picture.size, largest)
     return picture if picture.size == size else picture.resize(size, Image.Resampling.BOX)
 
 
@@ -159,13 +178,6 @@ def _eight_bit(picture: "Image.Image") -> "Image.Image":
 def _first_line(error: BaseException) -> str:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return str(reason).splitlines()[0].lower()
-
-
-def _shrunk(width: float | int, height: int, side: int) -> tuple[int, int]:
-    """Size in the same shape whose shorter side is at most ``side``; never enlarged."""
-    scale = min(1.0, side / min(width, height))
-    most = _LONGEST * side
-    return tuple(max(1, min(round(length * scale), most)) for length in (width, height))  # type: ignore[return-value]
 
 
 def _upright(

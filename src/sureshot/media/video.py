@@ -278,7 +278,7 @@ def _read_folder(video: Video, files: list[Path], rate: float) -> Iterator[Frame
             broken.append(VideoError(f"{path.name!r} {error}", transient=error.transient))
             video.note = f"{len(broken)} of {len(files)} frames cannot be read: {broken[0]}"
             continue
-        yield ImageFrame(number / rate, picture)
+        yield ImageFrame(number / rate, picture, path)
     if len(broken) == len(files):
         transient = any(error.transient for error in broken)
         raise VideoError(f"holds no frame that can be read: {broken[0]}", transient=transient)
@@ -302,7 +302,7 @@ def frames_at(
         files = _frames_of(path)
         numbers = [math.floor((time + _INSTANT) * rate) for time in times]
         shown = [files[min(max(number, 0), len(files) - 1)] for number in numbers]
-        return [ImageFrame(0.0, read_image(file)).image(side) for file in shown]
+        return [ImageFrame(0.0, read_image(file), file).image(side) for file in shown]
     images: list[UInt8[np.ndarray, "height width 3"]] = []
     frames: Iterator[Frame] = iter(())
     current = following = None

@@ -11,6 +11,7 @@ from jaxtyping import Float, UInt8
 from sureshot.media.frame import Frame
 from sureshot.media.scenes import THUMBNAIL, CutDetector
 from sureshot.media.signature import signature
+from sureshot.media.size import FrameSize
 
 _LOOK = 0.11  # seconds: pictures closer together are not compared for cuts
 _HELD = 8  # frames held back between two such pictures, at most
@@ -56,11 +57,11 @@ class _Scene:
     kept: list[_Kept] = field(default_factory=list)
     spacing: float = _DENSEST
 
-    def add(self, frame: Frame, side: int, most: int) -> None:
+    def add(self, frame: Frame, size: FrameSize, most: int) -> None:
         """Keep a frame if it is far enough from the last one kept."""
         if self.kept and frame.time - self.kept[-1].time < self.spacing * 0.99:
             return
-        image = frame.image(side)
+        image = frame.image(size)
         if self.kept:
             image = _fitted(image, self.kept[0].image)
         self.kept.append(_Kept(frame.time, image))
@@ -71,7 +72,7 @@ class _Scene:
 
 
 def windows(
-    frames: Iterable[Frame], *, longest: float, samples: int, side: int, scenes: bool = True
+    frames: Iterable[Frame], *, longest: float, samples: int, size: FrameSize, scenes: bool = True
 ) -> Iterator[Window]:
     """Cut a video into windows in one pass, with memory for two windows' frames only.
 
@@ -82,12 +83,12 @@ def windows(
         frames: decoded frames, times never falling.
         longest: seconds a window may last.
         samples: frames picked from each window; a window with fewer keeps all it has.
-        side: shorter side of the picked frames, in pixels.
+        size: size of the picked frames.
         scenes: whether a change of scene ends a window.
     """
     before: _Scene | None = None
     shortest = min(_SHORTEST, longest / 2)
-    for scene in _scenes(_marked(frames, scenes), longest, shortest, samples * _SPARE, side):
+    for scene in _scenes(_marked(frames, scenes), longest, shortest, samples * _SPARE, size):
         if before is not None:
             # No more than this apart, or halves of the two could be longer than a window may be.
             near = scene.start - before.end < shortest
@@ -130,7 +131,11 @@ def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool
 
 
 def _scenes(
-    frames: Iterable[tuple[Frame, bool]], longest: float, shortest: float, most: int, side: int
+    frames: Iterable[tuple[Frame, bool]],
+    longest: float,
+    shortest: float,
+    most: int,
+    size: FrameSize,
 ) -> Iterator[_Scene]:
     """Scenes by cuts and by length. Only the last one may be shorter than ``shortest``."""
     scene: _Scene | None = None
@@ -147,7 +152,7 @@ def _scenes(
                 scene.end = min(frame.time, scene.start + longest)
                 yield scene
                 scene = _Scene(start=frame.time)
-        scene.add(frame, side, most)
+        scene.add(frame, size, most)
         last = frame.time
     if scene is not None:
         # The last frame lasts as long as those before it, the longer of two gaps being a leap.

@@ -105,13 +105,14 @@ class Checkpoint:
             raise ModelError(
                 f"{folder} needs the encoder {named!r} it was trained on: {error}"
             ) from None
-        if encoder.fingerprint != self.encoder.fingerprint:
+        trained_on = encoders.of_fingerprint(encoder, self.encoder.fingerprint)
+        if trained_on is None:
             raise ModelError(
                 f"{folder} was trained on another version of the encoder {named!r}, whose features "
                 f"it cannot read. Train it again, or bring back the version of that encoder, or of "
                 f"Sureshot, that it was trained with."
             )
-        return encoder
+        return trained_on
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the folder, whole or not at all; what lay there before is replaced.

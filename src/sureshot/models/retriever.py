@@ -39,7 +39,7 @@ class Retriever(Trained):
         name: the folder.
         dim: width of the system's vectors.
         channels: size of the encoder's backbone features, which are stored as they are.
-        frame_side: shorter side, in pixels, of the frames that the encoder looks at.
+        frame_size: size in which the encoder wants frames.
         latin_only: whether texts in other scripts mean nothing to the encoder.
         frames: frames a video it was trained with.
         summary: what it is, in a few words.
@@ -59,7 +59,7 @@ class Retriever(Trained):
         self.name = str(folder)
         self.dim = checkpoint.model.stem.sizes.dim
         self.channels = encoder.channels
-        self.frame_side = encoder.frame_side
+        self.frame_size = encoder.frame_size
         self.latin_only = encoder.latin_only
         self.frames = checkpoint.encoder.frames
         self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"

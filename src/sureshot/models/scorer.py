@@ -208,7 +208,7 @@ class Scorer:
         if not path.exists():
             raise VideoError(f"There is no video at {path}.")
         try:
-            images = sample_frames(path, self.frames, self.encoder.frame_side)
+            images = sample_frames(path, self.frames, self.encoder.frame_size)
         except VideoError as error:
             raise VideoError(f"{path} {error}.", transient=error.transient) from None
         except OSError as error:

@@ -24,6 +24,7 @@ from sureshot.files import sampled_digest
 from sureshot.media.ahead import Ahead
 from sureshot.media.discover import frame_files
 from sureshot.media.sampling import sample_frames
+from sureshot.media.size import FrameSize
 from sureshot.media.video import unreadable
 from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
 from sureshot.models.encoders.protocol import (
@@ -237,7 +238,7 @@ def _decode(
 ) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
     """Prepared frames of an item, or why there are none."""
     try:
-        return encoder.prepare(sampled_frames(item, frames, encoder.frame_side))
+        return encoder.prepare(sampled_frames(item, frames, encoder.frame_size))
     except VideoError as error:
         return error
     except OSError as error:
@@ -245,10 +246,10 @@ def _decode(
 
 
 def sampled_frames(
-    item: Item, frames: int, side: int
+    item: Item, frames: int, size: FrameSize
 ) -> UInt8[np.ndarray, "frames height width 3"]:
     """RGB frames sampled uniformly from an item, see `sureshot.media.sampling.sample_frames`."""
-    return sample_frames(item.path, frames, side, start=item.start, end=item.end)
+    return sample_frames(item.path, frames, size, start=item.start, end=item.end)
 
 
 def _texts(texts: Sequence[str], encoder: Encoder, folder: Path | None, told: Told) -> list[Text]:

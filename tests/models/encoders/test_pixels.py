@@ -1,15 +1,21 @@
 """Preparation of frames, against the image processors of transformers."""
 
+import itertools
 import json
+from functools import partial
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
 from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 
 from sureshot.errors import ModelError
+from sureshot.media.sampling import sample_frames
 from sureshot.models.encoders.pixels import Preprocessing
 from sureshot.models.encoders.snapshot import Snapshot
+from tests.clips import film
+from tests.datasets.files import data
 
 SIDE = 48
 LEVEL = 1 / 255
@@ -146,7 +152,7 @@ def test_settings_inside_a_processor_come_first(tmp_path):
     inner = {"image_processor": {"size": {"shortest_edge": SIDE + 8}, "crop_size": SIDE}}
     (tmp_path / "processor_config.json").write_text(json.dumps(inner))
     recipe = from_settings(tmp_path, {"size": SIDE, "crop_size": SIDE})
-    assert recipe.resize == SIDE + 8
+    assert recipe.resize_to == SIDE + 8
 
 
 @pytest.mark.parametrize(
@@ -210,3 +216,104 @@ def test_an_unknown_recipe_is_refused(tmp_path, settings, word):
     with pytest.raises(ModelError, match=word) as caught:
         from_settings(tmp_path, settings)
     assert str(tmp_path) in str(caught.value)
+
+
+# --- whole decoded frames -------------------------------------------------------------------------
+
+
+def patterned(height, width):
+    """Pictures whose finest lines an area filter blurs: stripes, checks, rings, letters' edges."""
+    y, x = np.mgrid[:height, :width]
+    rings = np.sin(((x - width / 2) ** 2 + (y - height / 2) ** 2) / 60) * 127 + 128
+    stripes = (x // 2 % 2) * 255
+    checks = ((x // 3 + y // 3) % 2) * 255
+    mixed = np.where((x // 40 + y // 40) % 2 == 0, checks, rings)
+    colours = np.stack([rings, stripes, mixed], axis=-1)
+    pictures = [np.stack([one] * 3, axis=-1) for one in (rings, stripes, mixed)]
+    return [picture.clip(0, 255).astype(np.uint8) for picture in (*pictures, colours)]
+
+
+def levels_apart(path, processor, recipe, count=12):
+    """How far, in grey levels, sampled frames are from those of the library, which sees all pixels.
+
+    The library's frames are those that PyAV gives without any scaling.
+    """
+    found = sample_frames(path, count, recipe.resize)
+    ours = recipe.apply(found)
+    with av.open(str(path)) as opened:
+        whole = [frame.to_ndarray(format="rgb24") for frame in opened.decode(video=0)]
+    theirs = by_library(processor, np.stack(whole[: len(ours)]))
+    return np.abs(ours - theirs) * np.array(processor.image_std)[:, None, None] * 255
+
+
+SHAPES = [(360, 640), (240, 320), (720, 1280), (480, 854), (226, 402), (112, 200)]
+PROCESSORS = {
+    "clip": CLIPImageProcessorPil,
+    "siglip": partial(SiglipImageProcessorPil, size={"height": 224, "width": 224}),
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "shape"), [*itertools.product(PROCESSORS, SHAPES), ("clip", (640, 360))]
+)
+def test_a_decoded_video_is_seen_as_the_library_sees_its_whole_frames(tmp_path, family, shape):
+    """Within one grey level on the mean and eight at most; it is two at most."""
+    video = film(tmp_path / "a.mp4", patterned(*shape))
+    recipe = Preprocessing.read(Snapshot(tmp_path), family, 224)
+    apart = levels_apart(video, PROCESSORS[family](), recipe)
+    assert apart.shape[0] == 4
+    assert apart.mean() < 0.05 and apart.max() < 2.01
+
+
+def test_an_upright_video_is_squeezed_line_by_line_first(tmp_path):
+    """As Pillow did up to version 12 and torch does; version 13 is 21 levels off at the worst."""
+    shown = film(tmp_path / "a.mp4", patterned(640, 360))
+    recipe = Preprocessing.read(Snapshot(tmp_path), "siglip", 224)
+    found = sample_frames(shown, 12, recipe.resize)
+    whole = sample_frames(shown, 12, np.ascontiguousarray)
+    lines = [Image.fromarray(frame).resize((224, 640), 3) for frame in whole]
+    expected = np.stack([np.asarray(line.resize((224, 224), 3)) for line in lines])
+    assert np.abs(found.astype(int) - expected).max() <= 2
+
+
+@pytest.mark.parametrize("name", ["cat-in-the-sun", "ferris-wheel-timelapse"])
+def test_real_videos_are_seen_as_the_library_sees_them(tmp_path, name):
+    video = data("clips") / "videos" / f"{name}.mp4"
+    recipe = Preprocessing.read(Snapshot(tmp_path), "clip", 224)
+    # As many as are kept of what is decoded, so that the first frames are the first frames.
+    first = sample_frames(video, 1, np.ascontiguousarray, end=0.0)
+    ours = recipe.apply(recipe.resize(first[0])[None])
+    theirs = by_library(CLIPImageProcessorPil(), first)
+    apart = np.abs(ours - theirs) * 0.28 * 255
+    assert apart.mean() < 0.05 and apart.max() < 2.1
+    with av.open(str(video)) as opened:
+        np.testing.assert_array_equal(
+            first[0], next(opened.decode(video=0)).to_ndarray(format="rgb24")
+        )
+
+
+def test_a_large_picture_is_resized_from_all_of_its_pixels(tmp_path):
+    picture = patterned(1300, 1800)[2]
+    Image.fromarray(picture).save(tmp_path / "photo.png")
+    recipe = Preprocessing.read(Snapshot(tmp_path), "clip", 224)
+    found = sample_frames(tmp_path / "photo.png", 1, recipe.resize)
+    assert found.shape == (1, 224, 310, 3)
+    theirs = by_library(CLIPImageProcessorPil(), picture[None])
+    apart = np.abs(recipe.apply(found) - theirs) * 0.28 * 255
+    assert apart.mean() < 0.1 and apart.max() < 3
+
+
+@pytest.mark.parametrize("shape", [(4, 3000), (3000, 4), (3, 2001), (50, 90), (1, 1)])
+def test_resizing_first_changes_nothing_and_slivers_stay_small(tmp_path, shape):
+    frame = clips(*shape)[0]
+    recipe = Preprocessing.read(Snapshot(tmp_path), "clip", SIDE)
+    small = recipe.resize(frame)
+    assert min(small.shape[:2]) == SIDE and max(small.shape[:2]) <= 32 * SIDE
+    ours, theirs = (recipe.apply(each[None]) for each in (small, frame))
+    assert np.abs(ours - theirs).max() < (0.5 if max(shape) > 32 * min(shape) else 1e-6)
+
+
+def test_a_recipe_that_resizes_nothing_keeps_every_pixel(tmp_path):
+    frame = clips(60, 91)[0]
+    recipe = recipe_of(clip_processor(do_resize=False), tmp_path)
+    np.testing.assert_array_equal(recipe.resize(frame), frame)

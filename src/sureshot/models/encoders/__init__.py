@@ -8,7 +8,15 @@ from sureshot.models.encoders.protocol import (
     stack,
 )
 
-__all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load_encoder", "stack"]
+__all__ = [
+    "Encoder",
+    "FrameFeatures",
+    "TextFeatures",
+    "VideoFeatures",
+    "load_encoder",
+    "of_fingerprint",
+    "stack",
+]
 
 
 def load_encoder(name: str, device: str | None = None) -> Encoder:
@@ -39,3 +47,18 @@ def load_encoder(name: str, device: str | None = None) -> Encoder:
             from sureshot.models.encoders.clip import ClipEncoder
 
             return ClipEncoder.load(name, device)
+
+
+def of_fingerprint(encoder: Encoder, fingerprint: str) -> Encoder | None:
+    """The encoder in the version that has a fingerprint; None where it never had that.
+
+    A model goes on seeing what it was trained on, though new models see frames as they are.
+    """
+    if encoder.fingerprint == fingerprint:
+        return encoder
+    from sureshot.models.encoders.clip import ClipEncoder
+
+    if not isinstance(encoder, ClipEncoder):
+        return None
+    earlier = encoder.earlier()
+    return earlier if earlier.fingerprint == fingerprint else None

@@ -70,7 +70,7 @@ class BridgeEncoder:
     name = "bridge"
     dim = DIM
     channels = 1280
-    frame_side = SIDE
+    frame_size = SIDE
 
     def __init__(
         self, device: str | None = None, *, corrected: bool = True, threads: int | None = None

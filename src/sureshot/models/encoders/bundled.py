@@ -46,7 +46,7 @@ class BundledEncoder:
     latin_only = True
     name = "bundled"
     channels = BridgeEncoder.channels
-    frame_side = SIDE
+    frame_size = SIDE
 
     def __init__(self, device: str | None = None, *, threads: int | None = None) -> None:
         self.bridge = BridgeEncoder(device, threads=threads)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 from safetensors import SafetensorError
 
+from sureshot.media.size import FrameSize
 from sureshot.models.encoders.pixels import Family, Preprocessing
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
 from sureshot.models.encoders.snapshot import CONFIG, Snapshot, find_snapshot, first_line
@@ -24,7 +25,9 @@ from sureshot.models.encoders.subwords import Cutter
 if TYPE_CHECKING:
     import torch
 
-_VERSION = "clip-1"  # part of every fingerprint; change it when the vectors of a checkpoint change
+# Part of every fingerprint; change it when the vectors of a checkpoint change. The first version
+# looked at frames that an area filter had shrunk before, up to 24 grey levels from CLIP's own.
+_VERSION, _FIRST_VERSION = "clip-2", "clip-1"
 _FRAMES, _TEXTS = 32, 128  # a batch
 _OTHER = "Give a CLIP, SigLIP or fixed-size SigLIP2, such as google/siglip2-base-patch16-224."
 _WHOLE = "Copy or download the folder again, whole."
@@ -41,9 +44,17 @@ class ClipEncoder:
         snapshot: the folder.
         name: what a user types to get this encoder again.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        version: way of preparing frames; see `earlier`.
     """
 
-    def __init__(self, snapshot: Snapshot, name: str, device: str | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        name: str,
+        device: str | None = None,
+        *,
+        version: str = _VERSION,
+    ) -> None:
         from sureshot.models.encoders.device import device_for
 
         self.name = name
@@ -54,7 +65,10 @@ class ClipEncoder:
         self.dim: int = shared
         self.channels: int = vision.hidden_size
         self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
-        self.frame_side: int = self._preprocessing.shorter
+        self._version = version
+        self.frame_size: FrameSize = self._preprocessing.resize
+        if version == _FIRST_VERSION:
+            self.frame_size = self._preprocessing.shorter
         self.latin_only: bool = text.vocab_size < _MULTILINGUAL
         end = text.eos_token_id
         searched = self._family == "clip" and isinstance(end, int) and end != _NO_END
@@ -86,7 +100,11 @@ class ClipEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of weights, config, tokenizer and preprocessing; moving the folder keeps it."""
-        return self._snapshot.fingerprint(_VERSION)
+        return self._snapshot.fingerprint(self._version)
+
+    def earlier(self) -> "ClipEncoder":
+        """The same network with frames as before, for the models that were trained on those."""
+        return ClipEncoder(self._snapshot, self.name, self.device, version=_FIRST_VERSION)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; what lies beyond the 77 (SigLIP: 64) tokens it reads is dropped and told.

@@ -11,6 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
+from sureshot.media.size import FrameSize
+
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
@@ -97,15 +99,22 @@ class Encoder(Protocol):
         name: what `sureshot.models.encoders.load_encoder` takes to give this encoder again.
         dim: size of the shared space.
         channels: size of the backbone features.
-        frame_side: shorter side, in pixels, above which a frame holds nothing the encoder can see.
         latin_only: whether texts in other scripts mean nothing to it.
     """
 
     name: str
     dim: int
     channels: int
-    frame_side: int
     latin_only: bool
+
+    @property
+    def frame_size(self) -> FrameSize:
+        """Size in which frames are decoded for `prepare`.
+
+        The shorter side, in pixels, above which a frame holds nothing the encoder can see; or its
+        own way to make a whole frame small.
+        """
+        ...
 
     @property
     def fingerprint(self) -> str:

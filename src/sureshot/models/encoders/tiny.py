@@ -38,7 +38,7 @@ class TinyEncoder:
     name = "tiny"
     dim = len(COLOURS) + _WORDS
     channels = 3
-    frame_side = 16
+    frame_size = 16
     fingerprint = hashlib.sha256(f"tiny-1 {COLOURS} {_WORDS} {_GRID}".encode()).hexdigest()
 
     def __init__(self, device: str | None = None) -> None:
@@ -63,14 +63,14 @@ class TinyEncoder:
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> UInt8[np.ndarray, "frames 3 16 16"]:
         """Pick a 16 x 16 grid of pixels."""
-        rows = np.arange(self.frame_side) * frames.shape[1] // self.frame_side
-        columns = np.arange(self.frame_side) * frames.shape[2] // self.frame_side
+        rows = np.arange(self.frame_size) * frames.shape[1] // self.frame_size
+        columns = np.arange(self.frame_size) * frames.shape[2] // self.frame_size
         picked = frames[:, rows][:, :, columns]
         return np.ascontiguousarray(picked.transpose(0, 3, 1, 2))
 
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
         """Share of each colour among the pixels, of the frame and of its four quarters."""
-        n, half = len(prepared), self.frame_side // _GRID
+        n, half = len(prepared), self.frame_size // _GRID
         pixels = prepared.transpose(0, 2, 3, 1).astype(np.float32)
         colours = np.array(list(COLOURS.values()), np.float32)
         distance = np.linalg.norm(pixels[..., None, :] - colours, axis=-1)

@@ -128,7 +128,7 @@ def fit_pixels(
     tuned = TunedClip(encoder, task.system)
 
     def read(item: Item) -> UInt8[np.ndarray, "frames height width 3"]:
-        return sampled_frames(item, frames, encoder.frame_side)
+        return sampled_frames(item, frames, encoder.frame_size)
 
     def validate(held: Split) -> float:
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.

@@ -4,10 +4,10 @@
 
 For each way: videos and frames (12 a video) a second of processor time, from the file to what the
 network reads, decoding included; the peak of the memory that the process takes for it; and how far
-the prepared pixels are from Pillow's bicubic on whole frames, in grey levels. The ways: torch's bicubic on whole frames while they are
-decoded (ours), Pillow's in its place, and the area filter that shrank frames before the bicubic in
-the first version. Each runs in a process of its own, on patterns of fine lines, 10 s at 25 frames a
-second; medians.
+the prepared pixels are from Pillow's bicubic on whole frames, in grey levels. The ways: torch's
+bicubic on whole frames while they are decoded (ours), Pillow's in its place, and the area filter
+that shrank frames before the bicubic in the first version. Each runs in a process of its own, on
+patterns of fine lines, 10 s at 25 frames a second; medians.
 """
 
 import argparse

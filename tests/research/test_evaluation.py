@@ -76,6 +76,33 @@ def card(scores, tmp_path):
     return made
 
 
+def test_the_re_ranking_of_duq_is_named_with_its_gamma(evaluate, place):
+    found = evaluate(str(place / "duq"), post=["duq_printed"], gamma=0.25)
+    told = found.to_dict()
+    post = told["post_processed"]
+    assert [(line["direction"], line["gamma"]) for line in post] == [("t2v", 0.25), ("v2t", 0.25)]
+    assert all("as printed, gamma 0.25" in line["name"] for line in post)
+    assert all(line["gamma"] is None for line in told["raw"])
+    for line in post:
+        assert line["name"] in found.text()
+
+
+def test_re_ranking_that_cannot_be_is_refused_before_anything_is_read(evaluate, place, tmp_path):
+    gone = tmp_path / "gone.csv"
+    with pytest.raises(
+        ArgumentError, match=r"takes similarities and distances of DUQ, and tiny is"
+    ):
+        evaluate("tiny", root=gone, post=["duq_printed"])
+    with pytest.raises(ArgumentError, match="`gamma=` is -1; it must be a number from 0 on"):
+        evaluate("tiny", root=gone, post=["duq_printed"], gamma=-1.0)
+    with pytest.raises(ArgumentError, match="`gamma=` is nan; it must"):
+        evaluate("tiny", root=gone, gamma=float("nan"))
+    with pytest.raises(
+        ArgumentError, match="duq_candidates, nnn, qb_norm look at training captions"
+    ):
+        evaluate("tiny", post=["duq_candidates"])
+
+
 def test_the_trust_report_comes_after_the_ordinary_one(evaluate, scores):
     plain, both = evaluate(), evaluate(trust=True)
     assert plain.trust is None and plain.notes == (TITLE,)

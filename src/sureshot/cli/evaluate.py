@@ -41,11 +41,18 @@ def evaluate(
     frames: Frames = None,
     post: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Also show dsl, inverted_softmax, qb_norm or nnn."),
+        typer.Option(
+            metavar="NAME",
+            help="Also show dsl, inverted_softmax, qb_norm, nnn, duq_printed or duq_candidates.",
+        ),
     ] = None,
+    gamma: Annotated[
+        float,
+        typer.Option(metavar="X", help="Weight of the uncertainty in those of DUQ."),
+    ] = 0.1,
     bank: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at."),
+        typer.Option(metavar="N", min=1, help="Training captions that are looked at, at most."),
     ] = 2000,
     against: Annotated[
         list[str] | None,
@@ -92,6 +99,7 @@ def evaluate(
             experts=experts,
             frames=frames,
             post=post or (),
+            gamma=gamma,
             bank=bank,
             against=against or (),
             trec=trec,

@@ -27,6 +27,7 @@ class Line:
         tied: queries whose sought item ties with another.
         r1_best: R@1 if every tie fell in our favour.
         r1_worst: R@1 if every tie fell against us.
+        gamma: weight of the uncertainty in the scores; None where there is none.
     """
 
     name: str
@@ -37,6 +38,24 @@ class Line:
     tied: int
     r1_best: float
     r1_worst: float
+    gamma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedScores:
+    """Scores of one direction after a correction that a report does not make itself.
+
+    Attributes:
+        name: the correction, its settings and what it looks at.
+        direction: text to video or video to text.
+        scores: rows are texts, columns videos, in both directions.
+        gamma: weight of the uncertainty in it; None for a correction without one.
+    """
+
+    name: str
+    direction: Direction
+    scores: Float[np.ndarray, "texts videos"]
+    gamma: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +102,14 @@ class Judge:
         rank = partial(video_ranks, similarity, self.owner, self.how)
         return Ranks(rank(), rank(ties="best"))
 
-    def line(self, name: str, way: Direction, ranks: Ranks, raw: Ranks | None) -> Line:
+    def line(
+        self,
+        name: str,
+        way: Direction,
+        ranks: Ranks,
+        raw: Ranks | None,
+        gamma: float | None = None,
+    ) -> Line:
         """The line of these ranks; ``raw`` are those it is to be compared with."""
         videos = self.owner if way == "t2v" else np.unique(self.owner)
         ends: dict[str, Interval] = {}
@@ -104,4 +130,5 @@ class Judge:
             tied=int(np.count_nonzero(ranks.mean > ranks.best)),
             r1_best=recall_at(ranks.best, 1),
             r1_worst=recall_at(ranks.worst, 1),
+            gamma=gamma,
         )

@@ -18,7 +18,7 @@ from sureshot.metrics.hubs import (
     nearest_neighbour_normalised,
     querybank_norm,
 )
-from sureshot.metrics.lines import Judge, Line
+from sureshot.metrics.lines import CorrectedScores, Judge, Line
 from sureshot.metrics.published import Direction, Match, Row, Setting, compare, folded_name
 from sureshot.metrics.ranks import VideoQuery
 from sureshot.metrics.recall import rsum
@@ -180,6 +180,7 @@ def report(
     bank: Float[np.ndarray, "captions videos"] | None = None,
     bank_name: str = "other captions",
     post: Sequence[str] = (),
+    corrected: Sequence[CorrectedScores] = (),
     how: VideoQuery = "group",
     ks: Sequence[int] = (1, 5, 10),
     resamples: int = 1000,
@@ -204,6 +205,7 @@ def report(
         post: ways of post-processing to show below the raw scores: ``dsl`` and
             ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
             those two correct videos and have no row for video to text.
+        corrected: scores that were corrected elsewhere, shown below those of ``post``.
         how: candidates of video to text, as in `video_ranks`.
         ks: recalls to print, of 1, 5, 10, 50.
         resamples: number of times that videos are drawn for the intervals.
@@ -226,11 +228,16 @@ def report(
     shown = []
     for name in post:
         label, correct, transductive = _correction(name, bank, bank_name)
-        corrected = judge.texts(correct(similarity))
-        shown.append(judge.line(label, "t2v", corrected, raw_texts))
+        found = judge.texts(correct(similarity))
+        shown.append(judge.line(label, "t2v", found, raw_texts))
         if transductive:
             turned = judge.videos(correct(similarity.T).T)
             shown.append(judge.line(label, "v2t", turned, raw_videos))
+    for one in corrected:
+        rank, plain = judge.texts, raw_texts
+        if one.direction == "v2t":
+            rank, plain = judge.videos, raw_videos
+        shown.append(judge.line(one.name, one.direction, rank(one.scores), plain, one.gamma))
     texts, videos = similarity.shape
     setting = Setting(
         dataset=dataset,

@@ -1,5 +1,6 @@
 """How good a model is on a split: recalls first, and what else is asked for beside them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import ArgumentError, SureshotError, option, reason_of
+from sureshot.metrics.lines import CorrectedScores
 from sureshot.metrics.published import published
 from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
@@ -16,6 +18,13 @@ from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.listener import Listener, Notes, Silence
+from sureshot.research.reranking import (
+    CANDIDATES,
+    PRINTED,
+    candidate_scores,
+    check_printed,
+    printed_scores,
+)
 from sureshot.research.scores import elsewhere, ranking, similarity, text_measures
 from sureshot.research.source import (
     BANKED,
@@ -30,7 +39,8 @@ from sureshot.trust.card import Calibration
 from sureshot.trust.measure import measure
 from sureshot.trust.report import TrustReport
 
-POST = ("dsl", "inverted_softmax", "qb_norm", "nnn")  # corrections of scores
+_OF_REPORT = ("dsl", "inverted_softmax", "qb_norm", "nnn")
+POST = (*_OF_REPORT, PRINTED, CANDIDATES)  # corrections of scores
 # The name that the tables of the papers give to what a reader reads.
 _PUBLISHED = {
     ("msrvtt", "1k-A", "test"): "1kA",
@@ -84,6 +94,7 @@ def evaluate(
     experts: str | Path | None = None,
     frames: int | None = None,
     post: Sequence[str] = (),
+    gamma: float = 0.1,
     bank: int = 2000,
     against: Sequence[str] = (),
     trec: str | Path | None = None,
@@ -109,7 +120,9 @@ def evaluate(
         experts: folder of features extracted beforehand, for a model that was trained on some.
         frames: frames sampled from each video; None is as many as the model was trained with.
         post: corrections to show beside the raw scores, of `POST`.
-        bank: training captions that ``qb_norm`` and ``nnn`` look at, at most.
+        gamma: weight of the uncertainty in ``duq_printed`` and ``duq_candidates``, 0.1 in DUQ's
+            paper.
+        bank: training captions that ``qb_norm``, ``nnn`` and ``duq_candidates`` look at, at most.
         against: methods whose printed rows are shown; ``published`` is all of them.
         trec: folder for ``run.txt`` and ``qrels.txt``.
         trust: whether to measure too how far the answers can be believed.
@@ -124,10 +137,12 @@ def evaluate(
         SureshotError: the model, the data or the card cannot be used, or a file cannot be written.
             Whatever can be known before videos are decoded is said before.
     """
-    _check_wanted(data, post, against)
+    _check_wanted(data, post, against, gamma)
     _check_trust(trust, card, plots)
     notes = Notes(listener or Silence())
     scorer = load(model, device)
+    if PRINTED in post:
+        check_printed(scorer)
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     check_experts(scorer, source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
@@ -140,7 +155,9 @@ def evaluate(
     if captions is not None:
         encoded = caption_features(captions, scorer.encoder, cache=cache)
         bank_scores = similarity(scorer.raw, features, bank=encoded)
-    recalls = recall_report(scorer, features, scores, post=post, against=against, bank=bank_scores)
+    recalls = recall_report(
+        scorer, features, scores, post=post, gamma=gamma, against=against, bank=bank_scores
+    )
     if trec is not None:
         write_trec(Path(trec), features, scores, scorer.name)
     trusted = measure_trust(scorer, features, scores, calibration) if trust else None
@@ -158,6 +175,7 @@ def recall_report(
     scores: Float[np.ndarray, "texts videos"],
     *,
     post: Sequence[str] = (),
+    gamma: float = 0.1,
     against: Sequence[str] = (),
     bank: Float[np.ndarray, "captions videos"] | None = None,
 ) -> RecallReport:
@@ -168,10 +186,16 @@ def recall_report(
         features: the split.
         scores: raw scores of its captions and videos.
         post: corrections to show beside them.
+        gamma: weight of the uncertainty in those of DUQ.
         against: methods whose printed rows are shown.
-        bank: scores of training captions with the videos, for ``qb_norm`` and ``nnn``.
+        bank: scores of training captions with the videos, for those that look at them.
     """
     split = features.split
+    corrected: list[CorrectedScores] = []
+    if PRINTED in post:
+        corrected += printed_scores(scorer, features, gamma)
+    if CANDIDATES in post and bank is not None:
+        corrected += candidate_scores(scores, bank, gamma)
     if "published" in against:
         rows = published(split.dataset)
         against = list(dict.fromkeys(row.method for row in rows if not row.variant))
@@ -189,7 +213,8 @@ def recall_report(
         against=against,
         bank=bank,
         bank_name="training captions",
-        post=post,
+        post=[name for name in post if name in _OF_REPORT],
+        corrected=corrected,
         ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),
     )
 
@@ -246,8 +271,10 @@ def measure_trust(
     )
 
 
-def _check_wanted(data: str, post: Sequence[str], against: Sequence[str]) -> None:
+def _check_wanted(data: str, post: Sequence[str], against: Sequence[str], gamma: float) -> None:
     """Refuse what no report can show."""
+    if not 0 <= gamma < math.inf:
+        raise ArgumentError(f"{option('gamma')} is {gamma:g}; it must be a number from 0 on.")
     for name in post:
         if name not in POST:
             raise ArgumentError(f"{option('post', name)} is unknown; known: {', '.join(POST)}.")

@@ -12,9 +12,11 @@ from sureshot.models.encoders.experts import Experts, presence, read_experts
 from sureshot.models.scorer import Scorer
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.listener import Listener, Notes
+from sureshot.research.reranking import CANDIDATES
 from sureshot.research.training.recipe import Recipe, SplitRecipe
 
-BANKED = frozenset({"qb_norm", "nnn"})  # corrections that look at training captions
+BANKED = frozenset({"qb_norm", "nnn", CANDIDATES})  # corrections that look at training captions
+_THEY_LOOK = f"{', '.join(sorted(BANKED))} look at training captions"
 
 
 def source_of(
@@ -140,9 +142,7 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     """
     splits = training_splits(scorer)
     if not splits:
-        raise ArgumentError(
-            f"qb_norm and nnn look at training captions, and {scorer.name} does not know its own."
-        )
+        raise ArgumentError(f"{_THEY_LOOK}, and {scorer.name} does not know its own.")
     names = {item.id for item in tested.items}
     captions = [
         caption
@@ -152,8 +152,8 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     ]
     if not captions:
         raise SureshotError(
-            f"qb_norm and nnn look at training captions, and all those of {scorer.name} are of "
-            f"videos in {tested.title()}. Leave them out."
+            f"{_THEY_LOOK}, and all those of {scorer.name} are of videos in "
+            f"{tested.title()}. Leave them out."
         )
     drawn = np.random.default_rng(0).permutation(len(captions))[:count]
     chosen = tuple(replace(captions[row], video=0) for row in sorted(drawn))

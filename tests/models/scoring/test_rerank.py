@@ -5,11 +5,7 @@ import math
 import pytest
 import torch
 
-from sureshot.models.scoring.rerank import (
-    candidate_bonus,
-    rerank,
-    rerank_as_printed,
-)
+from sureshot.models.scoring.rerank import candidate_bonus, rerank, rerank_as_printed
 
 
 def draw(seed=0):
@@ -67,8 +63,8 @@ def test_the_printed_rule_ranks_no_query_otherwise_whatever_the_gammas(gamma):
 def test_the_printed_rule_takes_two_rejections_for_a_match():
     similarity, closeness = torch.tensor([[-0.3, 0.28]]), torch.tensor([[-0.3, 0.28]])
     none = torch.zeros(1)
-    printed = rerank_as_printed(similarity, 1 - closeness, none, none)
-    assert printed.argmax() == 0
+    assert rerank_as_printed(similarity, 1 - closeness, none, none).argmax() == 0
+    assert similarity.argmax() == closeness.argmax() == 1
 
 
 def test_bonus_is_the_standard_score_in_units_of_the_scores():

@@ -232,13 +232,16 @@ class Duq(System):
             return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
         return 1 - shrunk_mean(gaussian_of(texts)) @ shrunk_mean(gaussian_of(videos)).T
 
-    def printed(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def printed(
+        self, texts: Codes, videos: Codes, gamma: float | None = None
+    ) -> Float[Tensor, "texts videos"]:
         """The re-ranked score as printed, its uncertainties taken over all ``videos``.
 
         The uncertainties are those of the evidence that was trained. Without a branch, the factors
-        of the distribution are left out.
+        of the distribution are left out. Both gammas are ``gamma``, or without it the model's own.
         """
-        feature, gamma = self.feature(texts, videos), self.config.gamma
+        feature = self.feature(texts, videos)
+        gamma = self.config.gamma if gamma is None else gamma
         seen = opinion(self._clues(feature)).vacuity
         distance, apart = torch.zeros_like(feature), torch.zeros_like(seen)
         if self.config.branch:

@@ -97,9 +97,7 @@ class Preprocessing:
         square[:, :, to_top, to_left] = frames[:, top, left].transpose(0, 3, 1, 2)
         return self.values[np.arange(3)[:, None, None], square]
 
-    def resize(
-        self, frame: UInt8[np.ndarray, "h w 3"]
-    ) -> UInt8[np.ndarray, "height width 3"]:
+    def resize(self, frame: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "height width 3"]:
         """The first step of `apply`, which then has nothing left to resize.
 
         Args:

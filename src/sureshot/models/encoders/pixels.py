@@ -34,7 +34,7 @@ class Preprocessing:
     Attributes:
         side: pixels along a side of the square that comes out; what is larger is cropped around the
             centre, what is smaller is surrounded by black.
-        resize_to: the shorter side or (height, width) to resize to, in pixels; None leaves the size.
+        resize_to: the shorter side or (height, width) to resize to, in pixels; None for neither.
         method: the filter that resizes.
         values: what each of the 256 levels of a byte becomes, for red, green and blue.
     """

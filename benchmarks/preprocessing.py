@@ -25,8 +25,7 @@ from jaxtyping import Float, UInt8
 
 from sureshot.media.sampling import sample_frames
 from sureshot.media.size import FrameSize
-from sureshot.models.encoders import pixels
-from sureshot.models.encoders.pixels import Recipe
+from sureshot.models.encoders.pixels import Preprocessing
 from sureshot.models.encoders.snapshot import Snapshot
 
 WAYS = ("ours", "pillow", "area first")
@@ -83,15 +82,15 @@ def measured(way: str, paths: Sequence[Path], rounds: int) -> tuple[float, float
     import torch
 
     torch.set_num_threads(1)
-    recipe = pixels.read(Snapshot(Path("/nowhere")), "clip", _SIDE)
+    recipe = Preprocessing.read(Snapshot(Path("/nowhere")), "clip", _SIDE)
     size = size_of(way, recipe)
-    pixels.prepare(sample_frames(paths[0], 1, size, end=0.1), recipe)  # torch is loaded
+    recipe.apply(sample_frames(paths[0], 1, size, end=0.1))  # torch is loaded
     before = peak()
     taken = []
     for _ in range(rounds):
         for path in paths:
             began = time.process_time()
-            pixels.prepare(sample_frames(path, _FRAMES, size), recipe)
+            recipe.apply(sample_frames(path, _FRAMES, size))
             taken.append(time.process_time() - began)
     memory = peak() - before
     apart = [distance(path, size, recipe) for path in paths]
@@ -99,14 +98,16 @@ def measured(way: str, paths: Sequence[Path], rounds: int) -> tuple[float, float
     return 1 / float(np.median(taken)), memory, mean, max(float(one.max()) for one in apart)
 
 
-def size_of(way: str, recipe: Recipe) -> FrameSize:
+def size_of(way: str, recipe: Preprocessing) -> FrameSize:
     """How frames are shrunk while they are decoded."""
     if way == "area first":
         return recipe.shorter
-    return partial(pixels.resize if way == "ours" else by_pillow, recipe=recipe)
+    return recipe.resize if way == "ours" else partial(by_pillow, recipe=recipe)
 
 
-def by_pillow(frame: UInt8[np.ndarray, "h w 3"], recipe: Recipe) -> UInt8[np.ndarray, "h2 w2 3"]:
+def by_pillow(
+    frame: UInt8[np.ndarray, "h w 3"], recipe: Preprocessing
+) -> UInt8[np.ndarray, "h2 w2 3"]:
     """The shorter side to that of the recipe, by Pillow."""
     from PIL import Image
 
@@ -117,10 +118,10 @@ def by_pillow(frame: UInt8[np.ndarray, "h w 3"], recipe: Recipe) -> UInt8[np.nda
     return np.asarray(Image.fromarray(frame).resize((target[0], target[1]), bicubic))
 
 
-def distance(path: Path, size: FrameSize, recipe: Recipe) -> Float[np.ndarray, "..."]:
+def distance(path: Path, size: FrameSize, recipe: Preprocessing) -> Float[np.ndarray, "..."]:
     """Grey levels between prepared frames and those by Pillow, of the same moments."""
     ways = (size, partial(by_pillow, recipe=recipe))
-    ours, theirs = (pixels.prepare(sample_frames(path, _FRAMES, one), recipe) for one in ways)
+    ours, theirs = (recipe.apply(sample_frames(path, _FRAMES, one)) for one in ways)
     level = np.diff(recipe.values[:, :2], axis=1)[:, :, None]
     return np.abs(ours - theirs) / level
 

@@ -19,9 +19,9 @@ def shrunk(width: float | int, height: int, side: int) -> tuple[int, int]:
     """Width and height in the same shape whose shorter side is at most ``side``; never enlarged.
 
     Args:
-        width: of the frame in square pixels, any fraction.
-        height: of the frame.
-        side: wanted.
+        width: columns of the frame in square pixels, any fraction.
+        height: rows of the frame.
+        side: pixels along the shorter side of the result.
 
     Examples:
         >>> shrunk(640, 360, 224)

@@ -145,7 +145,7 @@ def test_no_file_means_the_defaults_of_the_family(tmp_path, family):
 
 def test_the_settings_of_2021_are_read(tmp_path):
     old = {"crop_size": SIDE, "size": SIDE, "do_resize": True, "resample": 3, "image_mean": None}
-    assert from_settings(tmp_path, old).resize == SIDE
+    assert from_settings(tmp_path, old).resize_to == SIDE
 
 
 def test_settings_inside_a_processor_come_first(tmp_path):

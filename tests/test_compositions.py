@@ -151,6 +151,8 @@ def modes() -> Iterator[tuple[str, Settings]]:
 
 
 FORMS, MODES = dict(forms()), dict(modes())
+# Those that choose an epoch on validation videos and get a bank; the others save the time.
+VALIDATED = [{"name": "dvtr", "base": base} for base in BASES.values()] + list(BASES.values())
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +188,7 @@ def common(settings: Settings) -> Settings:
         "encoder": {"name": "tiny", "frames": FRAMES, "device": "cpu"},
         "stem": {"kind": "linear", "width": 16, "dropout": 0.0},
         "system": settings,
-        "training": {"epochs": 1, "batch": 4, "rate": 1e-2},
+        "training": {"epochs": 1, "batch": 6, "rate": 1e-2, "warmup": 0.0},  # a step, for speed
     }
 
 
@@ -194,7 +196,9 @@ def recipe(place: Path, settings: Settings) -> research.Recipe:
     source: Settings = {"dataset": "pairs", "root": "pairs.csv"}
     if reads_experts(settings):
         source["experts"] = "experts"
-    values = {"train": [source], "val": source, **common(settings)}
+    values = {"train": [source], **common(settings)}
+    if settings in VALIDATED:
+        values["val"] = source
     return research.Recipe.from_dict(values, place)
 
 
@@ -255,10 +259,10 @@ def test_a_system_goes_the_whole_way(place: Path, tmp_path: Path, settings: Sett
         assert names > alone.keys()
 
     kept = Checkpoint.from_pretrained(made.folder)
-    # The score was that of the model in memory.
     with_experts = reads_experts(settings)
-    val = features(place, "val", with_experts)
-    assert validation_score(kept.model, val, "rsum") == pytest.approx(made.score)
+    if settings in VALIDATED:  # the score was that of the model in memory
+        val = features(place, "val", with_experts)
+        assert validation_score(kept.model, val, "rsum") == pytest.approx(made.score)
     kept.save_pretrained(tmp_path / "again")
     tested = features(place, "test", with_experts)
     scorer = sureshot.load(tmp_path / "again", "cpu")
@@ -305,8 +309,10 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
         made.folder, place / "qa", videos=place / "videos", device="cpu", cache=place / "cache"
     )
     assert found.report.overall.value == pytest.approx(100 * sum(right) / 6)
-    scorer = sureshot.load(made.folder / RETRIEVAL, "cpu")
-    check_search(scorer, features(place, "test"), tmp_path / "db")
+    # What it reads is a model to search with, as any other.
+    tested = features(place, "test")
+    read_on = similarity(sureshot.load(made.folder / RETRIEVAL, "cpu").raw, tested)
+    np.testing.assert_array_equal(similarity(Trained(kept.retrieval.model, "cpu"), tested), read_on)
 
 
 def modelled(settings: Settings, seed: int) -> Model:

@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, Union
 
 from sureshot.errors import SureshotError
 
@@ -66,6 +66,43 @@ def within(name: str, value: int | float, low: int | float, high: int | float) -
     """
     if not low <= value <= high:
         raise SureshotError(f"Setting {name} is {value}; it must be between {low} and {high}.")
+
+
+class Within(NamedTuple):
+    """Smallest and largest value of a setting, as in ``Annotated[int, Within(1, 100)]``."""
+
+    low: int | float
+    high: int | float
+
+
+class Ranged:
+    """Settings that refuse values out of the ranges that their fields name; None is in any.
+
+    Attributes:
+        at: dotted path of the settings, for errors.
+
+    Raises:
+        SureshotError: a value is out of its range, or is not a number.
+
+    Examples:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Oven(Ranged):
+        ...     heat: typing.Annotated[int, Within(50, 250)] = 180
+        >>> Oven(300)
+        Traceback (most recent call last):
+        sureshot.errors.SureshotError: Setting heat is 300; it must be between 50 and 250.
+    """
+
+    __slots__ = ()
+    at: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range."""
+        for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
+            for limits in getattr(hint, "__metadata__", ()):
+                value = getattr(self, name)
+                if isinstance(limits, Within) and value is not None:
+                    within(_dotted(self.at, name), value, *limits)
 
 
 def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:

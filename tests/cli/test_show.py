@@ -128,4 +128,4 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
     show.print_json({"text": text})
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
-    assert json.loads(out) == {"text": text}
+    assert json.loads(out) == {"schema": 1, "text": text}

@@ -14,6 +14,7 @@ from sureshot.cli.options import (
     Resume,
     RunFolder,
     Settings,
+    SplitName,
     VideoFolder,
     examples,
 )
@@ -61,7 +62,7 @@ def train(
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")],
     root: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the questions.")],
-    split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
+    split: SplitName = "test",
     videos: VideoFolder = None,
     ids: Ids = None,
     label: Annotated[
@@ -79,7 +80,6 @@ def evaluate(
     from sureshot import research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.library.answer import JSON_SCHEMA
 
     with Bar(show.console(err=True)) as bar:
         evaluation = research.evaluate_answers(
@@ -94,11 +94,7 @@ def evaluate(
             cache=cache,
             listener=bar,
         )
-    if as_json:
-        show.print_json({"schema": JSON_SCHEMA, **evaluation.to_dict()})
-    else:
-        typer.echo(evaluation.text(), nl=False)
-    return 0
+    return show.print_result(evaluation, as_json=as_json)
 
 
 @answer.command(epilog=ASK_EXAMPLES)
@@ -117,13 +113,12 @@ def ask(
     """Ask one question about one video; the likeliest answers come first."""
     from sureshot import research
     from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
 
     guesses = research.Answerer.load(model, device).ask(video, question, most=limit)
     if as_json:
         answers = [{"answer": guess.answer, "share": guess.share} for guess in guesses]
         asked = {"video": str(video.absolute()), "question": question, "status": "not calibrated"}
-        show.print_json({"schema": JSON_SCHEMA, **asked, "answers": answers})
+        show.print_json({**asked, "answers": answers})
         return 0
     out = show.console()
     for guess in guesses:

@@ -91,7 +91,6 @@ def calibrate(
     from sureshot import library, research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.library.answer import JSON_SCHEMA
     from sureshot.places import absolute_model
 
     if (labels is None) == (data is None):
@@ -130,7 +129,7 @@ def calibrate(
                 listener=bar,
             )
     if as_json:
-        show.print_json({"schema": JSON_SCHEMA, **done.to_dict()})
+        show.print_json(done.to_dict())
     else:
         typer.echo(repr(done))
     return 1 if done.card.refused else 0

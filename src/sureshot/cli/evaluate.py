@@ -7,6 +7,7 @@ import typer
 
 from sureshot.cli.options import (
     Cache,
+    Data,
     Device,
     Experts,
     Frames,
@@ -15,6 +16,8 @@ from sureshot.cli.options import (
     Label,
     Protocol,
     Root,
+    SplitName,
+    Trained,
     VideoFolder,
     examples,
 )
@@ -27,12 +30,10 @@ EXAMPLES = examples(
 
 
 def evaluate(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
-    ],
-    data: Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")],
+    model: Trained,
+    data: Data,
     root: Root,
-    split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
+    split: SplitName = "test",
     protocol: Protocol = None,
     videos: VideoFolder = None,
     ids: Ids = None,
@@ -83,7 +84,6 @@ def evaluate(
     from sureshot import research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.library.answer import JSON_SCHEMA
     from sureshot.places import absolute_model
 
     with Bar(show.console(err=True)) as bar:
@@ -110,8 +110,4 @@ def evaluate(
             cache=cache,
             listener=bar,
         )
-    if as_json:
-        show.print_json({"schema": JSON_SCHEMA, **evaluation.to_dict()})
-    else:
-        typer.echo(evaluation.text(), nl=False)
-    return 0
+    return show.print_result(evaluation, as_json=as_json)

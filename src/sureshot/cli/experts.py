@@ -28,7 +28,6 @@ def experts(
     from dataclasses import asdict
 
     from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
     from sureshot.models.encoders.expert_pickles import convert_pickle
     from sureshot.text import counted, plain
 
@@ -44,5 +43,5 @@ def experts(
             show.console().print(line, soft_wrap=True)
     if as_json:
         made = [asdict(one) | {"folder": str(one.folder.absolute())} for one in converted]
-        show.print_json({"schema": JSON_SCHEMA, "experts": made})
+        show.print_json({"experts": made})
     return 0

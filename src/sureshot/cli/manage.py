@@ -38,12 +38,11 @@ def remove(
     """Forget videos. The files themselves are not touched."""
     from sureshot import library
     from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
     from sureshot.text import counted
 
     removed = library.remove(paths, db=db)
     if as_json:
-        show.print_json({"schema": JSON_SCHEMA, "removed": removed})
+        show.print_json({"removed": removed})
     else:
         show.console().print(f"{counted(removed, 'video')} forgotten; no file was touched.")
     return 0
@@ -87,11 +86,10 @@ def doctor(
 
     from sureshot import library
     from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
 
     checks = library.examine(db, model)
     if as_json:
-        show.print_json({"schema": JSON_SCHEMA, "checks": [asdict(check) for check in checks]})
+        show.print_json({"checks": [asdict(check) for check in checks]})
     else:
         table = Table.grid(padding=(0, 2, 0, 0))
         for check in checks:

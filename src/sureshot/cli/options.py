@@ -50,6 +50,11 @@ Under = Annotated[
 ]
 
 # Of a data set and of a run.
+Trained = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
+]
+Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]
+SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]
 Protocol = Annotated[str | None, typer.Option(metavar="NAME", help="Reading of the data set.")]
 VideoFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")]
 Ids = Annotated[Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")]
@@ -60,6 +65,9 @@ Experts = Annotated[
 Frames = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
+]
+Bank = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at.")
 ]
 Root = Annotated[Path, typer.Option(metavar="PATH", help="Folder of the annotation files.")]
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file.")]

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from sureshot.cli.options import (
+    Bank,
     Cache,
+    Data,
     Device,
     Experts,
     Frames,
@@ -15,6 +17,7 @@ from sureshot.cli.options import (
     Label,
     Protocol,
     Root,
+    SplitName,
     VideoFolder,
     examples,
 )
@@ -42,9 +45,9 @@ def plot(
         list[str],
         typer.Argument(metavar="MODEL...", help="Folder of a checkpoint; epochs takes several."),
     ],
-    data: Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")],
+    data: Data,
     root: Root,
-    split: Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")] = "test",
+    split: SplitName = "test",
     protocol: Protocol = None,
     videos: VideoFolder = None,
     ids: Ids = None,
@@ -77,10 +80,7 @@ def plot(
             "or dsl.",
         ),
     ] = None,
-    bank: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at."),
-    ] = 2000,
+    bank: Bank = 2000,
     experts: Experts = None,
     device: Device = None,
     cache: Cache = None,
@@ -94,7 +94,6 @@ def plot(
     from sureshot import research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
-    from sureshot.library.answer import JSON_SCHEMA
     from sureshot.places import absolute_model
 
     del listed
@@ -120,9 +119,4 @@ def plot(
             cache=cache,
             listener=bar,
         )
-    if as_json:
-        show.print_json({"schema": JSON_SCHEMA, **drawn.to_dict()})
-    else:
-        for path in drawn.files:
-            typer.echo(str(path))
-    return 0
+    return show.print_result(drawn, as_json=as_json)

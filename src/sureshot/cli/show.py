@@ -6,15 +6,23 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sureshot.cli.options import as_typed
-from sureshot.library.answer import NOT_CALIBRATED, Answer, Descriptions, Hit, Status
+from sureshot.library.answer import (
+    JSON_SCHEMA,
+    NOT_CALIBRATED,
+    Answer,
+    Descriptions,
+    Hit,
+    Status,
+)
 from sureshot.text import percent, plain, time_range, timecode
 
 _NARROW = 60  # columns; below, a hit takes two lines
@@ -46,10 +54,30 @@ def is_live(out: Console) -> bool:
     return out.file.isatty() and not out.is_dumb_terminal
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on one line, without characters that could steer a terminal."""
+@runtime_checkable
+class Result(Protocol):
+    """What a verb found, for programs and for people."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+
+    def text(self) -> str:
+        """Lines for a terminal."""
+
+
+def print_result(result: Result, *, as_json: bool) -> int:
+    """Print what a verb found, and give the exit code of success."""
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(result.text(), nl=False)
+    return 0
+
+
+def print_json(values: dict[str, Any]) -> None:
+    """A JSON document with its schema on one line, without characters that steer a terminal."""
     unicode = "utf" in (sys.stdout.encoding or "").lower()
-    text = json.dumps(_typed(value), ensure_ascii=not unicode)
+    text = json.dumps(_typed({"schema": JSON_SCHEMA, **values}), ensure_ascii=not unicode)
     # json.dumps escapes one character as its \u sequence, which every reader undoes.
     text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")

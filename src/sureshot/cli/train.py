@@ -78,11 +78,10 @@ def show_run(
         as_json: whether to print JSON.
     """
     from sureshot.cli import show
-    from sureshot.library.answer import JSON_SCHEMA
 
     if as_json:
         folder = str(run.folder.absolute())
-        show.print_json({"schema": JSON_SCHEMA, "folder": folder, "epoch": run.epoch, **measured})
+        show.print_json({"folder": folder, "epoch": run.epoch, **measured})
         return
     kept = f"the weights after epoch {run.epoch}"
     kept += "" if run.score is None else f", {score}"

@@ -155,23 +155,18 @@ def published(
 
 
 def compare(
-    setting: Setting,
-    *,
-    method: str | None = None,
-    direction: Direction = "t2v",
-    variants: bool = False,
+    setting: Setting, *, method: str | None = None, direction: Direction = "t2v"
 ) -> list[Match]:
     """Printed rows to put beside a result, each with everything that speaks against it.
 
-    Rows of the split named in the setting, or of all splits if it is none of the published ones.
-    Tables that repeat a row are named in one. That the sizes agree does not prove that the videos
-    are the same: many clips are gone from the web and have been replaced.
+    Rows of the split named in the setting, or of all splits if it is none of the published ones;
+    those of ablations are left out. Tables that repeat a row are named in one. That the sizes agree
+    does not prove that the videos are the same: many clips are gone and have been replaced.
 
     Args:
         setting: how our result came about; it is taken as not post-processed.
         method: name of a printed method; all if None.
         direction: text to video or video to text.
-        variants: whether rows of ablations count.
 
     Raises:
         SureshotError: the data set or the method is not in the tables.
@@ -179,9 +174,7 @@ def compare(
     rows = published(setting.dataset, method=method, direction=direction)
     ours = [row for row in rows if folded_name(row.split) == folded_name(setting.split)]
     merged: dict[tuple[object, ...], Row] = {}
-    for row in ours or rows:
-        if row.variant and not variants:
-            continue
+    for row in (row for row in ours or rows if not row.variant):
         same = (row.split, row.name, row.encoder, row.trained_on, row.frames)
         key = (*same, *(getattr(row, number) for number in _NUMBERS[:-2]))
         merged[key] = _join(merged[key], row) if key in merged else row

@@ -9,6 +9,7 @@ Nothing here imports torch before a trained model codes something.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -121,19 +122,17 @@ class Trained(Comparing):
 
     def texts(self, texts: TextFeatures) -> "Codes":
         """The system's codes."""
-        from sureshot.models.model import frozen
         from sureshot.models.tokens import text_tokens
 
-        with frozen(self._coder):
+        with self._frozen():
             return self._coder.texts(text_tokens(texts, self.device))
 
     def videos(self, videos: VideoFeatures) -> "Codes":
         """The system's codes, worked out for some videos at a time."""
-        from sureshot.models.model import frozen
         from sureshot.models.tokens import video_tokens
 
         parts = []
-        with frozen(self._coder):
+        with self._frozen():
             for first in range(0, max(len(videos.mask), 1), _VIDEOS):
                 part = videos.part(slice(first, first + _VIDEOS))
                 parts.append(self._coder.videos(video_tokens(part, self.device)))
@@ -147,24 +146,23 @@ class Trained(Comparing):
 
     def similarity(self, texts: "Codes", videos: "Codes") -> Float[np.ndarray, "texts videos"]:
         """The similarity that was trained; its range is the system's own."""
-        from sureshot.models.model import frozen
-
-        with frozen(self._coder):
+        with self._frozen():
             return self._system.similarity(texts, videos).cpu().numpy()
 
     def text_vectors(self, texts: "Codes") -> Float[np.ndarray, "texts dim"]:
         """What the system compares with pooled frames."""
-        from sureshot.models.model import frozen
-
-        with frozen(self._coder):
+        with self._frozen():
             return self._system.text_vectors(texts).cpu().numpy()
 
     def video_vectors(self, videos: "Codes") -> Float[np.ndarray, "videos dim"]:
         """The system's vectors of videos."""
+        with self._frozen():
+            return self._system.video_vectors(videos).cpu().numpy()
+
+    def _frozen(self) -> AbstractContextManager[None]:
         from sureshot.models.model import frozen
 
-        with frozen(self._coder):
-            return self._system.video_vectors(videos).cpu().numpy()
+        return frozen(self._coder)
 
     @property
     def _system(self) -> "System":

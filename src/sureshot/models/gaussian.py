@@ -61,6 +61,22 @@ def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, 
     return gaussian.mean.unsqueeze(-2) + _deviation(gaussian).unsqueeze(-2) * noise
 
 
+def draw_samples(
+    gaussian: Gaussian, count: int, generator: torch.Generator | None = None
+) -> Float[Tensor, "items k d"]:
+    """Random vectors of each item; gradients as of `sample`.
+
+    Args:
+        gaussian: the items.
+        count: K, vectors of each item.
+        generator: where the noise comes from, on the processor, so that a seed gives the same on
+            any device; None is torch's own.
+    """
+    items, dim = gaussian.mean.shape
+    noise = draw_noise((items, count, dim), generator or torch.default_generator)
+    return sample(gaussian, noise.to(gaussian.mean))
+
+
 def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor, "*n"]:
     r"""Kullback-Leibler divergence of each item from the prior N(0, v I), in nats.
 

@@ -13,7 +13,7 @@ features.
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -22,11 +22,11 @@ from torch.nn.functional import layer_norm, normalize
 
 from sureshot.models.systems.system import Codes, System
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Ranged, Within
 
 
 @dataclass(frozen=True, slots=True)
-class StemConfig:
+class StemConfig(Ranged):
     """How features reach a system.
 
     Attributes:
@@ -39,17 +39,14 @@ class StemConfig:
             unit length as models of earlier versions had them, with ``none``.
     """
 
+    at = "stem"
+
     kind: Literal["none", "linear"] = "none"
-    width: int = 512
-    dropout: float = 0.3
+    width: Annotated[int, Within(1, 100_000)] = 512
+    dropout: Annotated[float, Within(0, 0.99)] = 0.3
     backbone: bool = True
     words: bool = True
     sentence: Literal["own", "unit"] = "own"
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("stem.width", self.width, 1, 100_000)
-        within("stem.dropout", self.dropout, 0, 0.99)
 
 
 class Stem(nn.Module):

@@ -16,7 +16,7 @@ from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
 from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
-from sureshot.research.features import SplitFeatures, caption_features
+from sureshot.research.features import SplitFeatures
 from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.reranking import (
     CANDIDATES,
@@ -25,7 +25,7 @@ from sureshot.research.reranking import (
     check_printed,
     printed_scores,
 )
-from sureshot.research.scores import elsewhere, ranking, similarity, text_measures
+from sureshot.research.scores import caption_scores, elsewhere, ranking, similarity, text_measures
 from sureshot.research.source import (
     BANKED,
     check_experts,
@@ -151,12 +151,9 @@ def evaluate(
     captions = training_captions(scorer, tested.split, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
     scores = similarity(scorer.raw, features)
-    bank_scores = None
-    if captions is not None:
-        encoded = caption_features(captions, scorer.encoder, cache=cache)
-        bank_scores = similarity(scorer.raw, features, bank=encoded)
+    known = None if captions is None else caption_scores(scorer, captions, features, cache)
     recalls = recall_report(
-        scorer, features, scores, post=post, gamma=gamma, against=against, bank=bank_scores
+        scorer, features, scores, post=post, gamma=gamma, against=against, bank=known
     )
     if trec is not None:
         write_trec(Path(trec), features, scores, scorer.name)

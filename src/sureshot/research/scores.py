@@ -1,11 +1,13 @@
 """Scores of every caption and every video of a split, by a trained model or by an encoder alone."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Integer
 
+from sureshot.datasets.split import Split
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.metrics.recall import Recall, recall
 from sureshot.models.comparing import Comparing, Trained
@@ -15,7 +17,7 @@ from sureshot.models.model import Model, frozen
 from sureshot.models.scorer import Scorer
 from sureshot.models.systems.system import Codes
 from sureshot.models.tokens import video_tokens
-from sureshot.research.features import SplitFeatures
+from sureshot.research.features import SplitFeatures, caption_features
 
 _ITEMS = 256  # texts or videos coded at once
 _PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits beside its tokens
@@ -62,6 +64,14 @@ def similarity(
     return np.concatenate(
         [how.similarity(_coded_texts(how, source, part), videos) for part in parts]
     )
+
+
+def caption_scores(
+    scorer: Scorer, captions: Split, features: SplitFeatures, cache: Path | None = None
+) -> Float[np.ndarray, "captions videos"]:
+    """Raw scores of other captions, such as those of training, with the videos of a split."""
+    known = caption_features(captions, scorer.encoder, cache=cache)
+    return similarity(scorer.raw, features, bank=known)
 
 
 def ranking(

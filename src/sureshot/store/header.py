@@ -3,17 +3,17 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Annotated, Literal
 
 from sureshot.errors import StoreError, SureshotError, option
 from sureshot.files import parse_json
-from sureshot.settings import build, to_values, within
+from sureshot.settings import Ranged, Within, build, to_values
 
 Decode = Literal["auto", "all", "keyframes"]
 
 
 @dataclass(frozen=True, slots=True)
-class IndexSettings:
+class IndexSettings(Ranged):
     """How videos are cut and sampled. Two windows compare only if these agree, so an index has one.
 
     Attributes:
@@ -27,17 +27,11 @@ class IndexSettings:
     """
 
     model: str = "bundled"
-    frames: int = 12
-    window: float = 30.0
+    frames: Annotated[int, Within(1, 64)] = 12
+    window: Annotated[float, Within(1.0, 30.0)] = 30.0
     scenes: bool = True
     decode: Decode = "auto"
-    frame_rate: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range, naming the setting."""
-        within("frames", self.frames, 1, 64)
-        within("window", self.window, 1.0, 30.0)
-        within("frame_rate", self.frame_rate, 0.001, 1000.0)
+    frame_rate: Annotated[float, Within(0.001, 1000.0)] = 1.0
 
 
 SCHEMA_VERSION = 1

@@ -7,6 +7,7 @@ video count as indexed, so an interruption between the two only repeats one vide
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ from sureshot.store.rows import (
     window_rows,
     window_schema,
 )
-from sureshot.store.tables import Tables, guard
+from sureshot.store.tables import Name, Tables, guard
 from sureshot.store.upkeep import PARTITIONS, compact, index_vectors, sweep
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
@@ -149,9 +150,7 @@ class Store:
 
     def videos(self) -> list[VideoRecord]:
         """Every video the index knows, failed ones included, in the order of their paths."""
-        with guard(self.location, "read"):
-            names = video_schema(self._header).names
-            rows = self._tables.use("videos", lambda table: table.to_table(columns=names))
+        rows = self._read("videos", columns=video_schema(self._header).names)
         return sorted((video_record(row) for row in rows.to_pylist()), key=lambda r: r.path)
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
@@ -184,10 +183,8 @@ class Store:
             Whether they were all there; if not (another process took them away), nothing was done.
         """
         with guard(self.location, "write to"):
-            names, condition = window_schema(self._header).names, f"video = '{old.id}'"
-            rows = self._tables.use(
-                "windows", lambda table: table.to_table(columns=names, filter=condition)
-            )
+            names = window_schema(self._header).names
+            rows = self._read("windows", columns=names, filter=f"video = '{old.id}'")
             if len(rows) != old.windows:
                 return False
             self._put_windows(new.id, renamed(rows, new))
@@ -250,11 +247,7 @@ class Store:
 
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed."""
-        with guard(self.location, "read"):
-            rows = self._tables.use(
-                "windows",
-                lambda table: table.to_table(columns=list(STORED_COLUMNS), filter=path_is(path)),
-            )
+        rows = self._read("windows", columns=list(STORED_COLUMNS), filter=path_is(path))
         return stored_windows(rows.sort_by("start"), self.dim)
 
     def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
@@ -305,27 +298,24 @@ class Store:
         # Every partition is looked at: a sentence lies far from all pictures, and the partitions
         # nearest to it need not hold the best ones (benchmarks/candidates.py).
         near |= {"nprobes": PARTITIONS, "refine_factor": 2}
+        return self._read(
+            "windows",
+            columns=[*columns, "_distance"],
+            nearest=near,
+            filter=" AND ".join(wanted) or None,
+            prefilter=True,
+        )
+
+    def _read(self, name: Name, **wanted: Any) -> pa.Table:
+        """Rows of a table, by the arguments of Lance's ``to_table``."""
         with guard(self.location, "read"):
-            return self._tables.use(
-                "windows",
-                lambda table: table.to_table(
-                    columns=[*columns, "_distance"],
-                    nearest=near,
-                    filter=" AND ".join(wanted) or None,
-                    prefilter=True,
-                ),
-            )
+            return self._tables.use(name, lambda table: table.to_table(**wanted))
 
     def _among(self, column: str, values: Sequence[str]) -> StoredWindows:
         """The windows whose id of this kind is one of some, in the order of their keys."""
         listed = ", ".join(f"'{value}'" for value in values) or "''"
-        with guard(self.location, "read"):
-            rows = self._tables.use(
-                "windows",
-                lambda table: table.to_table(
-                    columns=list(STORED_COLUMNS), filter=f"{column} IN ({listed})"
-                ),
-            )
+        condition = f"{column} IN ({listed})"
+        rows = self._read("windows", columns=list(STORED_COLUMNS), filter=condition)
         return stored_windows(rows.sort_by("key"), self.dim)
 
     def _put_windows(self, video: str, rows: pa.Table) -> None:

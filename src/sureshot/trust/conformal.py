@@ -135,17 +135,6 @@ class Nonconformity:
         return np.minimum(1.0, 1 - self._below[place])
 
 
-def fewest(coverage: float) -> int:
-    """How many labelled videos a coverage needs at the least.
-
-    Examples:
-        >>> [fewest(coverage) for coverage in (0.8, 0.9, 0.95, 0.99)]
-        [4, 9, 19, 99]
-    """
-    _share("coverage", coverage)
-    return math.ceil(coverage / (1 - coverage) - 1e-9)
-
-
 def _rounded_up(value: float) -> float:
     """The next number of seven digits, itself if it is one."""
     if value == 0:

@@ -12,7 +12,7 @@ from sureshot.models.layers.pooling import (
     WeightedPooling,
     masked_mean,
     mean_of_units,
-    weighted_mean,
+    token_shares,
 )
 from tests.models.layers.weights import sample, shake, tensor
 
@@ -97,11 +97,10 @@ def test_weighted_pooling_agrees_with_one_frame_at_a_time():
         torch.testing.assert_close(found, expected)
 
 
-def test_weighted_mean_survives_logits_that_would_overflow():
-    tokens = torch.tensor([[[1.0], [2.0], [9.0]]])
-    logits = torch.tensor([[1000.0, 1000.0, 2000.0]])
+def test_shares_survive_worths_that_would_overflow():
+    tokens = torch.tensor([[[1000.0], [1000.0], [2000.0]]])
     mask = torch.tensor([[True, True, False]])
-    assert weighted_mean(tokens, logits, mask).item() == 1.5
+    assert token_shares(torch.nn.Identity(), tokens, mask).tolist() == [[0.5, 0.5, 0.0]]
 
 
 def test_self_attention_pooling_is_the_mean_of_what_the_block_says():

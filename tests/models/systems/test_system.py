@@ -318,7 +318,6 @@ def test_a_system_says_what_it_lacks() -> None:
         lambda: bare.videos(videos(1)),
         lambda: bare.similarity(*tokens),
         lambda: bare.losses(*tokens),
-        lambda: bare.video_vectors({}),
     ):
         with pytest.raises(NotImplementedError):
             call()

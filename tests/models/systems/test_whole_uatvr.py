@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import sureshot.models.systems.uatvr as module
+from sureshot.models import gaussian
 from sureshot.models.systems.system import Codes, unit
 from sureshot.models.systems.uatvr import Uatvr
 from sureshot.models.tokens import TextTokens, VideoTokens
@@ -135,7 +135,7 @@ def draws(official: Official, monkeypatch: pytest.MonkeyPatch):
     def use(name: str, step: int | None = None) -> None:
         noise = [official.arrays[f"{name}_eps_{side}"] for side in ("text", "video")]
         waiting = iter(part if step is None else part[step] for part in noise)
-        monkeypatch.setattr(module, "draw_noise", lambda shape, source: next(waiting))
+        monkeypatch.setattr(gaussian, "draw_noise", lambda shape, source: next(waiting))
 
     return use
 

@@ -74,7 +74,7 @@ class WeightedPooling(nn.Module):
             mask: True where a token is real; every item has at least one.
         """
         tokens = tokens.masked_fill(~mask[..., None], 0)
-        return weighted_mean(tokens, self.worth(tokens).squeeze(-1), mask)
+        return torch.einsum("bn,bnd->bd", token_shares(self.worth, tokens, mask), tokens)
 
 
 class TanhPooling(WeightedPooling):
@@ -92,20 +92,17 @@ class TanhPooling(WeightedPooling):
         )
 
 
-def weighted_mean(
-    tokens: Float[Tensor, "batch tokens dim"],
-    logits: Float[Tensor, "batch tokens"],
-    mask: Bool[Tensor, "batch tokens"],
-) -> Float[Tensor, "batch dim"]:
-    """Mean of each item's real tokens, weighted by the softmax of their logits.
+def token_shares(
+    worth: nn.Module, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
+) -> Float[Tensor, "batch tokens"]:
+    """What each real token of an item counts, with sum 1: the softmax of what it is worth.
 
     Args:
-        tokens: finite at padding too.
-        logits: one a token; those at padding have no influence.
+        worth: network that gives one number a token.
+        tokens: what is weighed; what stands at padding has no influence.
         mask: True where a token is real; every item has at least one.
     """
-    weights = logits.masked_fill(~mask, -torch.inf).softmax(-1)
-    return torch.einsum("bn,bnd->bd", weights, tokens)
+    return worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
 
 
 class SelfAttentionPooling(nn.Module):

@@ -41,7 +41,7 @@ Differs:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -53,15 +53,15 @@ from sureshot.models.layers.netvlad import NetVlad
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.matching import max_margin
 from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.systems.system import Codes, System, SystemConfig, unit
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
-from sureshot.settings import build, within
+from sureshot.settings import Within, build
 
 OWN = ("frames", "backbone", "cells")  # experts that are parts of the encoder
 
 
 @dataclass(frozen=True, slots=True)
-class CeConfig:
+class CeConfig(SystemConfig):
     """Settings of CE.
 
     Attributes:
@@ -77,19 +77,17 @@ class CeConfig:
     """
 
     experts: tuple[str, ...] | None = None
-    width: int | None = None
+    width: Annotated[int | None, Within(1, 100_000)] = None
     aggregation: Literal["mean", "netvlad"] = "mean"
-    clusters: int = 8
+    clusters: Annotated[int, Within(1, 10_000)] = 8
     gating: bool = True
     gate: Literal["released", "printed"] = "released"
     weighting: bool = True
-    margin: float = 0.2
+    margin: Annotated[float, Within(0, 2)] = 0.2
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        within("system.width", 1 if self.width is None else self.width, 1, 100_000)
-        within("system.clusters", self.clusters, 1, 10_000)
-        within("system.margin", self.margin, 0, 2)
+        SystemConfig.__post_init__(self)
         if self.experts is not None and (
             not self.experts or len(set(self.experts)) < len(self.experts)
         ):

@@ -22,6 +22,7 @@ Differs:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Float
@@ -34,16 +35,16 @@ from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import Block, Transformer
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, unit
 from sureshot.models.tokens import TextTokens, VideoTokens, without_first
-from sureshot.settings import within
+from sureshot.settings import Within
 
 _EPS = 1e-12  # of the layer norms in transformers, as in CLIP4Clip
 _SPREAD = 1 / 8  # standard deviation of new centres
 
 
 @dataclass(frozen=True, slots=True)
-class Clip2VideoConfig:
+class Clip2VideoConfig(SystemConfig):
     """Settings of CLIP2Video.
 
     Attributes:
@@ -63,21 +64,12 @@ class Clip2VideoConfig:
 
     difference: bool = True
     alignment: bool = True
-    share: float = 0.5
-    centres: int = 5
-    layers: int = 4
-    heads: int = 8
-    longest: int = 77
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("system.share", self.share, 0.01, 0.99)
-        within("system.centres", self.centres, 1, 1000)
-        within("system.layers", self.layers, 1, 100)
-        within("system.heads", self.heads, 1, 1000)
-        within("system.longest", self.longest, 1, 100_000)
-        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
+    share: Annotated[float, Within(0.01, 0.99)] = 0.5
+    centres: Annotated[int, Within(1, 1000)] = 5
+    layers: Annotated[int, Within(1, 100)] = 4
+    heads: Annotated[int, Within(1, 1000)] = 8
+    longest: Annotated[int, Within(1, 100_000)] = 77
+    scale: Scale = None
 
 
 class Difference(nn.Module):
@@ -257,10 +249,6 @@ class Clip2Video(System):
             aligned = texts["aligned"] @ videos["aligned"].T
             found["alignment"] = info_nce(aligned, self.scale, eta=eta)
         return found
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """The mean of the frames after the transformer."""
-        return videos["video"]
 
     def video_tokens(
         self, tokens: VideoTokens, codes: Codes

@@ -5,24 +5,21 @@ Or of what a transformer makes of them in their order.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from sureshot.models.layers.from_clip import start_from_clip
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
-from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Within
 
 
 @dataclass(frozen=True, slots=True)
-class Clip4ClipConfig:
+class Clip4ClipConfig(SystemConfig):
     """Settings of CLIP4Clip.
 
     Attributes:
@@ -35,17 +32,10 @@ class Clip4ClipConfig:
     """
 
     temporal: Literal["mean", "transformer"] = "mean"
-    layers: int = 4
-    heads: int = 8
-    longest: int = 77
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("system.layers", self.layers, 1, 100)
-        within("system.heads", self.heads, 1, 1000)
-        within("system.longest", self.longest, 1, 100_000)
-        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
+    layers: Annotated[int, Within(1, 100)] = 4
+    heads: Annotated[int, Within(1, 1000)] = 8
+    longest: Annotated[int, Within(1, 100_000)] = 77
+    scale: Scale = None
 
 
 class Clip4Clip(System):
@@ -58,7 +48,6 @@ class Clip4Clip(System):
 
     Config = Clip4ClipConfig
 
-    weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = False
     frozen = "embeddings"
 
@@ -88,18 +77,3 @@ class Clip4Clip(System):
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """Cosine of the sentence and the pooled video."""
         return texts["sentence"] @ videos["video"].T
-
-    def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
-        """The symmetric contrastive loss."""
-        del generator
-        return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """The pooled video."""
-        return videos["video"]

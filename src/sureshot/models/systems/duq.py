@@ -33,13 +33,13 @@ Differs:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Annotated, Literal, assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample, shrunk_mean
+from sureshot.models.gaussian import Gaussian, draw_samples, kl_to_prior, shrunk_mean
 from sureshot.models.layers.distribution import Aggregation, Branch
 from sureshot.models.layers.linear import draw_as_torch
 from sureshot.models.layers.pooling import masked_mean
@@ -60,10 +60,10 @@ from sureshot.models.scoring.embeddings import (
     wasserstein_distance,
 )
 from sureshot.models.scoring.rerank import rerank_as_printed
-from sureshot.models.systems.pooled import PooledSimilarity, Pooling
-from sureshot.models.systems.system import Codes, System, gaussian_of, unit
+from sureshot.models.systems.pooled import PooledSimilarity, PooledSystem, Pooling
+from sureshot.models.systems.system import Codes, Scale, SystemConfig, gaussian_of, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Within
 
 Distance = Literal[
     "boundary",
@@ -84,7 +84,7 @@ _START = 5.0  # first steepness and shift of the soft contrastive loss, as in UA
 
 
 @dataclass(frozen=True, slots=True)
-class DuqConfig:
+class DuqConfig(SystemConfig):
     """Settings of DUQ.
 
     Attributes:
@@ -113,35 +113,20 @@ class DuqConfig:
 
     mode: Literal["well_posed", "paper"] = "well_posed"
     pooling: Pooling = "cross_attention"
-    dropout: float = 0.3
+    dropout: Annotated[float, Within(0, 0.99)] = 0.3
     similarity_evidence: bool = True
     distance: Distance | None = None
     distance_loss: bool = True
     distance_evidence: bool = True
-    samples: int = 7
+    samples: Annotated[int, Within(1, 100)] = 7
     evidence: EvidenceKind = "relu"
-    kappa: float | None = None
+    kappa: Annotated[float | None, Within(1e-6, 1e6)] = None
     aggregation: Aggregation = "attention"
-    alpha: float = 0.1
-    beta: float = 1e-4
-    closeness: float = 0.5
-    gamma: float = 0.1
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        ranges = {
-            "samples": (self.samples, 1, 100),
-            "dropout": (self.dropout, 0, 0.99),
-            "alpha": (self.alpha, 0, 1000),
-            "beta": (self.beta, 0, 1000),
-            "closeness": (self.closeness, 0, 1000),
-            "gamma": (self.gamma, 0, 1000),
-            "scale": (100 if self.scale is None else self.scale, 0.01, 100),
-            "kappa": (1 if self.kappa is None else self.kappa, 1e-6, 1e6),
-        }
-        for name, (value, low, high) in ranges.items():
-            within(f"system.{name}", value, low, high)
+    alpha: Annotated[float, Within(0, 1000)] = 0.1
+    beta: Annotated[float, Within(0, 1000)] = 1e-4
+    closeness: Annotated[float, Within(0, 1000)] = 0.5
+    gamma: Annotated[float, Within(0, 1000)] = 0.1
+    scale: Scale = None
 
     @property
     def branch(self) -> bool:
@@ -149,7 +134,7 @@ class DuqConfig:
         return self.distance_loss or self.distance_evidence
 
 
-class Duq(System):
+class Duq(PooledSystem):
     """DUQ.
 
     Args:
@@ -287,18 +272,6 @@ class Duq(System):
             found["divergence"] = divergence.mean()
         return found
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """The sentence at unit length."""
-        return unit(texts["sentence"])
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """The mean of the frames, each at unit length."""
-        return videos["video"]
-
-    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
-        """Video i as text i pools it."""
-        return self.pooled.paired(texts["sentence"], videos)
-
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
         trained = self.config.branch and self.distance != "means"
@@ -340,9 +313,7 @@ class Duq(System):
         """K samples of each item; of a distance in closed form, the mean alone."""
         if self.distance in _CLOSED:
             return gaussian.mean[:, None]
-        shape = (len(gaussian.mean), self.config.samples, gaussian.mean.shape[-1])
-        source = generator or torch.default_generator  # on the processor: the same on any device
-        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
+        return draw_samples(gaussian, self.config.samples, generator)
 
     def _distances(
         self,

@@ -31,7 +31,7 @@ References:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -44,15 +44,15 @@ from sureshot.models.layers.aggregation import LocalAggregation
 from sureshot.models.layers.clustering import TokenMerging
 from sureshot.models.layers.from_clip import start_from_clip
 from sureshot.models.layers.linear import draw_as_torch
-from sureshot.models.layers.pooling import WeightedPooling, mean_of_units
+from sureshot.models.layers.pooling import WeightedPooling, mean_of_units, token_shares
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.evidential import evidence, evidential
 from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.token_wise import weighted_token_interaction
-from sureshot.models.systems.system import Codes, System, gaussian_of, unit
+from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, gaussian_of, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Within
 
 _BRANCHES = ("sentence frame", "word patch", "distribution")
 _LOSSES = ("similarity", "word_patch", "distribution")  # of the branches
@@ -61,7 +61,7 @@ _MERGINGS = 3  # each halves the number of cells
 
 
 @dataclass(frozen=True, slots=True)
-class DuqReleasedConfig:
+class DuqReleasedConfig(SystemConfig):
     """Settings of DUQ as released.
 
     Attributes:
@@ -75,27 +75,13 @@ class DuqReleasedConfig:
             100 otherwise.
     """
 
-    layers: int = 4
-    heads: int = 8
-    samples: int = 10
-    alpha: float = 0.1
-    beta: float = 1e-4
-    longest: int = 77
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        ranges = {
-            "layers": (self.layers, 1, 100),
-            "heads": (self.heads, 1, 1000),
-            "samples": (self.samples, 1, 100),
-            "alpha": (self.alpha, 0, 1000),
-            "beta": (self.beta, 0, 1000),
-            "longest": (self.longest, 1, 100_000),
-            "scale": (100 if self.scale is None else self.scale, 0.01, 100),
-        }
-        for name, (value, low, high) in ranges.items():
-            within(f"system.{name}", value, low, high)
+    layers: Annotated[int, Within(1, 100)] = 4
+    heads: Annotated[int, Within(1, 1000)] = 8
+    samples: Annotated[int, Within(1, 100)] = 10
+    alpha: Annotated[float, Within(0, 1000)] = 0.1
+    beta: Annotated[float, Within(0, 1000)] = 1e-4
+    longest: Annotated[int, Within(1, 100_000)] = 77
+    scale: Scale = None
 
 
 class Side(nn.Module):
@@ -182,7 +168,7 @@ class DuqReleased(System):
             "sentence": tokens.sentence,
             "words": words,
             "mask": mask,
-            "worth": _shares(self.word_worth, words, mask),
+            "worth": token_shares(self.word_worth, words, mask),
             **gaussian._asdict(),
         }
 
@@ -194,7 +180,7 @@ class DuqReleased(System):
         """
         frames = self.temporal(tokens.frames, tokens.mask)
         seen = torch.einsum(
-            "vf,vfd->vd", _shares(self.frame_worth, frames, tokens.mask), unit(frames)
+            "vf,vfd->vd", token_shares(self.frame_worth, frames, tokens.mask), unit(frames)
         )
         cells, real = _cells(tokens)
         for merge in self.mergings:
@@ -206,7 +192,7 @@ class DuqReleased(System):
             "framed": seen,
             "cells": cells,
             "mask": real,
-            "worth": _shares(self.patch_worth, cells, real),
+            "worth": token_shares(self.patch_worth, cells, real),
             **gaussian._asdict(),
         }
 
@@ -245,14 +231,6 @@ class DuqReleased(System):
             [_disagreement(branches[one], branches[other]) for one, other in pairs]
         ).mean()
         return found
-
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """The sentence at unit length."""
-        return unit(texts["sentence"])
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """The mean of the frames after the transformer, each at unit length."""
-        return videos["video"]
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
         """The scores of the three branches."""
@@ -294,7 +272,7 @@ def _samples(side: Side, gaussian: Gaussian, noise: Float[Tensor, "*items k widt
     """Samples of items, by their own noise or by one for all, what each counts, that all do."""
     vectors = sample(gaussian, noise.expand(len(gaussian.mean), *noise.shape[-2:]))
     real = torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
-    return _Samples(vectors, _shares(side.sample_worth, vectors, real), real)
+    return _Samples(vectors, token_shares(side.sample_worth, vectors, real), real)
 
 
 def _cells(
@@ -306,15 +284,6 @@ def _cells(
         each = torch.cat([each, tokens.patches], 2)
     mask = tokens.mask[..., None].expand(each.shape[:3])
     return each.flatten(1, 2), mask.flatten(1, 2)
-
-
-def _shares(
-    worth: nn.Module,
-    tokens: Float[Tensor, "items tokens width"],
-    mask: Bool[Tensor, "items tokens"],
-) -> Float[Tensor, "items tokens"]:
-    """What each real token of an item counts, with sum 1."""
-    return worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
 
 
 def _disagreement(

@@ -38,14 +38,14 @@ References:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from sureshot.models.gaussian import Gaussian, draw_noise, sample
+from sureshot.models.gaussian import Gaussian, draw_samples
 from sureshot.models.layers.distribution import HierarchicalGaussianHead
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.debiased import (
@@ -59,9 +59,9 @@ from sureshot.models.losses.debiased import (
 from sureshot.models.losses.matching import max_margin, mil_margin, soft_contrastive
 from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.embeddings import expected_distance, wasserstein_distance
-from sureshot.models.systems.system import Codes, System, merged
+from sureshot.models.systems.system import Codes, System, SystemConfig, merged
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
-from sureshot.settings import build, within
+from sureshot.settings import Within, build
 
 Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none"]
 _STEEP, _MIDDLE = 5.0, 1.0  # first slope of eta, and the distance at which it is one half
@@ -72,7 +72,7 @@ _LOSSES = ("dvtr_alignment", "dvtr_matching")  # of our own
 
 
 @dataclass(frozen=True, slots=True)
-class DvtrConfig:
+class DvtrConfig(SystemConfig):
     """Settings of DVTR.
 
     Attributes:
@@ -100,22 +100,13 @@ class DvtrConfig:
     loss: Literal["own", "contrastive", "triplet"] = "own"
     uncertainty: Uncertainty = "wasserstein"
     divergence: Divergence = "wasserstein"
-    samples: int = 7
-    margin: float = 0.5
-    temperature: float | None = None
+    samples: Annotated[int, Within(1, 100)] = 7
+    margin: Annotated[float, Within(0, 10)] = 0.5
+    temperature: Annotated[float | None, Within(0.01, 100)] = None
     negatives: Literal["mean", "hardest"] = "mean"
-    floor: float = 0.05
-    smoothing: float = 0.1
+    floor: Annotated[float, Within(0, 1)] = 0.05
+    smoothing: Annotated[float, Within(0, 1)] = 0.1
     alternate: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("system.samples", self.samples, 1, 100)
-        within("system.margin", self.margin, 0, 10)
-        within("system.floor", self.floor, 0, 1)
-        within("system.smoothing", self.smoothing, 0, 1)
-        if self.temperature is not None:
-            within("system.temperature", self.temperature, 0.01, 100)
 
 
 class Dvtr(System):
@@ -341,13 +332,13 @@ class Dvtr(System):
         self, texts: Codes, videos: Codes, generator: torch.Generator | None
     ) -> dict[str, Float[Tensor, ""]]:
         """Losses of the Gaussians and of eta."""
-        one, other = _own(texts), _own(videos)
+        one, other, count = _own(texts), _own(videos), self.config.samples
         if self.config.uncertainty == "pcme":
-            drawn = self._drawn(one, generator), self._drawn(other, generator)
+            drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
             steepness = self.match[0].clamp(min=1e-3)
             return {_LOSSES[0]: soft_contrastive(*drawn, steepness, self.match[1])}
         if self.printed_mode:
-            drawn = self._drawn(one, generator), self._drawn(other, generator)
+            drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
             return {
                 _LOSSES[0]: alignment_as_printed(one, other, *drawn, self.config.divergence),
                 _LOSSES[1]: matching_cost_as_printed(self.eta(one, other).diagonal()),
@@ -381,15 +372,6 @@ class Dvtr(System):
         if self.printed_mode:
             return -(self.eta_slope * distance / texts.mean.shape[1] + self.eta_shift)
         return softplus(self.eta_slope) * distance - self.eta_shift
-
-    def _drawn(
-        self, gaussian: Gaussian, generator: torch.Generator | None
-    ) -> Float[Tensor, "items k width"]:
-        """K samples of each item, drawn on the processor: a seed gives the same on any device."""
-        items, width = gaussian.mean.shape
-        source = generator or torch.default_generator
-        noise = draw_noise((items, self.config.samples, width), source)
-        return sample(gaussian, noise.to(gaussian.mean))
 
 
 def _own(codes: Codes) -> Gaussian:

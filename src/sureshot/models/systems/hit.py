@@ -31,6 +31,7 @@ Differs:
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Float
@@ -43,9 +44,9 @@ from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.layers.transformer import Transformer
 from sureshot.models.losses.momentum import key_nce
 from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.systems.system import Codes, System, SystemConfig, unit
 from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Within
 
 _LEVELS = ("feature", "semantic")
 _LOSSES = ("feature_similarity", "similarity")  # of the levels
@@ -53,7 +54,7 @@ _TEXTS, _VIDEOS = 0, 1  # the sides, as banks are kept
 
 
 @dataclass(frozen=True, slots=True)
-class HitConfig:
+class HitConfig(SystemConfig):
     """Settings of HiT; every default is a guess.
 
     Attributes:
@@ -69,30 +70,15 @@ class HitConfig:
         scale: first value of the logit scale; 1 / 0.07 as in MoCo.
     """
 
-    layers: int = 4
+    layers: Annotated[int, Within(1, 100)] = 4
     heads: int = 8
-    longest: int = 77
-    momentum: float = 0.995
-    bank: int = 4096
-    feature_weight: float = 1.0
-    semantic_weight: float = 1.0
-    feature_share: float = 0.5
-    scale: float = 1 / 0.07
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        ranges = {
-            "layers": (self.layers, 1, 100),
-            "longest": (self.longest, 1, 100_000),
-            "momentum": (self.momentum, 0, 1),
-            "bank": (self.bank, 0, 10_000_000),
-            "feature_weight": (self.feature_weight, 0, 1000),
-            "semantic_weight": (self.semantic_weight, 0, 1000),
-            "feature_share": (self.feature_share, 0, 1),
-            "scale": (self.scale, 0.01, 100),
-        }
-        for name, (value, low, high) in ranges.items():
-            within(f"system.{name}", value, low, high)
+    longest: Annotated[int, Within(1, 100_000)] = 77
+    momentum: Annotated[float, Within(0, 1)] = 0.995
+    bank: Annotated[int, Within(0, 10_000_000)] = 4096
+    feature_weight: Annotated[float, Within(0, 1000)] = 1.0
+    semantic_weight: Annotated[float, Within(0, 1000)] = 1.0
+    feature_share: Annotated[float, Within(0, 1)] = 0.5
+    scale: Annotated[float, Within(0.01, 100)] = 1 / 0.07
 
 
 class Levels(nn.Module):

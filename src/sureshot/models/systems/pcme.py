@@ -35,22 +35,22 @@ Differs:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Annotated, Literal, assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.gaussian import Gaussian, draw_noise, draw_samples, kl_to_prior, sample
 from sureshot.models.layers.distribution import PieGaussianHead
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.matching import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.losses.negatives import Eta
 from sureshot.models.scoring.embeddings import expected_distance
-from sureshot.models.systems.system import Codes, System, gaussian_of
+from sureshot.models.systems.system import Codes, System, SystemConfig, gaussian_of
 from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Within
 
 Score = Literal["distance", "means", "probability"]
 _SEED = 210105068  # of fixed noise, the paper's number; 0 may be that of weights or of data
@@ -58,7 +58,7 @@ _BLOCK = 2**22  # distances of samples held at once by the match probability
 
 
 @dataclass(frozen=True, slots=True)
-class PcmeConfig:
+class PcmeConfig(SystemConfig):
     """Settings of PCME.
 
     Attributes:
@@ -77,21 +77,13 @@ class PcmeConfig:
 
     mode: Literal["well_posed", "paper"] = "well_posed"
     score: Score = "distance"
-    samples: int = 7
+    samples: Annotated[int, Within(1, 100)] = 7
     doubled: bool = False
     weighing: Weighing = "sum"
-    uniformity: float = 0.0
-    beta: float = 1e-5
-    scale: float = 15.0
-    shift: float = 15.0
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("system.samples", self.samples, 1, 100)
-        within("system.uniformity", self.uniformity, 0, 1000)
-        within("system.beta", self.beta, 0, 1000)
-        within("system.scale", self.scale, 0.01, 100)
-        within("system.shift", self.shift, -1000, 1000)
+    uniformity: Annotated[float, Within(0, 1000)] = 0.0
+    beta: Annotated[float, Within(0, 1000)] = 1e-5
+    scale: Annotated[float, Within(0.01, 100)] = 15.0
+    shift: Annotated[float, Within(-1000, 1000)] = 15.0
 
 
 class Pcme(System):
@@ -164,7 +156,8 @@ class Pcme(System):
     ) -> dict[str, Float[Tensor, ""]]:
         """The soft contrastive loss of samples and, where they have weight, the regularisers."""
         one, other = gaussian_of(texts), gaussian_of(videos)
-        drawn = self._drawn(one, generator), self._drawn(other, generator)
+        count = self.config.samples
+        drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
         config = self.config
         found = {
             "similarity": soft_contrastive(
@@ -201,16 +194,6 @@ class Pcme(System):
             found[f"{side} deviation"] = (codes["log_var"].mean(-1) / 2).exp()
             found[f"{side} spread"] = codes["log_var"].logsumexp(-1)
         return found
-
-    def _drawn(
-        self, gaussian: Gaussian, generator: torch.Generator | None
-    ) -> Float[Tensor, "items k width"]:
-        """K samples of each item."""
-        items, width = gaussian.mean.shape
-        shape = (items, self.config.samples, width)
-        # Drawn on the processor, so that a seed gives the same noise on any device.
-        source = generator or torch.default_generator
-        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
 
     def _log_probability(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
         """Its logarithm, which tells apart pairs that are all but sure not to match."""

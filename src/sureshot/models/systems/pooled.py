@@ -12,8 +12,8 @@ from sureshot.models.layers.pooling import (
     WeightedPooling,
     mean_of_units,
 )
-from sureshot.models.systems.system import Codes, unit
-from sureshot.models.tokens import VideoTokens
+from sureshot.models.systems.system import Codes, System, unit
+from sureshot.models.tokens import TextTokens, VideoTokens
 
 Pooling = Literal["mean", "mlp", "self_attention", "cross_attention"]
 
@@ -82,3 +82,31 @@ class PooledSimilarity(nn.Module):
         if not isinstance(self.pool, CrossAttentionPooling):
             return videos["video"]
         return unit(self.pool.paired(texts, videos["frames"], videos["mask"]))
+
+
+class PooledSystem(System):
+    """A system whose texts are sentences as they are, and whose videos are pooled frames.
+
+    The length of a sentence enters the layer norm of the attention only.
+
+    Attributes:
+        pooled: how frames are pooled and compared.
+    """
+
+    pooled: PooledSimilarity
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence as it is."""
+        return {"sentence": tokens.sentence}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The mean of the frames, each at unit length, and the frames for texts to look at."""
+        return self.pooled.videos(tokens)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Cosine of each text with each video as that text pools it."""
+        return self.pooled(texts["sentence"], videos)
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Video i as text i pools it."""
+        return self.pooled.paired(texts["sentence"], videos)

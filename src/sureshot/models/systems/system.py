@@ -7,7 +7,7 @@ a batch; only `System.similarity` brings the two together.
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,14 +16,23 @@ from torch.nn.functional import normalize
 
 from sureshot.errors import SureshotError
 from sureshot.models.gaussian import Gaussian
+from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.negatives import Eta
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
-from sureshot.settings import build
+from sureshot.settings import Ranged, Within, build
 
 V = TypeVar("V")
 Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
 Frozen = Literal["nothing", "patches", "embeddings"]
 _LARGEST_SCALE = 100.0  # CLIP's limit
+Scale = Annotated[float | None, Within(0.01, 100)]  # first value of a logit scale
+
+
+class SystemConfig(Ranged):
+    """Settings of a system, the table ``[system]`` of a recipe."""
+
+    __slots__ = ()
+    at = "system"
 
 
 class System(nn.Module):
@@ -52,7 +61,7 @@ class System(nn.Module):
     """
 
     Config: ClassVar[type[Any]]
-    weights: Mapping[str, float]
+    weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = True
     passes = 1
     vector_width: int | None = None
@@ -136,6 +145,8 @@ class System(nn.Module):
     ) -> dict[str, Float[Tensor, ""]]:
         """Named, unweighted losses of a batch in which text i describes video i.
 
+        Those of a system that says nothing else are the symmetric contrastive loss of its scores.
+
         Args:
             texts: codes, one a pair.
             videos: codes, one a pair.
@@ -143,15 +154,16 @@ class System(nn.Module):
             eta: how much each pair counts as a negative, wherever pairs are told apart; see
                 `sureshot.models.losses.negatives`.
         """
-        raise NotImplementedError
+        del generator
+        return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
 
     def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
         """Unit vectors whose inner products with `video_vectors` choose candidates for a search."""
-        return texts["sentence"]
+        return unit(texts["sentence"])
 
     def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
         """Unit vectors of videos, computed without any text."""
-        raise NotImplementedError
+        return videos["video"]
 
     def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
         """Unit vector of video i as text i sees it; where texts have no say, as no text does."""
@@ -241,14 +253,13 @@ def joined(parts: list[Codes]) -> Codes:
         for name in parts[0]
     }
     return {
-        name: torch.cat([_padded(part[name], longest[name]) for part in parts]) for name in parts[0]
+        name: torch.cat([grown(p[name], [len(p[name]), *longest[name]]) for p in parts])
+        for name in parts[0]
     }
 
 
-def _padded(tensor: Tensor, sizes: list[int]) -> Tensor:
-    """A tensor grown at its end to these sizes of all axes but the first; False or 0 is new."""
-    missing = [size - now for size, now in zip(sizes, tensor.shape[1:], strict=True)]
-    if not any(missing):
-        return tensor
+def grown(tensor: Tensor, sizes: list[int]) -> Tensor:
+    """A tensor grown at its end to these sizes of its axes; False or 0 is new."""
+    missing = [size - now for size, now in zip(sizes, tensor.shape, strict=True)]
     widths = [width for gap in reversed(missing) for width in (0, gap)]
-    return nn.functional.pad(tensor, widths)
+    return nn.functional.pad(tensor, widths) if any(missing) else tensor

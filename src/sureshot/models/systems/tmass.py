@@ -47,7 +47,7 @@ Differs:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never, cast
+from typing import Annotated, Literal, assert_never, cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -57,10 +57,9 @@ from sureshot.models.gaussian import draw_noise
 from sureshot.models.layers.cross_attention import CrossAttentionPooling
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.pooled import PooledSimilarity
-from sureshot.models.systems.system import Codes, System, unit
-from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.models.systems.pooled import PooledSimilarity, PooledSystem
+from sureshot.models.systems.system import Codes, Scale, SystemConfig, unit
+from sureshot.settings import Within
 
 Noise = Literal["normal", "uniform"]
 Choice = Literal["mean", "best"]
@@ -69,7 +68,7 @@ _BLOCK = 2**22  # numbers in a vector for every pair, held at once by a score wi
 
 
 @dataclass(frozen=True, slots=True)
-class TMassConfig:
+class TMassConfig(SystemConfig):
     """Settings of T-MASS.
 
     Attributes:
@@ -90,22 +89,13 @@ class TMassConfig:
 
     mode: Literal["well_posed", "paper", "released"] = "well_posed"
     noise: Noise | None = None
-    deviation: float = 1.0
-    support: float = 0.8
-    frames: int = 12
-    trials: int | None = None
+    deviation: Annotated[float, Within(0, 1000)] = 1.0
+    support: Annotated[float, Within(0, 1000)] = 0.8
+    frames: Annotated[int, Within(1, 100_000)] = 12
+    trials: Annotated[int | None, Within(0, 1000)] = None
     choice: Choice | None = None
-    dropout: float = 0.3
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("system.support", self.support, 0, 1000)
-        within("system.frames", self.frames, 1, 100_000)
-        within("system.trials", self.trials or 0, 0, 1000)
-        within("system.deviation", self.deviation, 0, 1000)
-        within("system.dropout", self.dropout, 0, 0.99)
-        within("system.scale", 100 if self.scale is None else self.scale, 0.01, 100)
+    dropout: Annotated[float, Within(0, 0.99)] = 0.3
+    scale: Scale = None
 
 
 class Radius(nn.Module):
@@ -148,7 +138,7 @@ class Radius(nn.Module):
         return unit(frames.gather(1, places[..., None].expand(-1, -1, frames.shape[-1])))
 
 
-class TMass(System):
+class TMass(PooledSystem):
     """T-MASS.
 
     Args:
@@ -174,14 +164,6 @@ class TMass(System):
         if self.trials:
             noise = self._noise((self.trials, width), torch.Generator().manual_seed(_SEED))
             self.register_buffer("trial_noise", noise)
-
-    def texts(self, tokens: TextTokens) -> Codes:
-        """The sentence as it is: its length enters the attention's layer norm."""
-        return {"sentence": tokens.sentence}
-
-    def videos(self, tokens: VideoTokens) -> Codes:
-        """The frames, for texts to look at."""
-        return self.pooled.videos(tokens)
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
         """Cosine of each text, or of its trials, with each video as that text pools it."""
@@ -218,18 +200,6 @@ class TMass(System):
             "similarity": info_nce(_cosines(drawn, pooled), self.scale, eta=eta),
             "support": info_nce(_cosines(support, pooled), self.scale, eta=eta),
         }
-
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """The sentence at unit length."""
-        return unit(texts["sentence"])
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """The mean of the frames, each at unit length."""
-        return videos["video"]
-
-    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
-        """Video i as text i pools it."""
-        return self.pooled.paired(texts["sentence"], videos)
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
         """Logarithm of the radius of each pair, the mean over dimensions."""

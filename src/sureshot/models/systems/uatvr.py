@@ -42,27 +42,27 @@ References:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian, draw_noise, kl_to_prior, sample
+from sureshot.models.gaussian import Gaussian, draw_samples, kl_to_prior
 from sureshot.models.layers.distribution import PieGaussianHead
 from sureshot.models.layers.from_clip import places_from_clip, start_from_clip
 from sureshot.models.layers.linear import linear
-from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.layers.pooling import mean_of_units, token_shares
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import Average, info_nce, mil_nce
 from sureshot.models.losses.matching import soft_contrastive
 from sureshot.models.losses.negatives import Eta
 from sureshot.models.scoring.embeddings import sample_cosines
 from sureshot.models.scoring.token_wise import token_interaction, weighted_token_interaction
-from sureshot.models.systems.system import Codes, System, gaussian_of, unit
+from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, gaussian_of, unit
 from sureshot.models.tokens import TextTokens, VideoTokens, without_first
-from sureshot.settings import within
+from sureshot.settings import Within
 
 Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive", "means"]
 _SCALE = 1 / 0.07  # first scale of the samples' cosines, as CLIP's own training began
@@ -71,7 +71,7 @@ _START = 5.0  # first steepness and shift of the soft contrastive loss, as in th
 
 
 @dataclass(frozen=True, slots=True)
-class UatvrConfig:
+class UatvrConfig(SystemConfig):
     """Settings of UATVR.
 
     Attributes:
@@ -104,36 +104,20 @@ class UatvrConfig:
 
     mode: Literal["well_posed", "paper", "released"] = "well_posed"
     adaptation: bool = True
-    video_tokens: int | None = None
-    text_tokens: int = 2
-    layers: int = 4
+    video_tokens: Annotated[int | None, Within(0, 1000)] = None
+    text_tokens: Annotated[int, Within(0, 1000)] = 2
+    layers: Annotated[int, Within(1, 100)] = 4
     heads: int = 8
     interaction: Literal["mean", "weighted"] = "weighted"
     include_special: bool = True
     matching: Matching | None = None
     divergence: bool = True
-    samples: int = 7
-    alpha: float = 1e-2
-    beta: float = 1e-4
-    frames: int = 12
-    longest: int = 77
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        ranges = {
-            "video_tokens": (self.video_tokens or 0, 0, 1000),
-            "text_tokens": (self.text_tokens, 0, 1000),
-            "layers": (self.layers, 1, 100),
-            "samples": (self.samples, 1, 100),
-            "alpha": (self.alpha, 0, 1000),
-            "beta": (self.beta, 0, 1000),
-            "frames": (self.frames, 1, 100_000),
-            "longest": (self.longest, 1, 100_000),
-            "scale": (100 if self.scale is None else self.scale, 0.01, 100),
-        }
-        for name, (value, low, high) in ranges.items():
-            within(f"system.{name}", value, low, high)
+    samples: Annotated[int, Within(1, 100)] = 7
+    alpha: Annotated[float, Within(0, 1000)] = 1e-2
+    beta: Annotated[float, Within(0, 1000)] = 1e-4
+    frames: Annotated[int, Within(1, 100_000)] = 12
+    longest: Annotated[int, Within(1, 100_000)] = 77
+    scale: Scale = None
 
     @property
     def learned(self) -> tuple[int, int]:
@@ -271,7 +255,8 @@ class Uatvr(System):
         if self.config.matched_by == "means":
             cosines = one.mean @ other.mean.T
             return found | {"matching": info_nce(cosines, self.log_match_scale.exp(), eta=eta)}
-        drawn = self._drawn(one, generator), self._drawn(other, generator)
+        count = self.config.samples
+        drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
         found["matching"] = self._matching(*drawn, eta)
         if self.config.divergence:
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
@@ -309,18 +294,7 @@ class Uatvr(System):
         """What each token counts in the score, with sum 1 over an item, if they differ."""
         if self.config.interaction == "mean":
             return {}
-        logits = worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf)
-        return {"weights": logits.softmax(-1)}
-
-    def _drawn(
-        self, gaussian: Gaussian, generator: torch.Generator | None
-    ) -> Float[Tensor, "items k width"]:
-        """K samples of each item."""
-        items, width = gaussian.mean.shape
-        shape = (items, self.config.samples, width)
-        # Drawn on the processor, so that a seed gives the same noise on any device.
-        source = generator or torch.default_generator
-        return sample(gaussian, draw_noise(shape, source).to(gaussian.mean))
+        return {"weights": token_shares(worth, tokens, mask)}
 
     def _matching(
         self,

@@ -5,18 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
-from jaxtyping import Float
-
 from sureshot.errors import ArgumentError, option
 from sureshot.models.loading import load
-from sureshot.research.features import caption_features
 from sureshot.research.figures.canvas import SUFFIXES, save_figure
 from sureshot.research.figures.catalogue import Drawing, Wish, entry_of
 from sureshot.research.figures.rerank import After
 from sureshot.research.figures.subject import Subject
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scores import similarity
+from sureshot.research.scores import caption_scores
 from sureshot.research.source import (
     BANKED,
     check_experts,
@@ -42,6 +38,10 @@ class Plot:
     title: str
     drawing: Drawing
     files: tuple[Path, ...]
+
+    def text(self) -> str:
+        """The pictures that were written, one a line."""
+        return "".join(f"{path}\n" for path in self.files)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -118,11 +118,10 @@ def plot(
         Subject(scorer, encode(read, scorer, notes, frames=frames, cache=cache), seed)
         for scorer in scorers
     ]
-    bank_scores: Float[np.ndarray, "captions videos"] | None = None
+    known = None
     if captions is not None:
-        encoded = caption_features(captions, scorers[0].encoder, cache=cache)
-        bank_scores = similarity(scorers[0].raw, subjects[0].features, bank=encoded)
-    drawing = entry.make(subjects, count or entry.count, Wish(second, bank_scores))
+        known = caption_scores(scorers[0], captions, subjects[0].features, cache)
+    drawing = entry.make(subjects, count or entry.count, Wish(second, known))
     files = write_figure(figure, drawing, Path(to))
     return Plot(figure=figure, title=subjects[0].title, drawing=drawing, files=tuple(files))
 

@@ -9,6 +9,7 @@ system learns of uncertainty it learns from them alone.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int64
@@ -19,7 +20,7 @@ from sureshot.models.losses.negatives import Eta
 from sureshot.models.model import Model
 from sureshot.models.systems.system import Codes, System, merged
 from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.settings import within
+from sureshot.settings import Ranged, Within
 
 # Codes of questions, in training only.
 LABEL = "answer"  # number of the right answer
@@ -27,7 +28,7 @@ WORDINGS = "wordings"  # numbers of the texts asked about its video, its own fir
 
 
 @dataclass(frozen=True, slots=True)
-class HeadConfig:
+class HeadConfig(Ranged):
     """Settings of the head.
 
     Attributes:
@@ -35,13 +36,10 @@ class HeadConfig:
         answers: size of a vocabulary made of training answers; one that is given is taken whole.
     """
 
-    dropout: float = 0.1
-    answers: int = 1000
+    at = "head"
 
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("head.dropout", self.dropout, 0, 0.99)
-        within("head.answers", self.answers, 2, 1_000_000)
+    dropout: Annotated[float, Within(0, 0.99)] = 0.1
+    answers: Annotated[int, Within(2, 1_000_000)] = 1000
 
 
 class AnswerHead(nn.Module):

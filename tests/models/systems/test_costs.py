@@ -2,7 +2,7 @@
 
 import pytest
 
-from sureshot.research.reproduction.costs import COST_ROWS, measure_cost
+from tests.models.systems.costs import COST_ROWS, measure_cost
 
 
 @pytest.mark.parametrize(("name", "settings", "millions"), COST_ROWS)

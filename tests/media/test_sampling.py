@@ -6,8 +6,9 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.media.sampling import sample_frames
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.tiny import COLOURS
-from tests.clips import coloured
+from tests.clips import coloured, film
 
 
 def shown(frame: np.ndarray) -> str:
@@ -56,3 +57,75 @@ def test_what_has_no_frame_is_refused(video, tmp_path):
         sample_frames(tmp_path / "broken.mp4", 4, 24)
     with pytest.raises(VideoError, match="has vanished"):
         sample_frames(tmp_path / "gone.mp4", 4, 24)
+
+
+# --- rules of the papers' codes -------------------------------------------------------------------
+
+NUMBERED = 35  # frames at 5 a second: 7 seconds
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """Frame n is n * 7 grey levels, at 5 frames a second."""
+    grey = [np.full((24, 32, 3), 7 * number, np.uint8) for number in range(NUMBERED)]
+    return film(tmp_path_factory.mktemp("videos") / "numbered.mp4", grey, rate=5)
+
+
+def numbers(video, count, *rule, draw=None, **more):
+    frames = sample_frames(video, count, 24, sampling=Sampling(*rule), draw=draw, **more)
+    return [round(float(np.median(frame)) / 7) for frame in frames]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # Frames of CLIP4Clip: the first of each second, then evenly, both ends among them.
+        (("spread", 1.0), [0, 10, 20, 30]),
+        (("head", 1.0), [0, 5, 10, 15]),
+        (("head", None), [0, 1, 2, 3]),
+        # Frames of X-Pool: edges 0, 8, 17, 26, 35; the middle of each run.
+        (("segments", None), [3, 12, 21, 30]),
+        (("spread", None), [0, 11, 22, 34]),
+    ],
+)
+def test_frames_are_those_of_the_rule(numbered, rule, expected):
+    assert numbers(numbered, 4, *rule) == expected
+
+
+def test_a_rate_alone_gives_one_frame_a_second_where_there_are_few(numbered):
+    assert numbers(numbered, 12, "spread", 1.0) == [0, 5, 10, 15, 20, 25, 30]
+    assert numbers(numbered, 12, "spread", 1.0, start=2.0, end=4.9) == [10, 15, 20]
+    assert numbers(numbered, 12, "spread", 0.01) == [0]
+
+
+def test_what_is_drawn_is_drawn_anew_and_alike_from_alike_numbers(numbered):
+    def drawn(kind, fps, seed):
+        return numbers(numbered, 4, kind, fps, draw=np.random.default_rng(seed))
+
+    for kind, fps in (("random", None), ("phase", 1.0)):
+        found = {tuple(drawn(kind, fps, seed)) for seed in range(6)}
+        assert len(found) > 1
+        assert drawn(kind, fps, 3) == drawn(kind, fps, 3)
+        for one in found:
+            assert list(one) == sorted(set(one)) and len(one) == 4
+    for seed in range(4):
+        found = drawn("random", None, seed)
+        assert all(
+            first <= n < last for n, first, last in zip(found, EDGES, EDGES[1:], strict=False)
+        )
+
+
+EDGES = [0, 8, 17, 26, 35]
+
+
+def test_folders_know_the_rules_too(tmp_path):
+    for number in range(6):
+        Image.new("RGB", (32, 24), (40 * number,) * 3).save(tmp_path / f"{number}.png")
+    frames = sample_frames(tmp_path, 2, 24, sampling=Sampling("segments"))
+    assert [int(frame[0, 0, 0]) // 40 for frame in frames] == [1, 4]
+
+
+@pytest.mark.parametrize("rule", [Sampling("spread", 1.0), Sampling("segments")])
+def test_what_has_no_frame_is_refused_by_every_rule(numbered, rule):
+    with pytest.raises(VideoError, match="holds no frame that can be decoded from 9 to 10 s"):
+        sample_frames(numbered, 4, 24, start=9.0, end=10.0, sampling=rule)

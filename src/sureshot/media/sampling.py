@@ -1,33 +1,45 @@
 """Frames sampled from a whole video, or from one stretch of it."""
 
 import itertools
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
 from sureshot.media.discover import IMAGE_SUFFIXES, Source
-from sureshot.media.frame import ImageFrame, read_image
+from sureshot.media.frame import Frame, ImageFrame, read_image
+from sureshot.media.sampling_rule import Sampling, sampled_numbers
 from sureshot.media.size import FrameSize
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
 
 _WHOLE = 1e9  # seconds: no video is cut
+_INSTANT = 1e-3  # seconds: times closer together are one
 
 
 def sample_frames(
-    path: Path, count: int, size: FrameSize, *, start: float | None = None, end: float | None = None
+    path: Path,
+    count: int,
+    size: FrameSize,
+    *,
+    start: float | None = None,
+    end: float | None = None,
+    sampling: Sampling | None = None,
+    draw: np.random.Generator | None = None,
 ) -> UInt8[np.ndarray, "frames height width 3"]:
-    """RGB frames sampled uniformly.
+    """RGB frames of a video.
 
     Args:
         path: a video, a folder of numbered frames, or a photo.
         count: frames at most; a shorter video gives all it has, a photo one.
-        size: size of the frames.
+        size: how large the frames are, see `sureshot.media.size.FrameSize`.
         start: seconds; None is the beginning.
         end: seconds; None is the end.
+        sampling: which frames; None is uniformly.
+        draw: random numbers for a sampling that draws; None takes some that are always the same.
 
     Raises:
         VideoError: no frame can be decoded; the message is the reason, without the path.
@@ -35,16 +47,66 @@ def sample_frames(
     """
     if path.suffix.lower() in IMAGE_SUFFIXES:
         return ImageFrame(0.0, read_image(path), path).image(size)[None]
-    kind: Literal["file", "frames"] = "frames" if path.is_dir() else "file"
-    source = Source(path=path, kind=kind, size=0, mtime_ns=0)
-    first, last = start or 0.0, _WHOLE if end is None else end
-    with open_video(source, decode="all") as video:
-        inside = itertools.takewhile(
-            lambda frame: frame.time <= last, (frame for frame in video if frame.time >= first)
-        )
-        whole = windows(inside, longest=_WHOLE, samples=count, size=size, scenes=False)
-        window = next(whole, None)
-    if window is None:
-        where = "" if start is None and end is None else f" from {first:g} to {last:g} s"
+    source = Source(path=path, kind="frames" if path.is_dir() else "file", size=0, mtime_ns=0)
+    stretch = start or 0.0, _WHOLE if end is None else end
+    rule = sampling or Sampling()
+    if rule.kind == "uniform" and rule.fps is None:
+        with open_video(source, decode="all") as video:
+            inside = _inside(video, *stretch)
+            cut = windows(inside, longest=_WHOLE, samples=count, size=size, scenes=False)
+            window = next(cut, None)
+        images = [] if window is None else list(window.images)
+    else:
+        draw = draw or np.random.default_rng(0)
+        images = _picked(source, count, size, stretch, rule, draw)
+    if not images:
+        where = "" if start is None and end is None else f" from {stretch[0]:g} to {stretch[1]:g} s"
         raise VideoError(f"holds no frame that can be decoded{where}")
-    return window.images
+    return np.stack([image for image in images if image.shape == images[0].shape])
+
+
+def _picked(
+    source: Source,
+    count: int,
+    size: FrameSize,
+    stretch: tuple[float, float],
+    rule: Sampling,
+    draw: np.random.Generator,
+) -> list[UInt8[np.ndarray, "height width 3"]]:
+    """Frames by their numbers. Of all frames they are counted first, in a pass of its own."""
+    first = stretch[0]
+    if rule.kind == "phase" and rule.fps is not None:
+        first += draw.random() / rule.fps
+    if rule.fps is not None:
+        with open_video(source, decode="all") as video:
+            looked = _looked_at(_inside(video, *stretch), rule.fps, first)
+            most = count if rule.kind == "head" else None
+            images = [frame.image(size) for frame in itertools.islice(looked, most)]
+        return [images[number] for number in sampled_numbers(len(images), count, rule.kind, draw)]
+    total = count
+    if rule.kind != "head":
+        with open_video(source, decode="all") as video:
+            total = sum(1 for _ in _inside(video, *stretch))
+    wanted = set(sampled_numbers(total, count, rule.kind, draw).tolist())
+    with open_video(source, decode="all") as video:
+        frames = itertools.islice(_inside(video, *stretch), max(wanted, default=-1) + 1)
+        return [frame.image(size) for number, frame in enumerate(frames) if number in wanted]
+
+
+def _inside(frames: Iterable[Frame], start: float, end: float) -> Iterator[Frame]:
+    """The frames of a stretch."""
+    later = (frame for frame in frames if frame.time >= start)
+    return itertools.takewhile(lambda frame: frame.time <= end, later)
+
+
+def _looked_at(frames: Iterator[Frame], fps: float, first: float) -> Iterator[Frame]:
+    """So many frames a second; the very first one if the first time lies beyond the end."""
+    due, any_frame, earliest = first, False, None
+    for frame in frames:
+        earliest = earliest or frame
+        if frame.time >= due - _INSTANT:
+            any_frame = True
+            yield frame
+            due = first + (math.floor((frame.time - first + _INSTANT) * fps) + 1) / fps
+    if earliest is not None and not any_frame:
+        yield earliest

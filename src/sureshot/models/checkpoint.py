@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from sureshot.errors import ModelError
 from sureshot.files import read_json, replace_folder, write_json, write_text
+from sureshot.media.sampling_rule import Sampling, SamplingKind
 from sureshot.models import encoders
 from sureshot.models.bank import FILE as BANK
 from sureshot.models.encoders.protocol import Encoder
@@ -44,6 +45,8 @@ class EncoderNote:
         dim: size of its shared space.
         channels: size of its backbone features.
         experts: length of the rows of each expert extracted beforehand, by the name of the expert.
+        sampling: which frames of a video those were, see `sureshot.media.sampling.Sampling`.
+        fps: frames a second that were looked at to begin with; None is all.
     """
 
     name: str
@@ -52,6 +55,13 @@ class EncoderNote:
     dim: int
     channels: int
     experts: Mapping[str, int] = field(default_factory=dict)
+    sampling: SamplingKind = "uniform"
+    fps: float | None = None
+
+    @property
+    def rule(self) -> Sampling:
+        """Which frames of a whole video the model was trained on."""
+        return Sampling(self.sampling, self.fps)
 
 
 @dataclass(frozen=True, slots=True)

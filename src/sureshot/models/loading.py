@@ -86,6 +86,7 @@ def _checkpoint(name: str, folder: Path, device: str | None) -> Scorer:
         model=checkpoint.model,
         system=str(checkpoint.system["name"]),
         frames=checkpoint.encoder.frames,
+        sampling=checkpoint.encoder.rule,
         recipe=checkpoint.recipe,
         device=place,
         searchable=Retriever(checkpoint, encoder, folder, place) if searches else None,

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import ModelError, VideoError
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.bank import Bank
 from sureshot.models.comparing import Comparing, Corrected, MeanFrames, Trained, comparing
 from sureshot.models.encoders.experts import Experts, pack, read_experts
@@ -53,6 +54,7 @@ class Scorer:
         model: what scores the features; None is the cosine of a sentence and the mean frame.
         system: name of the system, or ``encoder``.
         frames: frames sampled from each video.
+        sampling: which frames of a whole video; an index cuts windows and samples those uniformly.
         recipe: what the model was trained by; empty without a recipe.
         device: torch device of the model.
         searchable: what an index is made with; None where the system reads more than one keeps.
@@ -75,6 +77,7 @@ class Scorer:
     model: "Model | None" = None
     system: str = "encoder"
     frames: int = _FRAMES
+    sampling: Sampling = field(default_factory=Sampling)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     searchable: Encoder | None = None
@@ -208,7 +211,9 @@ class Scorer:
         if not path.exists():
             raise VideoError(f"There is no video at {path}.")
         try:
-            images = sample_frames(path, self.frames, self.encoder.frame_size)
+            images = sample_frames(
+                path, self.frames, self.encoder.frame_size, sampling=self.sampling
+            )
         except VideoError as error:
             raise VideoError(f"{path} {error}.", transient=error.transient) from None
         except OSError as error:

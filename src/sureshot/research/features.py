@@ -24,6 +24,7 @@ from sureshot.files import sampled_digest
 from sureshot.media.ahead import Ahead
 from sureshot.media.discover import frame_files
 from sureshot.media.sampling import sample_frames
+from sureshot.media.sampling_rule import Sampling
 from sureshot.media.size import FrameSize
 from sureshot.media.video import unreadable
 from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
@@ -56,6 +57,7 @@ class SplitFeatures:
         encoder: name of the encoder.
         fingerprint: fingerprint of the encoder.
         frames: most frames a video was sampled at.
+        sampling: which frames those were.
         videos: one value a video, in the order of ``split.items``, 16-bit.
         texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
         unreadable: id and reason of each video left out.
@@ -69,6 +71,7 @@ class SplitFeatures:
     videos: Sequence[FrameFeatures]
     texts: Sequence[Text]
     unreadable: tuple[tuple[str, str], ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
     experts: Mapping[str, Experts] = field(default_factory=dict)
 
     def video_batch(self, rows: Sequence[int], experts: ExpertSizes = ()) -> VideoFeatures:
@@ -99,6 +102,7 @@ def extract(
     encoder: Encoder,
     *,
     frames: int = 12,
+    sampling: Sampling | None = None,
     whole_grid: bool = False,
     cache: Path | None = None,
     told: Told | None = None,
@@ -108,7 +112,8 @@ def extract(
     Args:
         split: what to encode. A video that cannot be read is left out, with its captions.
         encoder: what encodes it.
-        frames: frames sampled uniformly from each video; a shorter one keeps all it has.
+        frames: frames sampled from each video; a shorter one keeps all it has.
+        sampling: which frames; None is uniformly. One that draws gives those of its first draw.
         whole_grid: whether all patches of a frame are kept, not the coarse grid of an index.
         cache: folder of the cache; None is one in the user's cache folder.
         told: called with "videos" or "captions", how many are done and how many there are.
@@ -117,9 +122,10 @@ def extract(
         SureshotError: no video of the split can be read, or a feature is not finite.
     """
     told = told or (lambda what, done, total: None)
-    keys = [_key(item) for item in split.items]
+    rule = sampling or Sampling()
+    keys = [item_key(item) for item in split.items]
     entries = _video_entries(
-        dict(zip(keys, split.items, strict=True)), encoder, frames, cache, told, whole_grid
+        dict(zip(keys, split.items, strict=True)), encoder, frames, rule, cache, told, whole_grid
     )
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
@@ -140,6 +146,7 @@ def extract(
         videos=[FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
         texts=_texts(whole.texts(), encoder, cache, told),
         unreadable=unread,
+        sampling=rule,
     )
 
 
@@ -160,12 +167,16 @@ def _video_entries(
     items: Mapping[str, Item],
     encoder: Encoder,
     frames: int,
+    sampling: Sampling,
     folder: Path | None,
     told: Told,
     whole_grid: bool,
 ) -> dict[str, Any]:
     """Features of each item by its key, or the reason why it has none."""
-    cache = _cache(folder, encoder, f"{frames}-patches" if whole_grid else str(frames))
+    drawer = str(frames)
+    if sampling != Sampling():
+        drawer += f"-{sampling.kind}" + ("" if sampling.fps is None else f"-{sampling.fps:g}fps")
+    cache = _cache(folder, encoder, f"{drawer}-patches" if whole_grid else drawer)
     entries = cache.read(items)
     unknown = [key for key in items if key not in entries]
     if len(unknown) < len(items):
@@ -173,7 +184,7 @@ def _video_entries(
     for first in range(0, len(unknown), _VIDEOS):
         part = unknown[first : first + _VIDEOS]
         chosen = {key: items[key] for key in part}
-        encoded, passing = _encode(chosen, encoder, frames, whole_grid)
+        encoded, passing = _encode(chosen, encoder, frames, sampling, whole_grid)
         cache.write({key: entry for key, entry in encoded.items() if key not in passing})
         entries |= encoded
         told("videos", len(entries), len(items))
@@ -181,7 +192,11 @@ def _video_entries(
 
 
 def _encode(
-    items: Mapping[str, Item], encoder: Encoder, frames: int, whole_grid: bool
+    items: Mapping[str, Item],
+    encoder: Encoder,
+    frames: int,
+    sampling: Sampling,
+    whole_grid: bool,
 ) -> tuple[dict[str, Entry], set[str]]:
     """The entry of each item, and the keys of those that may have another one next time."""
     prepared: dict[str, Shaped[np.ndarray, "frames 3 rows columns"]] = {}
@@ -198,7 +213,8 @@ def _encode(
                     _check_finite(items[key], arrays)
                     entries[key] = arrays
 
-    with Ahead(partial(_decode, encoder=encoder, frames=frames)) as decoded:
+    decode = partial(_decode, encoder=encoder, frames=frames, sampling=sampling)
+    with Ahead(decode) as decoded:
         order = list(items.values())
         for row, (key, item) in enumerate(items.items()):
             decoded.want(order[row : row + _AHEAD])
@@ -234,11 +250,11 @@ def _check_finite(item: Item, arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -
 
 
 def _decode(
-    item: Item, encoder: Encoder, frames: int
+    item: Item, encoder: Encoder, frames: int, sampling: Sampling
 ) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
     """Prepared frames of an item, or why there are none."""
     try:
-        return encoder.prepare(sampled_frames(item, frames, encoder.frame_size))
+        return encoder.prepare(sampled_frames(item, frames, encoder.frame_size, sampling))
     except VideoError as error:
         return error
     except OSError as error:
@@ -246,10 +262,16 @@ def _decode(
 
 
 def sampled_frames(
-    item: Item, frames: int, size: FrameSize
+    item: Item,
+    frames: int,
+    size: FrameSize,
+    sampling: Sampling | None = None,
+    draw: np.random.Generator | None = None,
 ) -> UInt8[np.ndarray, "frames height width 3"]:
-    """RGB frames sampled uniformly from an item, see `sureshot.media.sampling.sample_frames`."""
-    return sample_frames(item.path, frames, size, start=item.start, end=item.end)
+    """RGB frames of an item, see `sureshot.media.sampling.sample_frames`."""
+    return sample_frames(
+        item.path, frames, size, start=item.start, end=item.end, sampling=sampling, draw=draw
+    )
 
 
 def _texts(texts: Sequence[str], encoder: Encoder, folder: Path | None, told: Told) -> list[Text]:
@@ -293,7 +315,7 @@ def _cache(folder: Path | None, encoder: Encoder, of: str) -> FeatureCache:
     return FeatureCache(folder / f"{encoder.fingerprint[:16]}-{of}")
 
 
-def _key(item: Item) -> str:
+def item_key(item: Item) -> str:
     """What tells one state of an item from another; its folder may move, its times may change."""
     try:
         files = frame_files(item.path) if item.path.is_dir() else [item.path]

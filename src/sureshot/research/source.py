@@ -95,6 +95,7 @@ def encode(
         source.split,
         scorer.encoder,
         frames=count,
+        sampling=scorer.sampling,
         whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
         cache=cache,
         told=notes.encoded,

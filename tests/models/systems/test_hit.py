@@ -12,9 +12,9 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.models.systems.system import Codes, objective
 from sureshot.models.tokens import Sizes
+from sureshot.research.training.config import TrainingConfig
 from sureshot.research.training.gather import rank, same_start
 from sureshot.research.training.loop import fit
-from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.schedule import groups
 from sureshot.research.training.step import Method, gradients, update
 from tests.models.layers.weights import shake

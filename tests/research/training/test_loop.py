@@ -12,9 +12,9 @@ from torch import nn
 
 from sureshot.errors import SureshotError
 from sureshot.research.training.batches import plan
+from sureshot.research.training.config import TrainingConfig
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, fit
-from sureshot.research.training.recipe import TrainingConfig
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, Toy, model
 
@@ -143,6 +143,60 @@ def test_a_run_that_goes_on_ends_bit_by_bit_as_one_never_stopped(tmp_path, capti
     assert timeless(tmp_path / "whole") == timeless(tmp_path / "stopped")
     assert (found.epoch, found.score) == (expected.epoch, expected.score) == (2, 3.0)
     assert whole.kept() == rest.kept() == [2, 3.0]
+
+
+@pytest.mark.parametrize(("stop", "done"), [(2, 1), (5, 4), (7, 6), (8, 7)])
+def test_a_run_that_keeps_its_state_goes_on_within_an_epoch(tmp_path, stop, done):
+    """Three steps an epoch; what was done is kept after each step but the one it was stopped in."""
+    config = dataclasses.replace(CONFIG, save_every=1)
+    scores = [1.0, 3.0, 2.0, 2.5]
+    whole = Run(tmp_path / "whole", CONFIG, scores=scores)
+    expected = whole()
+    stopped = Run(tmp_path / "stopped", config, scores=scores, stop=stop)
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    rest = Run(tmp_path / "stopped", config, seed=99, scores=scores[done // 3 :])
+    found = rest(resume=True)
+    assert rest.told[0].step == done + 1
+    assert same(whole.net.state_dict(), rest.net.state_dict())
+    assert timeless(tmp_path / "whole") == timeless(tmp_path / "stopped")
+    assert (found.epoch, found.score) == (expected.epoch, expected.score) == (2, 3.0)
+
+
+def test_a_pair_that_cannot_be_read_is_left_out_of_its_batch(tmp_path):
+    pairs = Pairs(captions=3)
+    pairs.unreadable = {0, 1, 2}
+    run = Run(tmp_path, pairs=pairs)
+    run()
+    assert len(run.told) == 12  # a batch lacks one pair; no batch is left out
+    seen, whole = [], pairs.texts
+    pairs.texts = lambda rows: seen.extend(rows) or whole(rows)
+    Run(tmp_path / "again", pairs=pairs)()
+    assert len(seen) > 0 and not {0, 1, 2} & set(seen)
+    pairs.unreadable = set(range(36))
+    with pytest.raises(SureshotError, match="in epoch 1: no batch has two videos that can be read"):
+        Run(tmp_path / "none", pairs=pairs)()
+
+
+def test_scaled_gradients_teach_what_plain_ones_do(tmp_path):
+    found = []
+    for precision in ("float32", "float16"):
+        run = Run(tmp_path / precision, dataclasses.replace(CONFIG, precision=precision))
+        run()
+        found.append([(p.losses["loss"], p.gradient) for p in run.told])
+    assert found[1] == [pytest.approx(pair, rel=1e-3) for pair in found[0]]
+
+
+def test_the_scale_of_half_precision_goes_on_with_its_run(tmp_path):
+    config = dataclasses.replace(CONFIG, precision="float16", save_every=1)
+    whole = Run(tmp_path / "whole", config)
+    whole()
+    stopped = Run(tmp_path / "stopped", config, stop=5)
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    rest = Run(tmp_path / "stopped", config, seed=99)
+    rest(resume=True)
+    assert same(whole.net.state_dict(), rest.net.state_dict())
 
 
 def test_pairs_hear_what_this_step_and_the_next_will_ask_for(tmp_path):

@@ -12,10 +12,10 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.tokens import Sizes
+from sureshot.research.training.config import TrainingConfig
 from sureshot.research.training.loop import fit
 from sureshot.research.training.pairs import Pairs
 from sureshot.research.training.pixels import PixelPairs
-from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.tuning import TunedClip
 from tests.models.encoders.test_clip import clip
 from tests.research.training.toy import Toy
@@ -49,7 +49,7 @@ class Reader:
     def __init__(self, broken=""):
         self.broken, self.asked, self.lock = broken, [], threading.Lock()
 
-    def __call__(self, item):
+    def __call__(self, item, video=0, epoch=0):
         with self.lock:
             self.asked.append(item.id)
         if item.id == self.broken:
@@ -92,11 +92,27 @@ def test_what_is_held_is_decoded_once_and_what_is_let_go_is_decoded_again(tuned)
 
 
 def test_a_video_that_cannot_be_read_is_named(tuned):
-    with (
-        PixelPairs(SETS, tuned, Reader("a1")) as pairs,
-        pytest.raises(SureshotError, match=r"The video a1 \(a1\.mp4\) cannot be read: it holds no"),
-    ):
-        pairs.videos([2])
+    with PixelPairs(SETS, tuned, Reader("a1")) as pairs:
+        assert pairs.readable([0, 2, 3, 6]) == [0, 6]
+        assert pairs.unreadable == {"a1": "it holds no frame"}
+        assert pairs.readable([0, 6]) == [0, 6]
+        message = r"The video a1 \(a1\.mp4\) cannot be read: it holds no"
+        with pytest.raises(SureshotError, match=message):
+            pairs.videos([2])
+
+
+def test_another_epoch_asks_for_frames_of_its_own(tuned):
+    asked = []
+
+    def read(item, video, epoch):
+        asked.append((item.id, video, epoch))
+        return Reader()(item)
+
+    with PixelPairs(SETS, tuned, read, workers=1) as pairs:
+        pairs.videos([7])
+        pairs.begin_epoch(3)
+        pairs.videos([7, 7])
+    assert asked == [("b1", 4, 0), ("b1", 4, 3)]
 
 
 def test_a_system_and_its_encoder_are_trained_end_to_end(tuned, tmp_path):

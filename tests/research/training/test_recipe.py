@@ -8,7 +8,8 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.models.systems.load import load_system
 from sureshot.models.tokens import Sizes
-from sureshot.research.training.recipe import Recipe, TrainingConfig
+from sureshot.research.training.config import TrainingConfig
+from sureshot.research.training.recipe import Recipe
 from tests.paths import ROOT
 
 TEXT = """
@@ -73,7 +74,7 @@ def test_a_recipe_is_read_with_defaults_and_paths_from_its_folder(place, monkeyp
     assert recipe.val.split == "val"
     assert recipe.system == {"name": "clip4clip", "temporal": "mean"}
     assert (recipe.stem.kind, recipe.stem.width, recipe.encoder.frames) == ("linear", 64, 8)
-    assert recipe.training == TrainingConfig(epochs=3, rate=1e-3)
+    assert recipe.training == TrainingConfig(epochs=3, rate=1e-3, captions="one")
 
 
 def test_overrides_replace_and_their_paths_start_at_the_file_too(place, monkeypatch):

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from sureshot.cli.app import run as command
 from sureshot.errors import ModelError, SureshotError
 from sureshot.library.search import open_index
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoint
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.clip import ClipEncoder
@@ -20,11 +21,13 @@ from sureshot.models.loading import load
 from sureshot.models.tokens import Sizes
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
+from sureshot.research.training import frames as frames_module
 from sureshot.research.training import run as module
 from sureshot.research.training.log import read
 from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import RECIPE, new_model, train, train_on, validation_score
+from sureshot.research.training.task import FRAMES, UNREADABLE
 from tests.heard import Heard, stop_at
 from tests.models.encoders.test_clip import clip
 from tests.walls import walls
@@ -333,6 +336,7 @@ TUNED = (
     "stem.kind=none",
     "training.encoder_rate=3e-3",
     "training.workers=2",
+    "training.captions=one",
 )
 
 
@@ -405,6 +409,21 @@ def test_both_networks_learn(place, tuned):
     assert any(not torch.equal(start[name], found[name]) for name in start)
 
 
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_an_encoder_learns_in_half_precision_what_it_learns_in_single(
+    place, tuned, tmp_path, precision
+):
+    def losses(folder):
+        return [entry["losses"]["loss"] for entry in read(folder / LOG) if "losses" in entry]
+
+    trained(place, tmp_path, *TUNED, f"training.precision={precision}")
+    found, expected = losses(tmp_path), losses(place / "tuned")
+    assert found != expected
+    assert found == pytest.approx(expected, rel=0.1)
+    kept = load_file(tmp_path / MODEL / ENCODER / WEIGHTS)
+    assert all(weight.dtype == torch.float32 for weight in kept.values())
+
+
 def test_a_tuned_run_goes_on_to_the_same_weights(place, tuned, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         trained(place, tmp_path, *TUNED, listener=stop_at(3))
@@ -450,9 +469,68 @@ def test_an_encoder_that_is_gone_or_changed_is_told(place, tuned, tmp_path):
         load(str(tmp_path / "model"), "cpu")
 
 
-def test_a_video_that_cannot_be_read_stops_a_tuned_run_by_its_name(place, tmp_path):
+def test_a_video_that_cannot_be_read_is_left_out_of_a_tuned_run_and_listed(place, tmp_path):
     (place / "videos" / "broken.mp4").write_bytes(b"none")
     text = (place / "pairs.csv").read_text()
     (place / "broken.csv").write_text(text + "videos/broken.mp4,a film,train\n")
-    with pytest.raises(SureshotError, match=r"video videos/broken\.mp4 .* cannot be read.*Leave"):
-        trained(place, tmp_path, *TUNED, "train.0.root=broken.csv")
+    fitted = trained(place, tmp_path, *TUNED, "train.0.root=broken.csv", "training.epochs=1")
+    assert any("Left out: 1 video that cannot be read" in note for note in fitted.notes)
+    listed = (tmp_path / UNREADABLE).read_text("utf-8")
+    assert listed.startswith("videos/broken.mp4\tis not a video") and listed.count("\n") == 1
+
+
+def test_with_no_video_that_can_be_read_it_stops(place, tmp_path):
+    for name in ("one", "two"):
+        (place / "videos" / f"{name}.mp4").write_bytes(b"none")
+    rows = "video,caption,split\nvideos/one.mp4,a,train\nvideos/two.mp4,b,train\n"
+    (place / "none.csv").write_text(rows)
+    with pytest.raises(SureshotError, match="no batch has two videos that can be read"):
+        trained(place, tmp_path, *TUNED, "train.0.root=none.csv")
+
+
+def test_a_tuned_encoder_reads_all_captions_unless_told_otherwise(place):
+    assert recipe(place, *TUNED[:-1]).training.captions == "all"
+    assert recipe(place).training.captions == "one"
+
+
+def test_words_are_limited_in_training_and_ever_after(place, tmp_path):
+    fitted = trained(place, tmp_path, *TUNED, "encoder.words=4", "training.epochs=1")
+    saved = load(str(fitted.folder), "cpu").encoder
+    assert saved.encode_texts(["a b c d e f"]).mask.sum() == 4
+    assert saved.encode_texts(["a b c d e f"]).truncated.all()
+    whole = ClipEncoder.load(str(place / "clip"), "cpu").encode_texts(["a b c d e f"])
+    assert whole.mask.sum() > 4
+
+
+def test_a_checkpoint_samples_frames_as_it_was_trained(place, tmp_path):
+    rule = ("encoder.sampling=head", "encoder.fps=1", "encoder.frames=2")
+    for name, settings in (("frozen", rule), ("tuned", (*TUNED, *rule))):
+        fitted = trained(place, tmp_path / name, *settings, "training.epochs=1")
+        scorer = load(str(fitted.folder), "cpu")
+        assert (scorer.frames, scorer.sampling) == (2, Sampling("head", 1.0))
+        assert "sampling" in json.loads((fitted.folder / CONFIG).read_text("utf-8"))["encoder"]
+
+
+def test_kept_frames_are_decoded_once(place, tmp_path, monkeypatch):
+    asked = []
+    whole = frames_module.sampled_frames
+
+    def watched(item, *rest):
+        asked.append(item.id)
+        return whole(item, *rest)
+
+    monkeypatch.setattr(frames_module, "sampled_frames", watched)
+    trained(place, tmp_path, *TUNED, "training.keep_frames=true", "training.epochs=3")
+    assert len(asked) == len(set(asked)) > 1
+    assert len(list((tmp_path / FRAMES).glob("*/*.jpg"))) == len(asked)
+
+
+@pytest.mark.parametrize("change", ["sampling=random", "augment=crop_flip", "augment=rand_augment"])
+def test_frames_that_chance_decides_are_the_same_when_a_run_goes_on(place, tmp_path, change):
+    settings = (*TUNED, f"training.{change}", "training.save_every=1", "encoder.frames=1")
+    trained(place, tmp_path / "whole", *settings)
+    with pytest.raises(KeyboardInterrupt):
+        trained(place, tmp_path / "stopped", *settings, listener=stop_at(3))
+    trained(place, tmp_path / "stopped", *settings, resume=True)
+    one, other = (load_file(tmp_path / name / STATE) for name in ("whole", "stopped"))
+    assert same(one, other)

@@ -62,6 +62,7 @@ class Pairs:
     def __init__(self, videos: int = 12, captions: int = 2, seed: int = 0) -> None:
         random = np.random.default_rng(seed)
         self.held: list[int] = []
+        self.unreadable: set[int] = set()
         self.video_of = [video for video in range(videos) for _ in range(captions)]
         topics = random.normal(size=(videos, DIM))
         self.frames = [
@@ -73,6 +74,12 @@ class Pairs:
 
     def name(self, row: int) -> str:
         return f"video{self.video_of[row]} 'caption {row}'"
+
+    def begin_epoch(self, number: int) -> None:
+        self.epoch = number
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        return [row for row in rows if row not in self.unreadable]
 
     def hold(self, rows: Sequence[int]) -> None:
         self.held = list(rows)

@@ -65,6 +65,7 @@ class ClipEncoder:
         self.dim: int = shared
         self.channels: int = vision.hidden_size
         self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
+        self.side: int = self._preprocessing.side
         self._version = version
         self.frame_size: FrameSize = self._preprocessing.resize
         if version == _FIRST_VERSION:
@@ -105,6 +106,13 @@ class ClipEncoder:
     def earlier(self) -> "ClipEncoder":
         """The same network with frames as before, for the models that were trained on those."""
         return ClipEncoder(self._snapshot, self.name, self.device, version=_FIRST_VERSION)
+
+    def limit_words(self, longest: int) -> None:
+        """Read no more than so many tokens of a text from now on, special ones included.
+
+        The fingerprint stays as it is, so nothing that is encoded after this may be kept under it.
+        """
+        self._cutter.limit(longest)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; what lies beyond the 77 (SigLIP: 64) tokens it reads is dropped and told.

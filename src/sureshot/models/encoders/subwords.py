@@ -76,6 +76,11 @@ class Cutter:
         self._tokenizer, self._snapshot = tokenizer, snapshot
         self._vocabulary, self._fill, self._end = vocabulary, fill, end
 
+    def limit(self, longest: int) -> None:
+        """Read no more than so many tokens of a text from now on, special ones included."""
+        self._longest = min(self._longest, longest)
+        self._tokenizer.enable_truncation(self._longest)
+
     def cut(self, texts: Sequence[str]) -> Subwords:
         """Cut texts; at least one."""
         found = self._tokenizer.encode_batch(list(texts))

@@ -9,6 +9,7 @@ from jaxtyping import Float, UInt8
 
 from sureshot.datasets.split import Item
 from sureshot.errors import VideoError
+from sureshot.media.sampling_rule import Sampling
 from sureshot.research.features import sampled_frames
 from sureshot.research.figures.canvas import (
     BLUE,
@@ -62,6 +63,7 @@ class Cell:
         right: drawn with a thick frame and a tick.
         frame: which of ``frames``, from 0.
         frames: number of frames sampled from the video; 1 is the middle.
+        sampling: which frames those are.
         shade: how much of the bar below it is filled, in [0, 1]; None is no bar.
     """
 
@@ -70,6 +72,7 @@ class Cell:
     right: bool = False
     frame: int = 0
     frames: int = 1
+    sampling: Sampling = field(default_factory=Sampling)
     shade: float | None = None
 
 
@@ -105,7 +108,7 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     sheet.set_axis_off()
     style: Style = {"fontsize": NORMAL, "color": MUTED, "va": "top", "parse_math": False}
     sheet.text(_LEFT, 0.1, "\n".join(titles), **style)
-    seen: dict[tuple[Item, int], UInt8[np.ndarray, "frames rows columns 3"] | None] = {}
+    seen: dict[tuple[Item, int, Sampling], UInt8[np.ndarray, "frames rows columns 3"] | None] = {}
     top = _TOP + (len(titles) - 1) * _LINE
     for strip, heading, tall in zip(strips, headings, heights, strict=True):
         at = top
@@ -128,9 +131,11 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     return figure
 
 
-def _frames(item: Item, frames: int) -> UInt8[np.ndarray, "frames rows columns 3"] | None:
+def _frames(
+    item: Item, frames: int, sampling: Sampling
+) -> UInt8[np.ndarray, "frames rows columns 3"] | None:
     try:
-        return sampled_frames(item, frames, _SIDE)
+        return sampled_frames(item, frames, _SIDE, sampling)
     except (VideoError, OSError):
         return None
 
@@ -152,16 +157,16 @@ def _draw_cell(
     left: float,
     top: float,
     cell: float,
-    seen: dict[tuple[Item, int], UInt8[np.ndarray, "frames rows columns 3"] | None],
+    seen: dict[tuple[Item, int, Sampling], UInt8[np.ndarray, "frames rows columns 3"] | None],
 ) -> None:
     from matplotlib.patches import Rectangle
 
     high = cell * _SHAPE
     picture = None
     if one.item is not None:
-        key = (one.item, one.frames)
+        key = (one.item, one.frames, one.sampling)
         if key not in seen:
-            seen[key] = _frames(one.item, one.frames)
+            seen[key] = _frames(*key)
         shown = seen[key]
         picture = None if shown is None else shown[min(one.frame, len(shown) - 1)]
     if picture is None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
+from sureshot.media.sampling_rule import Sampling
 from sureshot.research.figures.canvas import number
 from sureshot.research.figures.strip import Cell, Strip, draw_strips
 from sureshot.research.figures.subject import Subject
@@ -49,11 +50,13 @@ class Tokens:
         title: model and split.
         videos: the item, its own text, then the other.
         sampled: frames that videos were sampled at.
+        sampling: which frames those were.
     """
 
     title: str
     videos: Sequence[tuple[Item, tuple[Read, ...]]]
     sampled: int
+    sampling: Sampling
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
@@ -75,6 +78,7 @@ class Tokens:
                         lines=[f"frame {at + 1}  {number(read.frames[at])}"],
                         frame=at,
                         frames=self.sampled,
+                        sampling=self.sampling,
                         shade=(read.frames[at] - low) / spread,
                     )
                     for at in chosen
@@ -103,7 +107,8 @@ def tokens(subject: Subject, count: int) -> Tokens:
         order = np.argsort(-subject.scores[:, column], kind="stable")
         other = [int(row) for row in order if subject.owner[row] != column][:1]
         videos.append((subject.items[column], _reads(subject, [query, *other], column)))
-    return Tokens(subject.title, videos, subject.features.frames)
+    seen = subject.features
+    return Tokens(title=subject.title, videos=videos, sampled=seen.frames, sampling=seen.sampling)
 
 
 def _reads(subject: Subject, queries: list[int], column: int) -> tuple[Read, ...]:

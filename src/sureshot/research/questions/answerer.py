@@ -12,6 +12,7 @@ from jaxtyping import Float, Int64
 from sureshot.datasets.questions import Questions
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import QueryError
+from sureshot.models.checkpoint import EncoderNote
 from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.systems.system import rows
@@ -86,8 +87,10 @@ class Answerer:
             label=str(video),
         )
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            frames = self.checkpoint.retrieval.encoder.frames
-            features = extract(split, self.encoder, frames=frames, cache=Path(cache))
+            note = self.checkpoint.retrieval.encoder
+            features = extract(
+                split, self.encoder, frames=note.frames, sampling=note.rule, cache=Path(cache)
+            )
         scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
         shares = np.exp(scores - np.logaddexp.reduce(scores))
         best = np.argsort(-shares, kind="stable")[:most]
@@ -103,16 +106,30 @@ class Answerer:
 def encode_questions(
     questions: Questions,
     encoder: Encoder,
-    frames: int,
+    note: EncoderNote,
     cache: Path | None = None,
     told: Told | None = None,
 ) -> tuple[Questions, SplitFeatures]:
     """Features of questions and their videos, and the questions whose video can be read.
 
+    Args:
+        questions: the questions.
+        encoder: what encodes them.
+        note: says which frames of a video are looked at.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        told: hears how far the work is, see `sureshot.research.features.extract`.
+
     Raises:
         SureshotError: see `sureshot.research.features.extract`.
     """
-    features = extract(questions.split, encoder, frames=frames, cache=cache, told=told)
+    features = extract(
+        questions.split,
+        encoder,
+        frames=note.frames,
+        sampling=note.rule,
+        cache=cache,
+        told=told,
+    )
     if not features.unreadable:
         return questions, features
     return questions.about({item.id for item in features.split.items}), features

@@ -29,13 +29,8 @@ from sureshot.datasets.questions import Questions, load_questions
 from sureshot.errors import SureshotError
 from sureshot.models.model import StemConfig
 from sureshot.research.questions.head import HeadConfig
-from sureshot.research.training.recipe import (
-    EncoderRecipe,
-    RecipeFile,
-    TrainingConfig,
-    placed,
-    refuse_test,
-)
+from sureshot.research.training.config import EncoderRecipe, TrainingConfig
+from sureshot.research.training.recipe import RecipeFile, placed, refuse_test
 from sureshot.settings import build, within
 
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
@@ -113,6 +108,7 @@ class AnswerRecipe(RecipeFile):
             self._check_fresh()
         else:
             self._check_started()
+        object.__setattr__(self, "training", self.training.beside(self.encoder))
         if self.frozen and self.encoder.tuned:
             raise SureshotError("frozen and encoder.tuned are both true; set one of them to false.")
         if self.training.keep == "best" and self.val is None:

@@ -27,9 +27,10 @@ from sureshot.research.questions.answerer import answerable, encode_questions, p
 from sureshot.research.questions.checkpoint import AnswerCheckpoint
 from sureshot.research.questions.head import LABEL, WORDINGS, AnswerModel, head_of
 from sureshot.research.questions.recipe import AnswerRecipe
+from sureshot.research.training.epoch import Labels
 from sureshot.research.training.gather import rank
 from sureshot.research.training.launch import from_torchrun
-from sureshot.research.training.loop import Fitted, Labels, check_new
+from sureshot.research.training.loop import Fitted, check_new
 from sureshot.research.training.run import (
     RECIPE,
     first_notes,
@@ -116,8 +117,8 @@ def train_answers(
         else:
 
             def seen(questions: Questions) -> Asked:
-                frames = start.retrieval.encoder.frames
-                both = encode_questions(questions, start.encoder, frames, cache, notes.encoded)
+                note = start.retrieval.encoder
+                both = encode_questions(questions, start.encoder, note, cache, notes.encoded)
                 note_unreadable(both[1], notes)
                 return both
 
@@ -204,6 +205,8 @@ def answer_task(
         device=device,
         encoder=start.encoder,
         frames=base.encoder.frames,
+        sampling=base.encoder.rule,
+        words=recipe.encoder.words,
         training=recipe.training,
         metric="accuracy",
         score=score,
@@ -217,6 +220,8 @@ def answer_task(
             "stem": to_values(base.model.stem.config),
             "encoder": start.encoder.fingerprint,
             "encoder.frames": base.encoder.frames,
+            "encoder.sampling": base.encoder.sampling,
+            "encoder.fps": base.encoder.fps,
             "train": asked.title(),
             "answers": list(start.answers),
         },
@@ -288,5 +293,7 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
         frames=named.frames,
         dim=sizes.dim,
         channels=sizes.channels,
+        sampling=named.sampling,
+        fps=named.fps,
     )
     return Checkpoint(model=model, encoder=note, system=recipe.system), encoder

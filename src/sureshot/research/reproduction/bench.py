@@ -13,14 +13,8 @@ from sureshot.models.encoders.experts import read_experts
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import StemConfig
 from sureshot.research.features import SplitFeatures, Told, extract
-from sureshot.research.training.recipe import (
-    EncoderRecipe,
-    SplitRecipe,
-    TrainingConfig,
-    ValidationRecipe,
-    placed,
-    read_toml,
-)
+from sureshot.research.training.config import EncoderRecipe, TrainingConfig
+from sureshot.research.training.recipe import SplitRecipe, ValidationRecipe, placed, read_toml
 from sureshot.settings import build
 
 
@@ -109,7 +103,14 @@ def worlds(
     encoder = load_encoder(named.name, named.device)
 
     def encoded(split: Split) -> SplitFeatures:
-        features = extract(split, encoder, frames=named.frames, cache=cache, told=told)
+        features = extract(
+            split,
+            encoder,
+            frames=named.frames,
+            sampling=named.rule,
+            cache=cache,
+            told=told,
+        )
         ids = [item.id for item in split.items]
         return replace(features, experts=read_experts(split.experts, ids))
 

@@ -4,12 +4,14 @@ Everything here is the identity in a run of one process.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
 
 from sureshot.models.systems.system import Codes
+
+_T = TypeVar("_T")
 
 
 def rank() -> int:
@@ -82,6 +84,15 @@ def told_by_first(value: Any) -> Any:
     held = [value]
     distributed.broadcast_object_list(held, 0)
     return held[0]
+
+
+def told_by_all(values: Iterable[_T]) -> set[_T]:
+    """What any process passed in, in all of them."""
+    if world() == 1:
+        return set(values)
+    held: list[Any] = [None] * world()
+    distributed.all_gather_object(held, set(values))
+    return set().union(*held)
 
 
 def _several() -> bool:

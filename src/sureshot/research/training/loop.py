@@ -1,8 +1,7 @@
 """A whole run: epochs, validation, checkpoints, and going on where it was stopped."""
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,54 +11,25 @@ from torch import nn
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import replace_folder, restore_folder
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.model import Model, StemConfig
-from sureshot.models.systems.system import Codes
 from sureshot.research.training import plot
-from sureshot.research.training.batches import count, plan
-from sureshot.research.training.gather import rank, same_start, told_by_first, world
+from sureshot.research.training.config import TrainingConfig
+from sureshot.research.training.epoch import Fitting, Labels, StepProgress, prepare, steps_of
+from sureshot.research.training.gather import rank, told_by_first
 from sureshot.research.training.log import Log, read
-from sureshot.research.training.optimisers import new_optimiser
 from sureshot.research.training.pairs import Pairs
-from sureshot.research.training.recipe import TrainingConfig
-from sureshot.research.training.schedule import multiplier
 from sureshot.research.training.state import (
     load_state,
     read_values,
     save_state,
 )
-from sureshot.research.training.step import Method, gradients, update
 from sureshot.settings import to_values
 
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
-_NAMED = 4  # pairs named in an error
+_FREE = ("workers", "metric", "save_every", "keep_frames")  # settings that reach no weight
 
 Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
-Labels = Callable[[Sequence[int]], Codes]  # of pairs
-
-
-@dataclass(frozen=True, slots=True)
-class StepProgress:
-    """Where a run is after a step.
-
-    Attributes:
-        epoch: number of the epoch, from 1.
-        epochs: how many epochs there are.
-        step: number of the step in the whole run, from 1.
-        steps: how many steps the whole run has.
-        losses: the objective as ``loss`` and its named, unweighted parts.
-        gradient: length of the gradient before it was clipped.
-        rate: learning rate of stem and system.
-        seconds: how long the step took.
-    """
-
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    losses: Mapping[str, float]
-    gradient: float
-    rate: float
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +52,12 @@ class Fitted:
 
 
 class _Counters(NamedTuple):
-    """Epochs done, and the checkpoint chosen so far."""
+    """Epochs done, the checkpoint chosen so far, and steps taken of the epoch that is not done."""
 
     epoch: int = 0
     kept: int = 0
     score: float | None = None
-
-
-class _Run(NamedTuple):
-    """What all steps of a run share."""
-
-    model: Model
-    modules: nn.ModuleDict
-    optimiser: torch.optim.Optimizer
-    pairs: Pairs
-    config: TrainingConfig
-    described: Mapping[str, Any]
-    steps: int  # in a pass through the data
-    labels: Labels | None = None
-
-    @property
-    def epoch_steps(self) -> int:
-        return self.steps * self.model.system.passes
-
-    def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
-        texts = self.model.texts(self.pairs.texts(rows))
-        if self.labels is not None:
-            texts |= self.labels(rows)
-        return texts, self.model.videos(self.pairs.videos(rows))
+    taken: int = 0
 
 
 def fit(
@@ -129,9 +77,12 @@ def fit(
     """Train a model, in one process or in each of several; it ends with the last weights.
 
     The folder gets ``model``, the chosen checkpoint; ``state.safetensors``, from which the run
-    goes on; ``log.jsonl`` and ``loss.png``. They change only after a whole epoch: stopped or failed
-    in between, by Ctrl-C too, the run is as it was after the last one, and goes on from there with
-    the very numbers of a run that was never stopped.
+    goes on; ``log.jsonl`` and ``loss.png``. The state is written after each epoch and, if the
+    settings say so, every so many steps: stopped or failed in between, by Ctrl-C too, the run goes
+    on from there with the very numbers of a run that was never stopped.
+
+    Pairs whose video cannot be read are left out of their batch; a batch of fewer than two is left
+    out whole.
 
     Args:
         model: model on its device, with its first weights.
@@ -155,49 +106,22 @@ def fit(
     """
     if config.keep == "best" and validate is None:
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
-    run = _prepare(model, pairs, config, encoder, described or {}, labels)
+    run = prepare(model, pairs, config, encoder, described or {}, labels)
     done = _begin(run, folder, resume)
     told = told or (lambda progress: None)
-    with _log(folder, done.epoch * run.epoch_steps) as log:
+    with _log(folder, done.epoch * run.epoch_steps + done.taken) as log:
         for epoch in range(done.epoch, config.epochs):
-            for progress in _epoch(run, epoch):
+            for progress in steps_of(run, epoch, done.taken):
                 if log is not None:
                     log.write(**_entry(progress))
                     told(progress)
+                    taken = progress.step - epoch * run.epoch_steps
+                    if config.save_every and progress.step % config.save_every == 0:
+                        _keep(run, folder, done._replace(taken=taken))
             done = _finish(run, folder, done, save, validate, log)
     told_by_first(None)  # nobody returns before the files are there
     notes = _draw(folder) if rank() == 0 else ()
     return Fitted(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
-
-
-def _prepare(
-    model: Model,
-    pairs: Pairs,
-    config: TrainingConfig,
-    encoder: nn.Module | None,
-    described: Mapping[str, Any],
-    labels: Labels | None,
-) -> _Run:
-    parts: dict[str, nn.Module] = {"model": model}
-    rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
-    if encoder is not None:
-        parts["encoder"] = encoder
-        # First: the logit scale that both share has the encoder's rate, as in the papers' codes.
-        rates.insert(0, (encoder, config.encoder_rate))
-    modules = nn.ModuleDict(parts)
-    same_start(modules)
-    optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
-    steps = count(pairs.video_of, batch=config.batch, captions=config.captions)
-    return _Run(
-        model=model,
-        modules=modules,
-        optimiser=optimiser,
-        pairs=pairs,
-        config=config,
-        described=described,
-        steps=steps,
-        labels=labels,
-    )
 
 
 def check_new(folder: Path) -> None:
@@ -213,7 +137,7 @@ def check_new(folder: Path) -> None:
         )
 
 
-def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
+def _begin(run: Fitting, folder: Path, resume: bool) -> _Counters:
     """Load the state of the folder, or see that there is none."""
     if not resume:
         check_new(folder)
@@ -224,7 +148,11 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
     values = read_values(state)
     was, now = values["run"], _described(run)
     # A setting that came new since the run began was at its default then.
-    defaults = {"training": _settings(TrainingConfig()), "stem": to_values(StemConfig())}
+    defaults = {
+        "training": _settings(TrainingConfig()),
+        "stem": to_values(StemConfig()),
+        "encoder": {"sampling": Sampling().kind},
+    }
     was = {name: value for name, value in _flat(defaults).items() if name in now} | was
     for name in was | now:
         if was.get(name) != now.get(name):
@@ -233,10 +161,12 @@ def _begin(run: _Run, folder: Path, resume: bool) -> _Counters:
                 f"{now.get(name)} now. Set it back, or name another folder."
             )
     load_state(state, run.modules, run.optimiser)
-    return _Counters(values["epoch"], values["kept"], values["score"])
+    if run.scaler is not None:
+        run.scaler.load_state_dict(values["scaler"])
+    return _Counters(**{name: values[name] for name in _Counters._fields if name in values})
 
 
-def _described(run: _Run) -> dict[str, Any]:
+def _described(run: Fitting) -> dict[str, Any]:
     """What must not change within a run, by dotted path."""
     videos = len(set(run.pairs.video_of))
     counts = {"captions": len(run.pairs.video_of), "videos": videos}
@@ -247,7 +177,7 @@ def _described(run: _Run) -> dict[str, Any]:
 def _settings(config: TrainingConfig) -> dict[str, Any]:
     """The settings that reach the weights."""
     values: dict[str, Any] = to_values(config)
-    return {name: value for name, value in values.items() if name not in ("workers", "metric")}
+    return {name: value for name, value in values.items() if name not in _FREE}
 
 
 def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
@@ -258,68 +188,8 @@ def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     return flat
 
 
-def _epoch(run: _Run, epoch: int) -> Iterator[StepProgress]:
-    """Take all steps of an epoch."""
-    config, system = run.config, run.model.system
-    run.modules.train()
-    device = next(run.model.parameters()).device
-    method = Method(
-        micro_batch=config.micro_batch, precision=config.precision, device=device, seed=config.seed
-    )
-    total = run.epoch_steps * config.epochs
-    step = epoch * run.epoch_steps
-    for number in range(system.passes):
-        system.begin_pass(number)
-        batches = plan(
-            run.pairs.video_of,
-            batch=config.batch,
-            captions=config.captions,
-            seed=config.seed,
-            epoch=epoch * system.passes + number,
-        )
-        for place, rows in enumerate(batches):
-            began = time.perf_counter()
-            coming = batches[place : place + 2]
-            run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
-            share = multiplier(step, total, config.warmup, config.optimizer)
-            where = f"Training stopped in epoch {epoch + 1}, step {step + 1}"
-            losses, length = _step(run, rows.tolist(), method, step, share, where)
-            seconds = time.perf_counter() - began
-            step += 1
-            rate = config.rate * share
-            yield StepProgress(
-                epoch=epoch + 1,
-                epochs=config.epochs,
-                step=step,
-                steps=total,
-                losses=losses,
-                gradient=length,
-                rate=rate,
-                seconds=seconds,
-            )
-
-
-def _step(
-    run: _Run, rows: Sequence[int], method: Method, step: int, share: float, where: str
-) -> tuple[dict[str, float], float]:
-    """Losses and length of the gradient of one step, which is taken."""
-    name, system = run.pairs.name, run.model.system
-    try:
-        losses = gradients(system, run.embed, rows, method, step=step, name=name)
-    except SureshotError as error:
-        raise SureshotError(f"{where}. {error}") from None
-    clip = run.config.clip or None
-    try:
-        length = update(run.optimiser, run.modules, system, share=share, clip=clip)
-    except SureshotError as error:
-        batch = "; ".join(name(row) for row in rows[:_NAMED])
-        more = f"The batch of {len(rows)} begins with {batch}."
-        raise SureshotError(f"{where}. {error} {more}") from None
-    return losses, length
-
-
 def _finish(
-    run: _Run,
+    run: Fitting,
     folder: Path,
     done: _Counters,
     save: Save,
@@ -337,16 +207,25 @@ def _finish(
     last = run.config.keep == "last" or validate is None
     better = done.score is None or (score is not None and score > done.score)
     kept = last or better
-    new = _Counters(epoch, epoch, score) if kept else done._replace(epoch=epoch)
+    new = done._replace(epoch=epoch, taken=0)
+    if kept:
+        new = new._replace(kept=epoch, score=score)
     if log is not None:
         if kept:
             with replace_folder(folder / MODEL) as fresh:
                 save(fresh, epoch, score)
-        values = new._asdict() | {"run": _described(run)}
-        save_state(folder / STATE, run.modules, run.optimiser, values)
+        _keep(run, folder, new)
         log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)
     counters: _Counters = told_by_first(new)
     return counters
+
+
+def _keep(run: Fitting, folder: Path, done: _Counters) -> None:
+    """Write the state that a stopped run goes on from."""
+    values = done._asdict() | {"run": _described(run)}
+    if run.scaler is not None:
+        values["scaler"] = run.scaler.state_dict()
+    save_state(folder / STATE, run.modules, run.optimiser, values)
 
 
 class _NoLog:

@@ -30,6 +30,14 @@ class Pairs(Protocol):
         """What an error calls a pair."""
         ...
 
+    def begin_epoch(self, number: int) -> None:
+        """Hear which epoch comes now, from 0."""
+        ...
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        """Those of these pairs whose video can be read, the same in all processes."""
+        ...
+
     def hold(self, rows: Sequence[int]) -> None:
         """Hear which pairs this step and the next will ask for; others may be let go."""
         ...
@@ -91,6 +99,13 @@ class FeaturePairs:
     def name(self, row: int) -> str:
         """Id of the video and the caption."""
         return self._names[row]
+
+    def begin_epoch(self, number: int) -> None:
+        """Nothing: features are the same in all epochs."""
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        """All of them: what cannot be read has no features."""
+        return list(rows)
 
     def hold(self, rows: Sequence[int]) -> None:
         """Nothing: all features are at hand."""

@@ -8,10 +8,13 @@ from jaxtyping import Shaped, UInt8
 from sureshot.datasets import Item, Split
 from sureshot.errors import SureshotError, VideoError
 from sureshot.media.ahead import Ahead
+from sureshot.media.video import unreadable
 from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.research.training.gather import rank, told_by_all, world
 from sureshot.research.training.tuning import TunedClip
 
-Frames = UInt8[np.ndarray, "frames height width 3"]
+# Frames of an item, which is the n-th of all videos, in an epoch.
+ReadFrames = Callable[[Item, int, int], UInt8[np.ndarray, "frames height width 3"]]
 
 
 class PixelPairs:
@@ -20,8 +23,11 @@ class PixelPairs:
     Videos wanted soon are decoded by threads meanwhile, and those of a step are kept until it ends,
     since gradient caching looks at them twice.
 
+    Attributes:
+        unreadable: id and reason of each video that could not be read so far.
+
     Args:
-        splits: the sets; all of their videos can be read.
+        splits: the sets.
         encoder: makes tokens of them.
         read: RGB frames of a video, sampled.
         workers: threads.
@@ -31,7 +37,7 @@ class PixelPairs:
         self,
         splits: Sequence[Split],
         encoder: TunedClip,
-        read: Callable[[Item], Frames],
+        read: ReadFrames,
         workers: int = 4,
     ) -> None:
         video_of: list[int] = []
@@ -43,17 +49,39 @@ class PixelPairs:
             self._texts += split.texts()
             self._items += split.items
         self.video_of: Sequence[int] = video_of
+        self.unreadable: dict[str, str] = {}
         self._encoder = encoder
         self._read = read
+        self._epoch = 0
         self._decoded = Ahead(self._prepare, workers)
 
     def name(self, row: int) -> str:
         """Id of the video and the caption."""
         return f"{self._items[self.video_of[row]].id} {self._texts[row]!r}"
 
+    def begin_epoch(self, number: int) -> None:
+        """Take the frames of this epoch from now on."""
+        self._epoch = number
+
     def hold(self, rows: Sequence[int]) -> None:
         """Have these videos ready from now on, and let all others go."""
-        self._decoded.want(self.video_of[row] for row in rows)
+        self._decoded.want((self._epoch, self.video_of[row]) for row in rows)
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        """Those of these pairs whose video can be read; each process looks at its share.
+
+        Raises:
+            SureshotError: frames that were read cannot be kept.
+        """
+        videos = {self.video_of[row] for row in rows[rank() :: world()]}
+        odd = [
+            (video, reason)
+            for video in sorted(videos)
+            if isinstance(reason := self._decoded.get((self._epoch, video)), str)
+        ]
+        left_out = dict(told_by_all(odd))
+        self.unreadable |= {self._items[video].id: why for video, why in left_out.items()}
+        return [row for row in rows if self.video_of[row] not in left_out]
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs, with a graph."""
@@ -65,16 +93,27 @@ class PixelPairs:
         Raises:
             SureshotError: one cannot be read.
         """
-        return self._encoder.videos([self._decoded.get(self.video_of[row]) for row in rows])
+        return self._encoder.videos([self._frames(row) for row in rows])
 
-    def _prepare(self, video: int) -> Shaped[np.ndarray, "frames 3 side side"]:
+    def _frames(self, row: int) -> Shaped[np.ndarray, "frames 3 side side"]:
+        found = self._decoded.get((self._epoch, self.video_of[row]))
+        if isinstance(found, str):
+            item = self._items[self.video_of[row]]
+            raise SureshotError(
+                f"The video {item.id} ({item.path}) cannot be read: {found}. Leave it out."
+            )
+        return found
+
+    def _prepare(self, key: tuple[int, int]) -> Shaped[np.ndarray, "frames 3 side side"] | str:
+        """Prepared frames, or why there are none."""
+        epoch, video = key
         item = self._items[video]
         try:
-            return self._encoder.encoder.prepare(self._read(item))
-        except (VideoError, OSError) as error:
-            raise SureshotError(
-                f"The video {item.id} ({item.path}) cannot be read: {error}. Leave it out."
-            ) from None
+            return self._encoder.encoder.prepare(self._read(item, video, epoch))
+        except VideoError as error:
+            return str(error)
+        except OSError as error:
+            return str(unreadable(error))
 
     def __enter__(self) -> "PixelPairs":
         return self

@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,10 +33,8 @@ from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.models.model import StemConfig
-from sureshot.research.training.batches import Captions
-from sureshot.research.training.schedule import Optimizer
-from sureshot.research.training.step import Precision
-from sureshot.settings import build, override, to_toml, to_values, within
+from sureshot.research.training.config import EncoderRecipe, TrainingConfig
+from sureshot.settings import build, override, to_toml, to_values
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", bound="RecipeFile")
@@ -143,81 +141,6 @@ class ValidationRecipe(SplitRecipe):
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderRecipe:
-    """What sees texts and frames.
-
-    Attributes:
-        name: what `sureshot.models.encoders.load_encoder` takes.
-        frames: frames sampled uniformly from each video, 1 to 64.
-        device: torch device; None takes a GPU where there is one.
-        tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.
-    """
-
-    name: str = "bundled"
-    frames: int = 12
-    device: str | None = None
-    tuned: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("encoder.frames", self.frames, 1, 64)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingConfig:
-    """How weights are fitted.
-
-    Attributes:
-        epochs: passes over the videos.
-        batch: most pairs of a batch, over all processes.
-        captions: ``one`` random caption of each video an epoch, or ``all`` of them.
-        rate: learning rate of stem and system.
-        encoder_rate: learning rate of a tuned encoder.
-        optimizer: ``adamw``; ``bert_adam`` as in the codes of CLIP4Clip, UATVR and DUQ, or
-            ``hugging_face`` as in those of X-Pool and T-MASS, each with its own schedule.
-        weight_decay: decay of weights; the optimiser decides of which.
-        warmup: share of all steps in which the rate rises.
-        clip: longest gradient; 0 leaves all as they are.
-        micro_batch: pairs embedded with a graph at once, for a batch that does not fit into memory.
-        precision: number format of the networks in training; weights are 32-bit.
-        seed: number that first weights, batches and noise come from.
-        keep: the checkpoint with the ``best`` score on the validation set or the ``last`` one;
-            None is the best where there is a validation set.
-        metric: the score: sum of R@1, 5 and 10 both ways, or R@1 from text to video.
-        workers: threads that decode videos for a tuned encoder.
-    """
-
-    epochs: int = 10
-    batch: int = 128
-    captions: Captions = "one"
-    rate: float = 1e-4
-    encoder_rate: float = 1e-7
-    optimizer: Optimizer = "adamw"
-    weight_decay: float = 0.2
-    warmup: float = 0.1
-    clip: float = 1.0
-    micro_batch: int | None = None
-    precision: Precision = "float32"
-    seed: int = 0
-    keep: Literal["best", "last"] | None = None
-    metric: Literal["rsum", "r1"] = "rsum"
-    workers: int = 4
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("training.epochs", self.epochs, 1, 100_000)
-        within("training.batch", self.batch, 2, 1_000_000)
-        within("training.rate", self.rate, 0.0, 10.0)
-        within("training.encoder_rate", self.encoder_rate, 0.0, 10.0)
-        within("training.weight_decay", self.weight_decay, 0.0, 10.0)
-        within("training.warmup", self.warmup, 0.0, 1.0)
-        within("training.clip", self.clip, 0.0, 1e9)
-        within("training.micro_batch", 1 if self.micro_batch is None else self.micro_batch, 1, 1e9)
-        within("training.seed", self.seed, 0, 2**63 - 1)
-        within("training.workers", self.workers, 1, 256)
-
-
-@dataclass(frozen=True, slots=True)
 class Recipe(RecipeFile):
     """One training run.
 
@@ -254,6 +177,7 @@ class Recipe(RecipeFile):
         if self.hold_out < 0:
             raise SureshotError(f"Setting hold_out is {self.hold_out}; it counts videos.")
         self._check_experts()
+        object.__setattr__(self, "training", self.training.beside(self.encoder))
         if self.training.keep == "best" and not (self.val or self.hold_out):
             raise SureshotError(
                 'training.keep is "best", and there is no validation set to tell it; give [val] '

@@ -124,7 +124,13 @@ def _train(
         def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
             count = recipe.encoder.frames
             seen = extract(
-                split, encoder, frames=count, whole_grid=whole, cache=cache, told=notes.encoded
+                split,
+                encoder,
+                frames=count,
+                sampling=recipe.encoder.rule,
+                whole_grid=whole,
+                cache=cache,
+                told=notes.encoded,
             )
             note_unreadable(seen, notes)
             return replace(seen, experts=experts)
@@ -157,7 +163,13 @@ def _equip(
     if val is None:
         scorer = load(fitted.folder, device)
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            val = extract(held, scorer.encoder, frames=recipe.encoder.frames, cache=Path(cache))
+            val = extract(
+                held,
+                scorer.encoder,
+                frames=recipe.encoder.frames,
+                sampling=recipe.encoder.rule,
+                cache=Path(cache),
+            )
     found = correction.keep(fitted.folder, splits, val, sets, seed, device)
     if found:
         notes.line(found)
@@ -223,6 +235,8 @@ def retrieval_task(
         dim=encoder.dim,
         channels=encoder.channels,
         experts=dict(sizes.experts),
+        sampling=recipe.encoder.sampling,
+        fps=recipe.encoder.fps,
     )
 
     def write(place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
@@ -241,6 +255,8 @@ def retrieval_task(
         device=device,
         encoder=encoder,
         frames=recipe.encoder.frames,
+        sampling=recipe.encoder.rule,
+        words=recipe.encoder.words,
         training=recipe.training,
         metric=recipe.training.metric,
         system=model.system,
@@ -251,6 +267,9 @@ def retrieval_task(
             "stem": to_values(recipe.stem),
             "encoder": encoder.fingerprint,
             "encoder.frames": recipe.encoder.frames,
+            "encoder.sampling": recipe.encoder.sampling,
+            "encoder.fps": recipe.encoder.fps,
+            "encoder.words": recipe.encoder.words,
             "train": titles,
         },
     )

@@ -8,21 +8,23 @@ step, dropout included, since the random numbers are the same both times.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.amp import GradScaler
 
 from sureshot.errors import SureshotError
 from sureshot.models.systems.system import Codes, System, joined, objective
 from sureshot.research.training.gather import average_gradients, gathered, rank, world
 
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "float16"]
 Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs
 
+_HALF: Mapping[Precision, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 _NAMED = 8  # pairs named in an error
 _LOSSES = 2**31  # in place of a process's number: the noise of losses, such as dropout in a pooling
 _FIX = "Lower training.rate, or leave out what is wrong with the data."
@@ -54,6 +56,7 @@ def gradients(
     *,
     step: int = 0,
     name: Callable[[int], str] = str,
+    scaler: GradScaler | None = None,
 ) -> dict[str, float]:
     """Add the gradients of a batch's objective to the weights, averaged over all processes.
 
@@ -64,6 +67,8 @@ def gradients(
         method: how.
         step: number of the step in the run.
         name: gives what errors call a pair.
+        scaler: makes the gradients so large that half precision can hold them; the one that
+            `update` gets too. None leaves them as they are.
 
     Returns:
         The named losses and their weighted sum ``loss``.
@@ -96,7 +101,7 @@ def gradients(
         losses = system.losses(texts, videos, generator)
     total = objective(losses, system.weights)
     _refuse_odd({**losses, "loss": total}, (texts, videos), rows, name)
-    torch.autograd.backward([total])
+    torch.autograd.backward([total if scaler is None else scaler.scale(total)])
     if cached:
         first = 0
         for part, chunk in enumerate(chunks):
@@ -113,6 +118,7 @@ def update(
     *,
     share: float,
     clip: float | None,
+    scaler: GradScaler | None = None,
 ) -> float:
     """One step of the optimiser with the gradients that are there, which are dropped then.
 
@@ -122,16 +128,25 @@ def update(
         system: told of the step, so that it can hold its logit scale in bounds.
         share: factor on the full learning rate.
         clip: longest gradient, all weights together; a longer one is shortened to it.
+        scaler: what made the gradients larger; where they became too large for half precision the
+            step is left out, and those of the next one are half as large.
 
     Returns:
-        Length of the gradient before that.
+        Length of the gradient before it was shortened; 0 where the step was left out.
 
     Raises:
         SureshotError: a gradient is not finite; the message names its weights. No weight changed.
     """
     weights = [weight for weight in modules.parameters() if weight.requires_grad]
     average_gradients(weights)
+    if scaler is not None:
+        scaler.unscale_(optimiser)
     length = nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
+    if not torch.isfinite(length) and scaler is not None and scaler.get_scale() > 1:
+        scaler.step(optimiser)  # sees it, and changes nothing
+        scaler.update()
+        optimiser.zero_grad()
+        return 0.0
     if not torch.isfinite(length):
         odd = [
             name
@@ -145,7 +160,11 @@ def update(
         nn.utils.clip_grads_with_norm_(weights, clip, length)
     for group in optimiser.param_groups:
         group["lr"] = group["rate"] * share
-    optimiser.step()
+    if scaler is None:
+        optimiser.step()
+    else:
+        scaler.step(optimiser)
+        scaler.update()
     optimiser.zero_grad()
     system.after_step()
     return length.item()
@@ -154,7 +173,7 @@ def update(
 def _single(codes: Codes) -> Codes:
     """Codes of half precision in single; others, masks and indices as they are."""
     return {
-        name: tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        name: tensor.float() if tensor.dtype in _HALF.values() else tensor
         for name, tensor in codes.items()
     }
 
@@ -227,7 +246,12 @@ def _noise(method: Method, *numbers: int) -> Iterator[None]:
 def _autocast(method: Method) -> contextlib.AbstractContextManager[object]:
     if method.precision == "float32":
         return contextlib.nullcontext()
-    return torch.autocast(method.device.type, torch.bfloat16)
+    return torch.autocast(method.device.type, _HALF[method.precision])
+
+
+def new_scaler(method: Method) -> GradScaler | None:
+    """What `gradients` and `update` need for float16, whose small numbers end at 6e-8."""
+    return GradScaler(method.device.type) if method.precision == "float16" else None
 
 
 def _seed(*numbers: int) -> int:

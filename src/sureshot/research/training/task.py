@@ -6,23 +6,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import UInt8
-
-from sureshot.datasets import Item, Split
+from sureshot.datasets import Split
 from sureshot.errors import SureshotError
+from sureshot.files import write_text
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders import Encoder
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.model import Model
 from sureshot.models.systems.system import System
-from sureshot.research.features import SplitFeatures, extract, sampled_frames
+from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.listener import Listener
-from sureshot.research.training.loop import Fitted, Labels, Save, StepProgress, fit
+from sureshot.research.training.config import TrainingConfig
+from sureshot.research.training.epoch import Labels, StepProgress
+from sureshot.research.training.frames import TrainingFrames
+from sureshot.research.training.gather import rank
+from sureshot.research.training.loop import Fitted, Save, fit
 from sureshot.research.training.pairs import FeaturePairs
 from sureshot.research.training.pixels import PixelPairs
-from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.tuning import TunedClip
+from sureshot.text import counted
 
+FRAMES, UNREADABLE = "frames", "unreadable.txt"  # in the folder of a run
 SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
 
 
@@ -36,6 +40,8 @@ class Task:
         device: torch device of the model.
         encoder: what texts and videos go through first.
         frames: frames sampled from each video, at most.
+        sampling: which frames of a video.
+        words: tokens of a text that a tuned encoder reads; None is all that it can.
         training: how weights are fitted.
         metric: name of the score that a checkpoint is chosen by.
         score: gives the model's score, in percent, from features of the validation set.
@@ -50,12 +56,14 @@ class Task:
     device: str
     encoder: Encoder
     frames: int
+    sampling: Sampling
     training: TrainingConfig
     metric: str
     score: Callable[[SplitFeatures], float]
     write: Callable[[Path, Mapping[str, float], SaveEncoder | None], None]
     fixed: Mapping[str, Any]
     labels: Labels | None = None
+    words: int | None = None
 
 
 def fit_features(
@@ -106,7 +114,9 @@ def fit_pixels(
     *,
     resume: bool = False,
 ) -> Fitted:
-    """Train the encoder too, on frames that are decoded in every epoch.
+    """Train the encoder too, on frames that are decoded in every epoch or kept from the first.
+
+    A video that cannot be read is left out; ``unreadable.txt`` in the run's folder lists these.
 
     Args:
         task: what is learned.
@@ -119,22 +129,27 @@ def fit_pixels(
     Raises:
         SureshotError: the encoder cannot be trained, or see `sureshot.research.training.loop.fit`.
     """
-    encoder, frames = task.encoder, task.frames
+    encoder = task.encoder
     if not isinstance(encoder, ClipEncoder):
         raise SureshotError(
             f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
             "only CLIP and SigLIP can. Name one, or set it to false."
         )
-    tuned = TunedClip(encoder, task.system)
-
-    def read(item: Item) -> UInt8[np.ndarray, "frames height width 3"]:
-        return sampled_frames(item, frames, encoder.frame_size)
+    tuned = TunedClip(encoder, task.system, task.words)
+    read = training_frames(task, encoder, folder)
 
     def validate(held: Split) -> float:
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
             whole = task.system.whole_grid
-            seen = extract(held, encoder, frames=frames, whole_grid=whole, cache=Path(cache))
+            seen = extract(
+                held,
+                encoder,
+                frames=task.frames,
+                sampling=task.sampling,
+                whole_grid=whole,
+                cache=Path(cache),
+            )
             return task.score(seen)
 
     with PixelPairs(splits, tuned, read, task.training.workers) as pairs:
@@ -151,7 +166,34 @@ def fit_pixels(
             described=task.fixed,
             told=_steps(listener),
         )
-    return replace(fitted, metric=task.metric)
+        notes = _list_unreadable(pairs.unreadable, folder)
+    return replace(fitted, metric=task.metric, notes=(*fitted.notes, *notes))
+
+
+def training_frames(task: Task, encoder: ClipEncoder, folder: Path) -> TrainingFrames:
+    """What reads the frames that an encoder is trained on; kept ones lie in the run's folder."""
+    config = task.training
+    rule = Sampling(config.sampling or task.sampling.kind, task.sampling.fps)
+    return TrainingFrames(
+        encoder=encoder,
+        frames=task.frames,
+        sampling=rule,
+        augment=config.augment,
+        seed=config.seed,
+        kept=folder / FRAMES if config.keep_frames else None,
+    )
+
+
+def _list_unreadable(unreadable: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Write which videos were left out and why; a note that says how many, if there are some."""
+    if not unreadable:
+        return ()
+    lines = [f"{name}\t{reason}\n" for name, reason in sorted(unreadable.items())]
+    if rank() == 0:
+        write_text(folder / UNREADABLE, "".join(lines))
+    name, reason = min(unreadable.items())
+    count = counted(len(unreadable), "video")
+    return (f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}.",)
 
 
 def _save(task: Task, encoder: SaveEncoder | None = None) -> Save:

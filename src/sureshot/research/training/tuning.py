@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from sureshot.errors import ModelError
+from sureshot.files import write_json
 from sureshot.models.encoders.clip import ClipEncoder, _silence
 from sureshot.models.encoders.snapshot import IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS
 from sureshot.models.mean_frames import PATCH_GRID
@@ -50,11 +51,17 @@ class TunedClip(nn.Module):
         system: system that it is trained with, on the same device. It says what stays as it is,
             whether its logit scale is the encoder's, and whether it wants all cells of a frame;
             None trains all but a logit scale.
+        words: tokens of a text that are read, special ones included; None is all that it can.
     """
 
-    def __init__(self, encoder: ClipEncoder, system: System | None = None) -> None:
+    def __init__(
+        self, encoder: ClipEncoder, system: System | None = None, words: int | None = None
+    ) -> None:
         super().__init__()
         self.encoder = encoder
+        self._words = words
+        if words is not None:
+            encoder.limit_words(words)
         self.network: nn.Module = encoder._model
         stays = () if system is None else _FROZEN[system.frozen]
         for name, weight in self.network.named_parameters():
@@ -107,6 +114,10 @@ class TunedClip(nn.Module):
             for name in (IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS):
                 if (origin / name).is_file():
                     shutil.copyfile(origin / name, folder / name)
+            if self._words is not None:
+                settings = self.encoder._snapshot.settings(TOKENIZER_SETTINGS)
+                most = {"model_max_length": self._words}
+                write_json(folder / TOKENIZER_SETTINGS, {**settings, **most})
         except OSError as error:
             raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
 

@@ -177,7 +177,7 @@ class Bench:
         if row.get("blind"):
             parts = {part: (asked, without_videos(found)) for part, (asked, found) in parts.items()}
         with tempfile.TemporaryDirectory() as place:
-            recipe = self.recipe(row["system"], seed, system_weight=row.get("weight", 1.0))
+            recipe = self.recipe(row["system"], seed, system_weight=row.get("weight", 0.1))
             if row.get("frozen"):
                 self.retrieval(recipe, Path(place) / "retrieval")
                 began = str(Path(place) / "retrieval" / "model")

@@ -87,7 +87,7 @@ class Answering(System):
         system_weight: factor on the losses of the system; with 0 none is computed.
     """
 
-    def __init__(self, retrieval: System, head: AnswerHead, system_weight: float = 1.0) -> None:
+    def __init__(self, retrieval: System, head: AnswerHead, system_weight: float = 0.1) -> None:
         super().__init__(1.0)
         del self.log_scale  # the system's own is used
         self.reads_words = retrieval.reads_words
@@ -188,7 +188,7 @@ class AnswerModel(Model):
         head: AnswerHead,
         *,
         frozen: bool = False,
-        system_weight: float = 1.0,
+        system_weight: float = 0.1,
     ) -> None:
         weight = 0.0 if frozen else system_weight
         super().__init__(retrieval.stem, Answering(retrieval.system, head, weight))

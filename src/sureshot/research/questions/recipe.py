@@ -79,7 +79,9 @@ class AnswerRecipe(RecipeFile):
             and system. None starts from fresh ones.
         frozen: train the head alone and leave the retrieval model as it is.
         system_weight: factor on the losses of the system, which stay beside that of the answers; 0
-            leaves them out, and a frozen model has none.
+            leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
+            0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
+            a third of the training videos; without the losses it is 29.2 %.
         encoder: what sees questions and frames.
         stem: layers from the encoder's space to the system's.
         system: ``name`` of the system and its own settings.
@@ -91,7 +93,7 @@ class AnswerRecipe(RecipeFile):
     val: ValidationQuestions | None = None
     retrieval: Path | None = None
     frozen: bool = False
-    system_weight: float = 1.0
+    system_weight: float = 0.1
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
     system: Mapping[str, object] = field(default_factory=dict)

@@ -299,7 +299,10 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
     kept.save(tmp_path / "again")
     again = AnswerCheckpoint.load(tmp_path / "again")
     questions, seen = encode_questions(
-        replace(chosen.val, split="test").load(), TinyEncoder(), FRAMES, place / "cache"
+        replace(chosen.val, split="test").load(),
+        TinyEncoder(),
+        kept.retrieval.encoder,
+        place / "cache",
     )
     scores = logits(kept.model(), seen, range(6))
     np.testing.assert_array_equal(logits(again.model(), seen, range(6)), scores)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from sureshot.errors import ModelError, QueryError, SureshotError
+from sureshot.models.checkpoint import EncoderNote
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.models.tokens import text_tokens, video_tokens
 from sureshot.research.questions import answerer as module
@@ -15,6 +16,15 @@ from sureshot.research.questions.checkpoint import CONFIG
 from sureshot.research.questions.recipe import AnswerRecipe
 from tests.asked import asked
 from tests.research.questions.test_checkpoint import ANSWERS, made
+
+TINY = TinyEncoder()
+NOTE = EncoderNote(
+    name=TINY.name,
+    fingerprint=TINY.fingerprint,
+    frames=3,
+    dim=TINY.dim,
+    channels=TINY.channels,
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +37,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def seen(place):
     questions = AnswerRecipe.load(place / "questions.toml").train.load()
-    return encode_questions(questions, TinyEncoder(), 3, place / "cache")
+    return encode_questions(questions, TinyEncoder(), NOTE, place / "cache")
 
 
 def test_an_answer_is_the_best_of_one_question_and_one_video(seen):

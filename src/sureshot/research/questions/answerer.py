@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from sureshot.datasets.questions import Questions
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import QueryError
-from sureshot.models.checkpoint import EncoderNote
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.systems.system import rows
@@ -106,18 +106,21 @@ class Answerer:
 def encode_questions(
     questions: Questions,
     encoder: Encoder,
-    note: EncoderNote,
+    frames: int,
     cache: Path | None = None,
     told: Told | None = None,
+    *,
+    sampling: Sampling | None = None,
 ) -> tuple[Questions, SplitFeatures]:
     """Features of questions and their videos, and the questions whose video can be read.
 
     Args:
         questions: the questions.
         encoder: what encodes them.
-        note: says which frames of a video are looked at.
+        frames: frames sampled from each video.
         cache: folder of encoded features; None is one in the user's cache folder.
         told: hears how far the work is, see `sureshot.research.features.extract`.
+        sampling: which frames; None is uniformly.
 
     Raises:
         SureshotError: see `sureshot.research.features.extract`.
@@ -125,8 +128,8 @@ def encode_questions(
     features = extract(
         questions.split,
         encoder,
-        frames=note.frames,
-        sampling=note.rule,
+        frames=frames,
+        sampling=sampling,
         cache=cache,
         told=told,
     )

@@ -78,7 +78,9 @@ def evaluate_answers(
     _warn_of_shared(answerer, asked, notes)
     checkpoint = answerer.checkpoint
     note = checkpoint.retrieval.encoder
-    seen, features = encode_questions(asked, answerer.encoder, note, cache, notes.encoded)
+    seen, features = encode_questions(
+        asked, answerer.encoder, note.frames, cache, notes.encoded, sampling=note.rule
+    )
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")
     report = answer_report(

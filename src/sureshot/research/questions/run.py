@@ -118,7 +118,14 @@ def train_answers(
 
             def seen(questions: Questions) -> Asked:
                 note = start.retrieval.encoder
-                both = encode_questions(questions, start.encoder, note, cache, notes.encoded)
+                both = encode_questions(
+                    questions,
+                    start.encoder,
+                    note.frames,
+                    cache,
+                    notes.encoded,
+                    sampling=note.rule,
+                )
                 note_unreadable(both[1], notes)
                 return both
 

@@ -1,7 +1,7 @@
 """Settings of a training run: what sees texts and frames, and how weights are fitted."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 from sureshot.errors import SureshotError
 from sureshot.media.sampling_rule import Sampling, SamplingKind
@@ -9,11 +9,11 @@ from sureshot.research.training.augment import Augment
 from sureshot.research.training.batches import Captions
 from sureshot.research.training.schedule import Optimizer
 from sureshot.research.training.step import Precision
-from sureshot.settings import within
+from sureshot.settings import Ranged, Within
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderRecipe:
+class EncoderRecipe(Ranged):
     """What sees texts and frames.
 
     Attributes:
@@ -28,19 +28,19 @@ class EncoderRecipe:
         tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.
     """
 
+    at: ClassVar[str] = "encoder"
+
     name: str = "bundled"
-    frames: int = 12
+    frames: Annotated[int, Within(1, 64)] = 12
     sampling: SamplingKind = "uniform"
-    fps: float | None = None
-    words: int | None = None
+    fps: Annotated[float | None, Within(0.001, 1000.0)] = None
+    words: Annotated[int | None, Within(3, 1000)] = None
     device: str | None = None
     tuned: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("encoder.frames", self.frames, 1, 64)
-        within("encoder.fps", 1.0 if self.fps is None else self.fps, 0.001, 1000.0)
-        within("encoder.words", 3 if self.words is None else self.words, 3, 1000)
+        """Refuse values out of range and what does not go together."""
+        Ranged.__post_init__(self)
         if self.rule.is_drawn:
             raise SureshotError(
                 f'Setting encoder.sampling is "{self.sampling}", which takes other frames each '
@@ -60,7 +60,7 @@ class EncoderRecipe:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingConfig:
+class TrainingConfig(Ranged):
     """How weights are fitted.
 
     Attributes:
@@ -93,39 +93,31 @@ class TrainingConfig:
             the run, so that each video is decoded once and not in every epoch.
     """
 
-    epochs: int = 10
-    batch: int = 128
+    at: ClassVar[str] = "training"
+
+    epochs: Annotated[int, Within(1, 100_000)] = 10
+    batch: Annotated[int, Within(2, 1_000_000)] = 128
     captions: Captions | None = None
-    rate: float = 1e-4
-    encoder_rate: float = 1e-7
+    rate: Annotated[float, Within(0.0, 10.0)] = 1e-4
+    encoder_rate: Annotated[float, Within(0.0, 10.0)] = 1e-7
     optimizer: Optimizer = "adamw"
-    weight_decay: float = 0.2
-    warmup: float = 0.1
-    clip: float = 1.0
-    micro_batch: int | None = None
+    weight_decay: Annotated[float, Within(0.0, 10.0)] = 0.2
+    warmup: Annotated[float, Within(0.0, 1.0)] = 0.1
+    clip: Annotated[float, Within(0.0, 1e9)] = 1.0
+    micro_batch: Annotated[int | None, Within(1, 1_000_000)] = None
     precision: Precision = "float32"
-    save_every: int = 0
-    seed: int = 0
+    save_every: Annotated[int, Within(0, 1_000_000_000)] = 0
+    seed: Annotated[int, Within(0, 2**63 - 1)] = 0
     keep: Literal["best", "last"] | None = None
     metric: Literal["rsum", "r1"] = "rsum"
-    workers: int = 4
+    workers: Annotated[int, Within(1, 256)] = 4
     sampling: SamplingKind | None = None
     augment: Augment = "none"
     keep_frames: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values out of range."""
-        within("training.epochs", self.epochs, 1, 100_000)
-        within("training.batch", self.batch, 2, 1_000_000)
-        within("training.rate", self.rate, 0.0, 10.0)
-        within("training.encoder_rate", self.encoder_rate, 0.0, 10.0)
-        within("training.weight_decay", self.weight_decay, 0.0, 10.0)
-        within("training.warmup", self.warmup, 0.0, 1.0)
-        within("training.clip", self.clip, 0.0, 1e9)
-        within("training.micro_batch", 1 if self.micro_batch is None else self.micro_batch, 1, 1e9)
-        within("training.seed", self.seed, 0, 2**63 - 1)
-        within("training.workers", self.workers, 1, 256)
-        within("training.save_every", self.save_every, 0, 1_000_000_000)
+        """Refuse values out of range and what does not go together."""
+        Ranged.__post_init__(self)
         drawn = self.sampling is not None and Sampling(self.sampling).is_drawn
         if self.keep_frames and (drawn or self.augment != "none"):
             change = f'sampling = "{self.sampling}"' if drawn else f'augment = "{self.augment}"'

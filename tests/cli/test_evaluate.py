@@ -207,4 +207,4 @@ def test_a_model_that_is_damaged_is_not_evaluated(evaluate, place, tmp_path):
     config = json.loads((tmp_path / "model" / CONFIG).read_text())
     (tmp_path / "model" / CONFIG).write_text(json.dumps(config | {"format": 99}))
     ran = evaluate(model=tmp_path / "model")
-    assert ran.code == 1 and "has the checkpoint format 99" in ran.err
+    assert ran.code == 1 and "has the format 99" in ran.err

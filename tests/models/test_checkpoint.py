@@ -201,7 +201,7 @@ def test_a_model_of_the_first_format_keeps_the_defaults_of_then(settings, expect
 def test_a_newer_format_is_refused_whatever_else_it_holds(folder, version):
     (folder / CONFIG).write_text(json.dumps({"format": version, "system": {}, "stem": {}}))
     with pytest.raises(
-        ModelError, match=rf"checkpoint format {version}.*reads up to {FORMAT}.*pip inst"
+        ModelError, match=rf"has the format {version}.*reads up to {FORMAT}.*pip inst"
     ):
         Checkpoint.from_pretrained(folder)
 

@@ -155,21 +155,21 @@ def test_the_model_is_left_as_it_was_found() -> None:
     made.eval()
     assert np.array_equal(similarity(Trained(made), some), first)
     assert not made.training
-    codes: Codes = code_videos(made, some, [1, 0])
+    codes: Codes = code_videos(Trained(made), some, [1, 0])
     assert not any(code.requires_grad for code in codes.values())
 
 
 def test_a_model_is_left_as_it_was_found_after_an_error() -> None:
     made = model("clip4clip transformer")
     with pytest.raises(IndexError):
-        code_texts(made, features(OWNER, 5), [99])
+        code_texts(Trained(made), features(OWNER, 5), [99])
     assert made.training
 
 
 def test_codes_of_chosen_rows() -> None:
-    made, some = model("duq well_posed distance=mean"), features(OWNER, 5)
+    how, some = Trained(model("duq well_posed distance=mean")), features(OWNER, 5)
     for code, count in ((code_texts, 7), (code_videos, 5)):
-        whole, part = code(made, some, range(count)), code(made, some, [3, 1])
+        whole, part = code(how, some, range(count)), code(how, some, [3, 1])
         for name in ("mean", "log_var"):
             torch.testing.assert_close(part[name], whole[name][[3, 1]], atol=1e-5, rtol=1e-5)
 

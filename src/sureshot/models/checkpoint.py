@@ -6,7 +6,7 @@ in the folder can run.
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -148,7 +148,14 @@ class Checkpoint:
             ModelError: it is no checkpoint, was written by a newer Sureshot, or is damaged.
         """
         folder = Path(folder)
-        config = _read(folder)
+        config = read_config(
+            folder / CONFIG,
+            FORMAT,
+            dict.fromkeys(("encoder", "stem", "system", "recipe", "scores"), dict),
+            usual=("recipe", "scores"),
+            missing=f"{folder} is no checkpoint: it holds no {CONFIG}.",
+            named="a Sureshot checkpoint",
+        )
         encoder = build(EncoderNote, config["encoder"], "encoder")
         sizes = Sizes(
             dim=encoder.dim, channels=encoder.channels, experts=tuple(encoder.experts.items())
@@ -174,9 +181,9 @@ class Checkpoint:
             model=model.to(device).eval(),
             encoder=encoder,
             system=config["system"],
-            recipe=config.get("recipe", {}),
-            scores=config.get("scores", {}),
-            note=config.get("note", ""),
+            recipe=config["recipe"],
+            scores=config["scores"],
+            note=config["note"],
             tuned=partial(shutil.copytree, folder / ENCODER) if is_tuned else None,
             format=config["format"],
         )
@@ -257,36 +264,46 @@ def is_checkpoint(folder: str | Path) -> bool:
     return isinstance(config, dict) and "system" in config and "stem" in config
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    """The config of a checkpoint.
+def read_config(
+    path: Path,
+    newest: int,
+    kinds: Mapping[str, type],
+    *,
+    usual: Sequence[str] = (),
+    missing: str,
+    named: str,
+) -> dict[str, Any]:
+    """The settings in the folder of a model.
+
+    Args:
+        path: the JSON file; ``format`` in it is the version of what it holds.
+        newest: format that this Sureshot writes.
+        kinds: types of the other values that must be there.
+        usual: names of values that are empty tables where the file leaves them out.
+        missing: what an error says where there is no such file.
+        named: what an error calls what the file should be of.
 
     Raises:
         ModelError: there is none, or this version cannot read it.
     """
     try:
-        config = read_json(folder / CONFIG)
+        config = read_json(path)
     except FileNotFoundError:
-        raise ModelError(f"{folder} is no checkpoint: it holds no {CONFIG}.") from None
+        raise ModelError(missing) from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{folder / CONFIG} cannot be read ({error}).") from None
-    if not isinstance(config, dict):
-        raise _foreign(folder)
-    version = config.get("format")
+        raise ModelError(f"{path} cannot be read ({error}).") from None
+    version = config.get("format") if isinstance(config, dict) else None
     # Before anything else is looked at: a newer format may hold other things.
-    if isinstance(version, int) and version > FORMAT:
+    if isinstance(version, int) and version > newest:
         raise ModelError(
-            f"{folder} has the checkpoint format {version}; this Sureshot reads up to {FORMAT}. "
-            f"Update it: pip install -U sureshot"
+            f"{path.parent} has the format {version}; this Sureshot reads up to {newest}. "
+            "Update it: pip install -U sureshot"
         )
-    parts = [config.get(name) for name in ("encoder", "stem", "system")]
-    parts += [config.get(name, {}) for name in ("recipe", "scores")]
-    if not isinstance(version, int) or not all(isinstance(part, dict) for part in parts):
-        raise _foreign(folder)
-    return config
-
-
-def _foreign(folder: Path) -> ModelError:
-    return ModelError(f"{folder / CONFIG} is not the config of a Sureshot checkpoint.")
+    if type(version) is int:
+        held = {**{name: {} for name in usual}, "note": "", **config}
+        if all(isinstance(held.get(name), kind) for name, kind in kinds.items()):
+            return held
+    raise ModelError(f"{path} is not the config of {named}.")
 
 
 def _check_free(folder: Path) -> None:

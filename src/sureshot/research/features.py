@@ -83,18 +83,21 @@ class SplitFeatures:
 
     def text_batch(self, rows: Sequence[int]) -> TextFeatures:
         """The captions of these rows, padded to the longest; sentences at their own length."""
-        chosen = [self.texts[row] for row in rows]
-        longest = max(len(words) for _, words in chosen)
-        padded = np.zeros((len(chosen), longest, chosen[0][1].shape[1]), np.float32)
-        for row, (_, words) in zip(padded, chosen, strict=True):
-            row[: len(words)] = words
-        lengths = np.array([len(words) for _, words in chosen])
-        return TextFeatures(
-            sentence=np.stack([sentence for sentence, _ in chosen]).astype(np.float32),
-            words=padded,
-            mask=np.arange(longest) < lengths[:, None],
-            truncated=np.zeros(len(chosen), bool),
-        )
+        return padded_texts([self.texts[row] for row in rows])
+
+
+def padded_texts(texts: Sequence[Text]) -> TextFeatures:
+    """Texts padded to the longest; sentences at their own length."""
+    lengths = np.array([len(words) for _, words in texts])
+    padded = np.zeros((len(texts), lengths.max(), texts[0][1].shape[1]), np.float32)
+    for row, (_, words) in zip(padded, texts, strict=True):
+        row[: len(words)] = words
+    return TextFeatures(
+        sentence=np.stack([sentence for sentence, _ in texts]).astype(np.float32),
+        words=padded,
+        mask=np.arange(lengths.max()) < lengths[:, None],
+        truncated=np.zeros(len(texts), bool),
+    )
 
 
 def extract(

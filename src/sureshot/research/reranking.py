@@ -51,11 +51,11 @@ def printed_scores(
     check_printed(scorer)
     model = scorer.model
     assert model is not None and isinstance(model.system, Duq)
-    videos = code_videos(model, features, range(len(features.videos)), scorer.device)
+    videos = code_videos(scorer.raw, features, range(len(features.videos)))
     parts = []
     for first in range(0, len(features.texts), _TEXTS):
         chosen = range(first, min(first + _TEXTS, len(features.texts)))
-        texts = code_texts(model, features, chosen, scorer.device)
+        texts = code_texts(scorer.raw, features, chosen)
         with frozen(model):
             parts.append(model.system.printed(texts, videos, gamma).cpu().numpy())
     scores = np.concatenate(parts)

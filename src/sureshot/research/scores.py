@@ -15,28 +15,11 @@ from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.encoders.protocol import TextFeatures, VideoFeatures
 from sureshot.models.model import Model, frozen
 from sureshot.models.scorer import Scorer
-from sureshot.models.systems.system import Codes
 from sureshot.models.tokens import video_tokens
 from sureshot.research.features import SplitFeatures, caption_features
 
 _ITEMS = 256  # texts or videos coded at once
 _PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits beside its tokens
-
-
-def code_texts(
-    model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
-) -> Codes:
-    """Codes of some captions, as the model gives them in evaluation mode."""
-    codes: Codes = _coded_texts(Trained(model, device), features, chosen)
-    return codes
-
-
-def code_videos(
-    model: Model, features: SplitFeatures, chosen: Sequence[int], device: str = "cpu"
-) -> Codes:
-    """Codes of some videos, as the model gives them in evaluation mode."""
-    codes: Codes = _coded_videos(Trained(model, device), features, chosen)
-    return codes
 
 
 def similarity(
@@ -58,12 +41,10 @@ def similarity(
     """
     source = bank or features
     chosen = range(len(source.texts)) if captions is None else captions
-    videos = _coded_videos(how, features, range(len(features.videos)))
+    videos = code_videos(how, features, range(len(features.videos)))
     count = max(1, _PAIRS // max(len(features.videos), 1))
     parts = _parts(chosen, count)
-    return np.concatenate(
-        [how.similarity(_coded_texts(how, source, part), videos) for part in parts]
-    )
+    return np.concatenate([how.similarity(code_texts(how, source, part), videos) for part in parts])
 
 
 def caption_scores(
@@ -93,14 +74,14 @@ def ranking(
         return similarity(scorer.comparing, features, bank=others)
     if scorer.bank is None:
         return raw
-    videos = _coded_videos(scorer.comparing, features, range(len(features.videos)))
+    videos = code_videos(scorer.comparing, features, range(len(features.videos)))
     return videos.correct(raw)
 
 
 def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:
     """What each caption scores with the videos of the model's bank; None for one without any."""
     found = [
-        scorer.comparing.elsewhere(_coded_texts(scorer.comparing, features, part))
+        scorer.comparing.elsewhere(code_texts(scorer.comparing, features, part))
         for part in _parts(range(len(features.texts)), _ITEMS)
     ]
     known = [scores for scores in found if scores is not None]
@@ -111,7 +92,7 @@ def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:
     """All videos as a bank keeps them: through the stem, or of an encoder alone the mean frame."""
     rows = range(len(features.videos))
     if scorer.model is None:
-        means = _coded_videos(scorer.raw, features, rows)[:, None]
+        means = code_videos(scorer.raw, features, rows)[:, None]
         return VideoFeatures.of_frames(means, np.ones(means.shape[:2], bool))
     batch = features.video_batch(rows, scorer.raw.experts)
     with frozen(scorer.model):
@@ -127,7 +108,7 @@ def bank_similarity(
     Raises:
         ModelError: no index can be made with the model, so it can have no bank.
     """
-    videos = _coded_videos(scorer.raw, features, range(len(features.videos)))
+    videos = code_videos(scorer.raw, features, range(len(features.videos)))
     return scorer.raw.similarity(scorer.stored.texts(texts), videos)
 
 
@@ -153,10 +134,11 @@ def text_measures(
     if model is None:
         return {}
     chosen = range(len(features.texts)) if captions is None else captions
-    videos = code_videos(model, features, range(len(features.videos)), device)
+    how = Trained(model, device)
+    videos = code_videos(how, features, range(len(features.videos)))
     known: dict[str, list[Float[np.ndarray, " texts"]]] = {}
     for part in _parts(chosen, _ITEMS):
-        texts = code_texts(model, features, part, device)
+        texts = code_texts(how, features, part)
         with frozen(model):
             measures = model.system.measures(texts, videos)
         for name, values in measures.items():
@@ -172,11 +154,13 @@ def recalls(
     return recall(text_ranks(scores, owner)), recall(video_ranks(scores, owner))
 
 
-def _coded_texts(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+def code_texts(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+    """Some captions, as they are compared."""
     return how.join([how.texts(features.text_batch(part)) for part in _parts(chosen, _ITEMS)])
 
 
-def _coded_videos(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+def code_videos(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+    """Some videos, as they are compared."""
     experts: ExpertSizes = how.experts
     batches = (features.video_batch(part, experts) for part in _parts(chosen, _ITEMS))
     return how.join([how.videos(batch) for batch in batches])

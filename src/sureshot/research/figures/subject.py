@@ -111,8 +111,10 @@ class Subject:
 
     def video_codes(self, videos: Sequence[int]) -> Codes:
         """Codes of some videos; none of an encoder alone."""
-        model, device = self.scorer.model, self.scorer.device
-        return {} if model is None else code_videos(model, self.features, videos, device)
+        if self.scorer.model is None:
+            return {}
+        codes: Codes = code_videos(self.scorer.raw, self.features, videos)
+        return codes
 
     def gaussians(self, queries: Sequence[int]) -> tuple[Gaussian, Gaussian]:
         """The Gaussians of some queries and of their videos.
@@ -136,10 +138,9 @@ class Subject:
         return self.video_codes(range(len(self.items)))
 
     def _texts(self, queries: Sequence[int]) -> Codes:
-        model = self.scorer.model
-        assert model is not None
         chosen = [int(self.captions[query]) for query in queries]
-        return code_texts(model, self.features, chosen, self.scorer.device)
+        codes: Codes = code_texts(self.scorer.raw, self.features, chosen)
+        return codes
 
 
 def nearest(

@@ -13,8 +13,10 @@ from sureshot.datasets.questions import Questions
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import QueryError
 from sureshot.media.sampling_rule import Sampling
+from sureshot.models.comparing import Trained
 from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.protocol import Encoder
+from sureshot.models.model import frozen
 from sureshot.models.systems.system import rows
 from sureshot.research.features import SplitFeatures, Told, extract
 from sureshot.research.questions.checkpoint import RETRIEVAL, AnswerCheckpoint
@@ -172,12 +174,8 @@ def logits(
     """Scores of all answers to some questions, by their rows."""
     owner = features.split.owner()[list(asked)]
     seen, place = np.unique(owner, return_inverse=True)
-    texts = code_texts(model, features, asked, device)
-    videos = rows(code_videos(model, features, seen.tolist(), device), torch.from_numpy(place))
-    was = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            return model.system.logits(texts, videos).float().cpu().numpy()
-    finally:
-        model.train(was)
+    how = Trained(model, device)
+    texts = code_texts(how, features, asked)
+    videos = rows(code_videos(how, features, seen.tolist()), torch.from_numpy(place))
+    with frozen(model):
+        return model.system.logits(texts, videos).float().cpu().numpy()

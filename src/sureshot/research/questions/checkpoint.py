@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from sureshot.errors import ModelError
-from sureshot.files import read_json, write_json, write_text
-from sureshot.models.checkpoint import Checkpoint
+from sureshot.files import write_json, write_text
+from sureshot.models.checkpoint import Checkpoint, read_config
 from sureshot.research.questions.head import AnswerHead, AnswerModel, HeadConfig, head_of
 from sureshot.settings import build, to_values
 
@@ -78,7 +78,14 @@ class AnswerCheckpoint:
             ModelError: it holds no such model, was written by a newer Sureshot, or is damaged.
         """
         folder = Path(folder)
-        config = _read(folder)
+        config = read_config(
+            folder / CONFIG,
+            FORMAT,
+            {"head": dict, "answers": list, "often": list, "recipe": dict, "scores": dict},
+            missing=f"{folder} holds no model that answers questions: there is no {CONFIG} in it. "
+            "Name the folder model of a run of sureshot answer train.",
+            named="a model that answers questions",
+        )
         retrieval = Checkpoint.from_pretrained(folder / RETRIEVAL, device)
         settings = build(HeadConfig, config["head"], "head")
         answers = tuple(config["answers"])
@@ -128,31 +135,3 @@ Answers with one of {len(self.answers)} words ({some}, …) from the features of
 
 The recipe it was trained by stands in `{CONFIG}`.
 """
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    """The config of a model.
-
-    Raises:
-        ModelError: there is none, or this version cannot read it.
-    """
-    path = folder / CONFIG
-    try:
-        config = read_json(path)
-    except FileNotFoundError:
-        raise ModelError(
-            f"{folder} holds no model that answers questions: there is no {CONFIG} in it. Name the "
-            "folder model of a run of sureshot answer train."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read ({error}).") from None
-    known = isinstance(config, dict) and type(config.get("format")) is int
-    if known and config["format"] > FORMAT:
-        raise ModelError(
-            f"{folder} has the format {config['format']}; this Sureshot reads up to {FORMAT}. "
-            "Update it: pip install -U sureshot"
-        )
-    kinds = {"head": dict, "answers": list, "often": list, "recipe": dict, "scores": dict}
-    if not known or not all(isinstance(config.get(name), kind) for name, kind in kinds.items()):
-        raise ModelError(f"{path} is not the config of a model that answers questions.")
-    return {"note": "", **config}

@@ -23,6 +23,7 @@ defaults: every question is asked in each epoch, 5 epochs and batches of 32.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from sureshot.datasets import check_disjoint
 from sureshot.datasets.questions import Questions, load_questions
@@ -31,7 +32,7 @@ from sureshot.models.model import StemConfig
 from sureshot.research.questions.head import HeadConfig
 from sureshot.research.training.config import EncoderRecipe, TrainingConfig
 from sureshot.research.training.recipe import RecipeFile, placed, refuse_test
-from sureshot.settings import build, within
+from sureshot.settings import Ranged, Within, build
 
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
 
@@ -69,7 +70,7 @@ def _training() -> TrainingConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRecipe(RecipeFile):
+class AnswerRecipe(RecipeFile, Ranged):
     """One training run.
 
     Attributes:
@@ -93,7 +94,7 @@ class AnswerRecipe(RecipeFile):
     val: ValidationQuestions | None = None
     retrieval: Path | None = None
     frozen: bool = False
-    system_weight: float = 0.1
+    system_weight: Annotated[float, Within(0, 1000)] = 0.1
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
     system: Mapping[str, object] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class AnswerRecipe(RecipeFile):
 
     def __post_init__(self) -> None:
         """Refuse values out of range and what does not go together."""
-        within("system_weight", self.system_weight, 0, 1000)
+        Ranged.__post_init__(self)
         for at, part in (("train", self.train), ("val", self.val)):
             if part is not None:
                 refuse_test(at, part.split)

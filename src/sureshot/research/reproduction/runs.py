@@ -187,8 +187,9 @@ def _tested(model: Model, features: SplitFeatures, prefix: str) -> Scores:
 
 
 def _milliseconds(model: Model, features: SplitFeatures) -> float:
-    texts = code_texts(model, features, range(len(features.texts)))
-    videos = code_videos(model, features, range(len(features.videos)))
+    how = Trained(model)
+    texts = code_texts(how, features, range(len(features.texts)))
+    videos = code_videos(how, features, range(len(features.videos)))
     taken = []
     with torch.no_grad():
         for _ in range(3):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 
-from sureshot.models.systems.system import Codes
+from sureshot.models.systems.system import Codes, grown
 
 _T = TypeVar("_T")
 
@@ -118,7 +118,7 @@ def _shapes(codes: Codes) -> list[dict[str, tuple[int, ...]]]:
 def _joined(own: Tensor, shapes: list[tuple[int, ...]]) -> Tensor:
     """One tensor of all processes, its rows in the order of the batch."""
     largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
-    padded = _grown(own, largest)
+    padded = grown(own, largest)
     # Messages carry no bools.
     message = padded.detach().to(torch.uint8 if own.dtype == torch.bool else own.dtype).contiguous()
     everyone = [torch.empty_like(message) for _ in shapes]
@@ -131,12 +131,6 @@ def _joined(own: Tensor, shapes: list[tuple[int, ...]]) -> Tensor:
     total = len(rows)
     held = torch.cat([torch.arange(first, total, world()) for first in range(world())])
     return rows[held.argsort().to(rows.device)]
-
-
-def _grown(tensor: Tensor, sizes: list[int]) -> Tensor:
-    missing = [size - now for size, now in zip(sizes, tensor.shape, strict=True)]
-    widths = [width for gap in reversed(missing) for width in (0, gap)]
-    return nn.functional.pad(tensor, widths) if any(missing) else tensor
 
 
 class _Weighed(torch.autograd.Function):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,11 +110,14 @@ def fit(
     run = prepare(model, pairs, config, encoder, described or {}, labels)
     done = _begin(run, folder, resume)
     told = told or (lambda progress: None)
-    with _log(folder, done.epoch * run.epoch_steps + done.taken) as log:
+    steps = done.epoch * run.epoch_steps + done.taken
+    with Log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
         for epoch in range(done.epoch, config.epochs):
             for progress in steps_of(run, epoch, done.taken):
                 if log is not None:
-                    log.write(**_entry(progress))
+                    entry = to_values(progress)
+                    del entry["epochs"], entry["steps"]
+                    log.write(**entry)
                     told(progress)
                     taken = progress.step - epoch * run.epoch_steps
                     if config.save_every and progress.step % config.save_every == 0:
@@ -226,26 +230,6 @@ def _keep(run: Fitting, folder: Path, done: _Counters) -> None:
     if run.scaler is not None:
         values["scaler"] = run.scaler.state_dict()
     save_state(folder / STATE, run.modules, run.optimiser, values)
-
-
-class _NoLog:
-    """What processes other than the first write to."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-
-def _log(folder: Path, after: int) -> Log | _NoLog:
-    return Log(folder / LOG, after) if rank() == 0 else _NoLog()
-
-
-def _entry(progress: StepProgress) -> dict[str, Any]:
-    """A line of the log."""
-    values: dict[str, Any] = to_values(progress)
-    for name in ("epochs", "steps"):
-        del values[name]
-    return values
 
 
 def _draw(folder: Path) -> tuple[str, ...]:

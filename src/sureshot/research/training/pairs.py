@@ -6,14 +6,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Shaped
-from torch.nn.utils.rnn import pad_sequence
 
 from sureshot.errors import SureshotError
 from sureshot.models.encoders.experts import Experts, expert_sizes, pack
 from sureshot.models.encoders.protocol import FrameFeatures, stack
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens, video_tokens
-from sureshot.research.features import SplitFeatures
+from sureshot.models.tokens import Sizes, TextTokens, VideoTokens, text_tokens, video_tokens
+from sureshot.research.features import SplitFeatures, Text, padded_texts
 
 
 @runtime_checkable
@@ -80,7 +78,7 @@ class FeaturePairs:
         self._names: list[str] = []
         self._videos: list[FrameFeatures] = []
         self._experts: list[Experts] = []
-        self._texts: list[tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "words dim"]]] = []
+        self._texts: list[Text] = []
         for part in sets:
             first = len(self._videos)
             video_of += [first + caption.video for caption in part.split.captions]
@@ -112,15 +110,7 @@ class FeaturePairs:
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs, padded to the longest."""
-        chosen = [self._texts[row] for row in rows]
-        sentence = torch.from_numpy(np.stack([sentence for sentence, _ in chosen]))
-        words = [torch.from_numpy(np.asarray(words)) for _, words in chosen]
-        real = [torch.ones(len(part), dtype=torch.bool) for part in words]
-        return TextTokens(
-            sentence.float().to(self.device),
-            pad_sequence(words, batch_first=True).float().to(self.device),
-            pad_sequence(real, batch_first=True).to(self.device),
-        )
+        return text_tokens(padded_texts([self._texts[row] for row in rows]), self.device)
 
     def videos(self, rows: Sequence[int]) -> VideoTokens:
         """The videos of these pairs, padded to the longest."""

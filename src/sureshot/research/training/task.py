@@ -20,8 +20,8 @@ from sureshot.research.training.config import TrainingConfig
 from sureshot.research.training.epoch import Labels, StepProgress
 from sureshot.research.training.frames import TrainingFrames
 from sureshot.research.training.gather import rank
-from sureshot.research.training.loop import Fitted, Save, fit
-from sureshot.research.training.pairs import FeaturePairs
+from sureshot.research.training.loop import Fitted, fit
+from sureshot.research.training.pairs import FeaturePairs, Pairs
 from sureshot.research.training.pixels import PixelPairs
 from sureshot.research.training.tuning import TunedClip
 from sureshot.text import counted
@@ -90,19 +90,9 @@ def fit_features(
     """
     # A linear stem reads no patches, and padding them is most of a batch's work.
     patches = task.model.stem.config.kind == "none"
-    fitted = fit(
-        task.model,
-        FeaturePairs(sets, task.device, patches=patches),
-        task.training,
-        folder,
-        save=_save(task),
-        validate=None if val is None else lambda: task.score(val),
-        labels=task.labels,
-        resume=resume,
-        described=task.fixed,
-        told=_steps(listener),
-    )
-    return replace(fitted, metric=task.metric)
+    pairs = FeaturePairs(sets, task.device, patches=patches)
+    validate = None if val is None else lambda: task.score(val)
+    return _fit(task, pairs, folder, listener, validate=validate, resume=resume)
 
 
 def fit_pixels(
@@ -152,22 +142,11 @@ def fit_pixels(
             )
             return task.score(seen)
 
+    check = None if held is None else lambda: validate(held)
     with PixelPairs(splits, tuned, read, task.training.workers) as pairs:
-        fitted = fit(
-            task.model,
-            pairs,
-            task.training,
-            folder,
-            save=_save(task, tuned.save),
-            validate=None if held is None else lambda: validate(held),
-            encoder=tuned,
-            labels=task.labels,
-            resume=resume,
-            described=task.fixed,
-            told=_steps(listener),
-        )
+        fitted = _fit(task, pairs, folder, listener, validate=check, resume=resume, tuned=tuned)
         notes = _list_unreadable(pairs.unreadable, folder)
-    return replace(fitted, metric=task.metric, notes=(*fitted.notes, *notes))
+    return replace(fitted, notes=(*fitted.notes, *notes))
 
 
 def training_frames(task: Task, encoder: ClipEncoder, folder: Path) -> TrainingFrames:
@@ -196,21 +175,37 @@ def _list_unreadable(unreadable: Mapping[str, str], folder: Path) -> tuple[str, 
     return (f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}.",)
 
 
-def _save(task: Task, encoder: SaveEncoder | None = None) -> Save:
-    """What writes a checkpoint after an epoch."""
+def _fit(
+    task: Task,
+    pairs: Pairs,
+    folder: Path,
+    listener: Listener,
+    *,
+    validate: Callable[[], float] | None,
+    resume: bool,
+    tuned: TunedClip | None = None,
+) -> Fitted:
+    """Fit the model of a task, and the encoder where that is trained too."""
 
     def save(place: Path, epoch: int, score: float | None) -> None:
         scores = {} if score is None else {task.metric: score}
-        task.write(place, {"epoch": float(epoch), **scores}, encoder)
-
-    return save
-
-
-def _steps(listener: Listener) -> Callable[[StepProgress], None]:
-    """What tells a listener of each step."""
+        task.write(place, {"epoch": float(epoch), **scores}, None if tuned is None else tuned.save)
 
     def told(progress: StepProgress) -> None:
         more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
         listener.update("steps", progress.step, progress.steps, more)
 
-    return told
+    fitted = fit(
+        task.model,
+        pairs,
+        task.training,
+        folder,
+        save=save,
+        validate=validate,
+        encoder=tuned,
+        labels=task.labels,
+        resume=resume,
+        described=task.fixed,
+        told=told,
+    )
+    return replace(fitted, metric=task.metric)

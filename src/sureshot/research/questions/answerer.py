@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from sureshot.datasets.questions import Questions
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import QueryError
-from sureshot.media.sampling_rule import Sampling
+from sureshot.models.checkpoint import EncoderNote
 from sureshot.models.comparing import Trained
 from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.protocol import Encoder
@@ -108,21 +108,18 @@ class Answerer:
 def encode_questions(
     questions: Questions,
     encoder: Encoder,
-    frames: int,
+    note: EncoderNote,
     cache: Path | None = None,
     told: Told | None = None,
-    *,
-    sampling: Sampling | None = None,
 ) -> tuple[Questions, SplitFeatures]:
     """Features of questions and their videos, and the questions whose video can be read.
 
     Args:
         questions: the questions.
         encoder: what encodes them.
-        frames: frames sampled from each video.
+        note: says which frames of a video are looked at.
         cache: folder of encoded features; None is one in the user's cache folder.
         told: hears how far the work is, see `sureshot.research.features.extract`.
-        sampling: which frames; None is uniformly.
 
     Raises:
         SureshotError: see `sureshot.research.features.extract`.
@@ -130,8 +127,8 @@ def encode_questions(
     features = extract(
         questions.split,
         encoder,
-        frames=frames,
-        sampling=sampling,
+        frames=note.frames,
+        sampling=note.rule,
         cache=cache,
         told=told,
     )

@@ -78,9 +78,7 @@ def evaluate_answers(
     _warn_of_shared(answerer, asked, notes)
     checkpoint = answerer.checkpoint
     note = checkpoint.retrieval.encoder
-    seen, features = encode_questions(
-        asked, answerer.encoder, note.frames, cache, notes.encoded, sampling=note.rule
-    )
+    seen, features = encode_questions(asked, answerer.encoder, note, cache, notes.encoded)
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")
     report = answer_report(

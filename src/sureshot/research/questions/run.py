@@ -118,14 +118,7 @@ def train_answers(
 
             def seen(questions: Questions) -> Asked:
                 note = start.retrieval.encoder
-                both = encode_questions(
-                    questions,
-                    start.encoder,
-                    note.frames,
-                    cache,
-                    notes.encoded,
-                    sampling=note.rule,
-                )
+                both = encode_questions(questions, start.encoder, note, cache, notes.encoded)
                 note_unreadable(both[1], notes)
                 return both
 

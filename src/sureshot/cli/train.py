@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from sureshot.cli.options import (
     Cache,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "sureshot train recipe.toml",
     "sureshot train recipe.toml --to runs/duq --set system.samples=4 --set training.seed=1",
+    "sureshot train recipes/published/duq-msrvtt.toml --dry-run",
     "torchrun --nproc-per-node 4 -m sureshot train recipe.toml",
 )
 
@@ -30,17 +33,33 @@ def train(
     settings: Settings = None,
     resume: Resume = False,
     cache: Cache = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only say what it comes to: pairs, weights, time, memory."),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Train a system by a recipe. The run's folder gets the model, a log and a plot."""
     from sureshot import research
 
+    if dry_run:
+        return _rehearse(recipe, settings, as_json)
     run = fitted(research.train, recipe, to, settings, resume, cache)
     if run is not None:
         measured = {"metric": run.metric, "score": run.score}
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
         show_run(run, measured, score, f"sureshot evaluate {run.folder} --data …", as_json)
     return 0
+
+
+def _rehearse(recipe: Path, settings: list[str] | None, as_json: bool) -> int:
+    from sureshot import research
+    from sureshot.cli import show
+    from sureshot.cli.bar import Bar
+
+    with Bar(show.console(err=True)) as bar:
+        found = research.rehearse(recipe, settings=settings or (), listener=bar)
+    return show.print_result(found, as_json=as_json)
 
 
 def fitted(

@@ -13,4 +13,6 @@ from .reproduction.reproducing import reproduce as reproduce
 from .reproduction.summary import write_summary as write_summary
 from .training.loop import Fitted as Fitted
 from .training.recipe import Recipe as Recipe
+from .training.rehearsal import Rehearsal as Rehearsal
+from .training.rehearsal import rehearse as rehearse
 from .training.run import train as train

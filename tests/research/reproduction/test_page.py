@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sureshot.research.reproduction.page import Facts, page_text, write_page
+from sureshot.research.reproduction.page import Facts, draw_rows, page_text, write_page
 from sureshot.research.reproduction.runs import Run
 from sureshot.research.reproduction.tables import Table, Variant
+from tests.research.figures.pictures import shown, untidy
 
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1")
 FACTS = Facts("sureshot reproduce t --seeds 2", "A train", "A val", ["A test"], "tiny", "3 epochs")
@@ -148,6 +149,21 @@ def test_page_numbers_and_picture_are_written(tmp_path, abroad, several):
             made.parameters,
             f"{made.validation:.2f}",
         )
+
+
+def test_long_titles_and_names_lie_beside_each_other_in_the_picture():
+    tests = ("MSR-VTT 1k-A frame subset (476)", "Flickr8k multi-caption test, 1000 photos, 5000 ")
+    long = Variant(
+        "control: all weights of DUQ, means for samples, no uncertainty", {}, control=True
+    )
+    runs = []
+    for variant in (FIRST, SECOND, long):
+        scores = run(variant, 0, 40.0).scores | run(variant, 0, 50.0, f"{tests[1]}: ").scores
+        runs.append(Run(variant.name, 0, scores, 1, 1.0, 10, 1.0))
+    figure = draw_rows(replace(TABLE, variants=(FIRST, SECOND, long)), runs, tests)
+    assert untidy(figure) == []
+    assert shown(figure).replace("\n", " ").count("tested on ") == 2
+    assert "hollow squares: controls" in shown(figure)
 
 
 def test_without_matplotlib_there_is_no_picture(tmp_path, monkeypatch):

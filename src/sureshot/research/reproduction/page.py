@@ -3,16 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sureshot.errors import SureshotError
 from sureshot.files import write_json, write_text
 from sureshot.metrics.published import Row, published
-from sureshot.research.figures.canvas import new_figure, save_figure
+from sureshot.research.figures.canvas import (
+    BLUE,
+    NORMAL,
+    entitle,
+    label_axes,
+    new_figure,
+    save_figure,
+    words,
+)
 from sureshot.research.reproduction.runs import Run, write_runs
 from sureshot.research.reproduction.tables import Table, Variant
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDE, _NAMED = 8.0, 5.0  # inches of a picture, and of them those right of the names of rows
 _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
 
 
@@ -137,27 +150,47 @@ def _printed(table: Table, variant: Variant, prefix: str) -> str:
 
 
 def _draw(paths: Sequence[Path], table: Table, runs: Sequence[Run], facts: Facts) -> Sequence[Path]:
-    """R@1 of each row: a dot a seed, a bar for the mean; shapes and greys, so that it prints."""
-    done = [variant for variant in table.variants if of_row(runs, variant.name)]
+    """Write the picture of a page; none without matplotlib, as the page is of use without it."""
     try:
-        figure = new_figure(0.9 + 0.32 * len(done), width=8.0)
-    except SureshotError:  # matplotlib is not there, and a page is worth something without it
+        figure = draw_rows(table, runs, facts.tests)
+    except SureshotError:
         return []
-    axes = figure.subplots(1, len(facts.tests), sharey=True, squeeze=False)[0]
-    for place, (axis, title) in enumerate(zip(axes, facts.tests, strict=True)):
-        name = "R@1" if place == 0 else f"{title}: R@1"
-        for height, variant in enumerate(reversed(done)):
-            values = [run.scores[name] for run in of_row(runs, variant.name)]
-            style = {"marker": "s", "mfc": "white"} if variant.control else {"marker": "o"}
-            axis.plot(values, [height] * len(values), "o", color="0.65", ms=4, zorder=2)
-            axis.plot([np.mean(values)], [height], color="#1f4e79", ms=7, zorder=3, **style)
-        axis.set_title(f"tested on {title}", fontsize=9)
-        axis.set_xlabel("R@1, text to video, %", fontsize=9)
-        axis.grid(axis="x", color="0.9")
-        axis.spines[["top", "right", "left"]].set_visible(False)
-        axis.tick_params(axis="y", length=0)
-    axes[0].set_yticks(range(len(done)), [v.name for v in reversed(done)], fontsize=8)
-    figure.suptitle(f"{table.title}; small dots: seeds, large: mean", fontsize=10)
     for path in paths:
         save_figure(figure, path)
     return paths
+
+
+def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figure":
+    """R@1 of each row: a small dot a seed, a large mark for the mean, hollow squares for controls.
+
+    Args:
+        table: its title and its rows, of which those that ran are drawn.
+        runs: all that ran.
+        tests: title of each test set, a panel each; that of the training's data set first.
+
+    Raises:
+        SureshotError: matplotlib is not installed.
+    """
+    done = [variant for variant in table.variants if of_row(runs, variant.name)]
+    titles = [words(f"tested on {test}", _NAMED / len(tests)) for test in tests]
+    figure = new_figure(1.2 + 0.32 * len(done) + 0.13 * max(map(len, titles)), width=_WIDE)
+    panels = figure.subplots(1, len(tests), sharey=True, squeeze=False)[0]
+    for place, (axes, title) in enumerate(zip(panels, titles, strict=True)):
+        name = "R@1" if place == 0 else f"{tests[place]}: R@1"
+        for height, variant in enumerate(reversed(done)):
+            values = [run.scores[name] for run in of_row(runs, variant.name)]
+            style = {"marker": "s", "mfc": "white"} if variant.control else {"marker": "o"}
+            axes.plot(values, [height] * len(values), "o", color="0.6", ms=4, zorder=2)
+            axes.plot([np.mean(values)], [height], color=BLUE, ms=7, zorder=3, **style)
+        axes.set_title("\n".join(title), fontsize=NORMAL)
+        label_axes(axes, "R@1, text to video, %", "")
+        axes.grid(visible=False, axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.margins(x=0.08)
+    rows = ["\n".join(words(variant.name, _WIDE - _NAMED - 0.3)) for variant in reversed(done)]
+    panels[0].set_yticks(range(len(done)), rows, fontsize=NORMAL)
+    panels[0].set_ylim(-0.7, len(done) - 0.3)
+    control = "; hollow squares: controls" if any(variant.control for variant in done) else ""
+    entitle(figure, table.title, f"small dots: seeds; large marks: their mean{control}")
+    return figure

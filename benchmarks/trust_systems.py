@@ -23,8 +23,9 @@ from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.reproduction.bench import Features, Plan, read_plan, worlds
-from sureshot.research.reproduction.runs import PlannedRun, recipe_of
+from sureshot.research.reproduction.bench import HOME, Bench, Features, Plan, read_plan
+from sureshot.research.reproduction.needs import Place
+from sureshot.research.reproduction.runs import PlannedRun, cells, recipe_of
 from sureshot.research.reproduction.tables import Variant, settings_of
 from sureshot.research.scores import similarity, text_measures
 from sureshot.research.training.recipe import placed
@@ -60,16 +61,19 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("results/trust"))
     options = parser.parse_args()
     plan = read_plan(options.plan)
-    encoder, found = worlds(plan, options.plan.parent, away=False, cache=options.cache)
-    home = found[0]
+    if plan.home is None:
+        parser.error(f"{options.plan} has no [home]")
+    bench = Bench(plan, options.plan.parent, cache=options.cache)
+    encoder, home = bench.encoder(plan.encoder), bench.features(plan.home, plan.encoder)
+    place = Place(HOME, plan.home)
     whole = replace(placed(plan.home.test, options.plan.parent), protocol="full").load()
     test = extract(whole, encoder, frames=plan.encoder.frames, cache=options.cache)
-    cells = [PlannedRun(variant, seed) for seed in range(options.seeds) for variant in SYSTEMS]
+    planned = cells(SYSTEMS, place, options.seeds)
     first, step = (int(n) for n in (options.part or "1/1").split("/"))
     kept = options.cache / "trust-runs"
     kept.mkdir(parents=True, exist_ok=True)
     rows = []
-    for cell in cells[first - 1 :: step]:
+    for cell in planned[first - 1 :: step]:
         path = kept / f"{cell.variant.name.replace(' ', '-')}-{cell.seed}.json"
         if not path.exists():
             values = trained(cell, plan, encoder, home, test)

@@ -116,3 +116,25 @@ def plan(folder: Path) -> Path:
     walls(folder / "away")
     (folder / "plan.toml").write_text(PLAN)
     return folder / "plan.toml"
+
+
+def tuned_plan() -> str:
+    """The plan with a CLIP in the folder ``clip`` beside it, trained too."""
+    text = PLAN[: PLAN.index("[encoder]")]
+    return (
+        text
+        + """
+[encoder]
+name = "clip"
+frames = 2
+device = "cpu"
+tuned = true
+
+[training]
+epochs = 2
+batch = 4
+rate = 1e-2
+encoder_rate = 3e-3
+workers = 2
+"""
+    )

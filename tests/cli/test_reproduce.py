@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,23 +32,23 @@ def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, mo
         assert ran.code == 0
         return ran.out.splitlines(), len(made), len(list((tmp_path / "runs").iterdir()))
 
-    assert reproduce("--part", "1/2") == ([], 4, 4)
-    assert reproduce("--part", "1/2") == ([], 0, 4)  # finished already
-    assert reproduce("--part", "2/2") == ([], 4, 8)
+    assert reproduce("--part", "1/2") == ([], 5, 5)
+    assert reproduce("--part", "1/2") == ([], 0, 5)  # finished already
+    assert reproduce("--part", "2/2") == ([], 5, 10)
     printed, trained, kept = reproduce()
-    assert (trained, kept) == (0, 8)
+    assert (trained, kept) == (0, 10)
     kinds = ("md", "csv", "json", "png", "svg")
     assert printed == [str(tmp_path / f"duq-4.{kind}") for kind in kinds]
     text = (tmp_path / "duq-4.md").read_text("utf-8")
     assert "seeds 0, 1" in text and "other protocol" in text
     assert "## pairs pairs.csv test, 3 videos, 6 captions" in text and "## pairs walls away" in text
-    for row in ("CLIP4Clip", "X-Pool", "DUQ"):
+    for row in ("CLIP4Clip", "X-Pool", "T-MASS", "DUQ"):
         lines = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
         assert len(lines) == 2
         assert all(re.search(r"\| \d+\.\d ± \d+\.\d \|", line) for line in lines)
         assert all(re.search(r"\| [+-]\d+\.\d ± \d+\.\d \|", line) for line in lines)
     rows = (tmp_path / "duq-4.csv").read_text().splitlines()
-    assert len(rows) == 1 + 8
+    assert len(rows) == 1 + 10
     records = [json.loads(path.read_text()) for path in (tmp_path / "runs").iterdir()]
     duq = [run["scores"]["R@1"] for run in records if run["variant"] == "DUQ"]
     assert f"| DUQ | {np.mean(duq):.1f} ± {np.std(duq, ddof=1):.1f} |" in text
@@ -63,6 +64,53 @@ def test_a_part_that_is_none_is_refused(sureshot, bench, tmp_path):
 
 def test_an_unknown_table_or_plan_is_named(sureshot, bench, tmp_path):
     ran = sureshot("reproduce", "duq-9", "--plan", bench / "plan.toml")
-    assert ran.code == 1 and "Unknown table 'duq-9'; known: duq-3" in ran.err
+    assert ran.code == 1 and "Unknown table 'duq-9'; known: duq-1" in ran.err
     ran = sureshot("reproduce", "duq-3", "--plan", tmp_path / "gone.toml")
     assert ran.code == 1 and "Cannot read" in ran.err
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+def test_the_list_names_all_tables_and_figures_a_line_each(sureshot):
+    ran = sureshot("reproduce", "--list")
+    lines = ran.out.splitlines()
+    assert (ran.code, len(lines)) == (0, 32 + 18)
+    assert (
+        "duq-2        DUQ, table 2: other data sets; needs DiDeMo, LSMDC, Charades and VATEX"
+        in lines
+    )
+    assert any(line.startswith("uatvr-2 ") and line.endswith("needs no data") for line in lines)
+
+
+def test_the_list_says_what_a_plan_has_and_lacks(sureshot, bench):
+    ran = sureshot("reproduce", "--list", "--plan", bench / "plan.toml", "--json")
+    found = {one["name"]: one for one in json.loads(ran.out)["exhibits"]}
+    assert found["duq-3"]["where"] == ["home"] and found["duq-3"]["can_run"]
+    assert not found["duq-2"]["can_run"] and found["duq-2"]["lacks"].startswith("DiDeMo, LSMDC")
+    assert "Put LSMDC16_annos_training.csv" in found["duq-s1"]["missing"][0]
+    text = sureshot("reproduce", "--list", "--plan", bench / "plan.toml").out
+    assert "needs LSMDC; the plan lacks LSMDC" in text
+    assert "table 3: losses; needs MSR-VTT 1k-A; runs on home" in text
+
+
+def test_a_table_that_needs_no_data_needs_no_plan(sureshot, tmp_path):
+    ran = sureshot("reproduce", "uatvr-2", "--to", tmp_path, "--json")
+    assert [Path(path).name for path in json.loads(ran.out)["files"]] == [
+        "uatvr-2.md",
+        "uatvr-2.json",
+    ]
+
+
+def test_a_table_whose_data_are_not_there_says_which_files_go_where(sureshot, bench, tmp_path):
+    ran = sureshot("reproduce", "uatvr-9", "--plan", bench / "plan.toml", "--to", tmp_path)
+    assert ran.code == 1
+    for part in ("MSVD is not in the plan", "raw-captions.pkl", "[data.msvd.train]"):
+        assert part in ran.err
+
+
+def test_nothing_named_is_told_of(sureshot):
+    ran = sureshot("reproduce")
+    assert ran.code == 2 and "--list" in ran.err
+    ran = sureshot("reproduce", "duq-3")
+    assert ran.code == 2 and "--plan" in ran.err

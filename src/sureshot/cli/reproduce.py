@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
-from sureshot.cli.options import Cache, MistypedError, examples
+from sureshot.cli.options import Cache, Json, MistypedError, examples
 
 EXAMPLES = examples(
+    "sureshot reproduce --list",
+    "sureshot reproduce --list --plan plans/published-duq.toml --json",
     "sureshot reproduce duq-3 --plan results/frame-subset.toml --to results",
     "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
     "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
@@ -17,9 +19,12 @@ EXAMPLES = examples(
 
 def reproduce(
     table: Annotated[
-        str,
-        typer.Argument(metavar="TABLE", help="Such as duq-3; all: every one; summary: README.md."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[TABLE]",
+            help="Such as duq-3 or duq-fig-4; all: every table; summary: README.md.",
+        ),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", metavar="FILE", help="TOML file: data, encoder, training."),
@@ -33,8 +38,16 @@ def reproduce(
         typer.Option(metavar="I/N", help="Make every N-th run only, from the I-th; no pages."),
     ] = None,
     cache: Cache = None,
+    as_json: Json = False,
+    listed: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            help="Name all tables and figures, and what each needs; with --plan, if it is there.",
+        ),
+    ] = False,
 ) -> int:
-    """Run a table of a paper again. Finished runs are kept, so a stopped one goes on.
+    """Make a table or figure of a paper again. Finished runs are kept, so a stopped one goes on.
 
     "systems" compares all systems there are, "summary" writes the first page of a folder from the
     tables in it: all systems, and which claims of the papers held.
@@ -42,16 +55,31 @@ def reproduce(
     from sureshot import research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
+    from sureshot.library.answer import JSON_SCHEMA
 
-    if table == "summary":
-        typer.echo(str(research.write_summary(to)))
+    if listed:
+        found = research.exhibits(plan)
+        if as_json:
+            exhibits = [one.to_dict() for one in found]
+            show.print_json({"schema": JSON_SCHEMA, "exhibits": exhibits})
+        else:
+            wide = max(len(one.name) for one in found)
+            for one in found:
+                typer.echo(f"{one.name:{wide}}  {one.line()}")
         return 0
-    if plan is None:
-        raise MistypedError("Name the data and the training with --plan FILE.")
-    with Bar(show.console(err=True)) as bar:
-        made = research.reproduce(
-            table, plan, to=to, seeds=seeds, part=part, cache=cache, listener=bar
-        )
-    for path in made.files:
-        typer.echo(str(path))
+    if table is None:
+        raise MistypedError("Name a table or figure; --list has them all.")
+    if table == "summary":
+        files: tuple[Path, ...] = (research.write_summary(to),)
+    else:
+        with Bar(show.console(err=True)) as bar:
+            made = research.reproduce(
+                table, plan, to=to, seeds=seeds, part=part, cache=cache, listener=bar
+            )
+        files = made.files
+    if as_json:
+        show.print_json({"schema": JSON_SCHEMA, "files": [str(path.absolute()) for path in files]})
+    else:
+        for path in files:
+            typer.echo(str(path))
     return 0

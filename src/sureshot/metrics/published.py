@@ -181,6 +181,11 @@ def compare(
     return [Match(row, _protocol(setting, row), _warnings(setting, row)) for row in merged.values()]
 
 
+def rows_of_table(table: str) -> list[Row]:
+    """The printed rows of a table by its id, such as ``DUQ-T3``; none where it is not there."""
+    return [row for row in _rows() if row.table == table]
+
+
 def _protocol(setting: Setting, row: Row) -> tuple[str, ...]:
     """Differences of data and split."""
     found = []

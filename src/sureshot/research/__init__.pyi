@@ -8,6 +8,8 @@ from .questions.evaluation import AnswerEvaluation as AnswerEvaluation
 from .questions.evaluation import evaluate_answers as evaluate_answers
 from .questions.recipe import AnswerRecipe as AnswerRecipe
 from .questions.run import train_answers as train_answers
+from .reproduction.exhibits import Exhibit as Exhibit
+from .reproduction.exhibits import exhibits as exhibits
 from .reproduction.reproducing import Reproduction as Reproduction
 from .reproduction.reproducing import reproduce as reproduce
 from .reproduction.summary import write_summary as write_summary

@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.models.encoders.protocol import FrameFeatures
-from sureshot.research.reproduction.bench import Features, FinalRecipe, read_plan, worlds
+from sureshot.research.reproduction.bench import Bench, Features, FinalRecipe, read_plan
 from sureshot.research.training.recipe import ValidationRecipe, placed
 from tests.walls import plan
 
@@ -32,6 +32,17 @@ def changed(place, tmp_path, *pairs):
     return read_plan(tmp_path / "plan.toml")
 
 
+def bench(place, plan=None, **more):
+    return Bench(
+        plan or read_plan(place / "plan.toml"), place, **{"cache": place / "cache", **more}
+    )
+
+
+def home(place):
+    made = bench(place)
+    return made.features(made.plan.home, made.plan.encoder)
+
+
 def test_a_plan_is_read(place):
     read = read_plan(place / "plan.toml")
     assert read.home.val == ValidationRecipe("pairs", Path("pairs.csv"))
@@ -44,7 +55,7 @@ def test_a_plan_is_read(place):
     [
         ("epochs = 1", "epoch = 1", r"Unknown setting training\.epoch; known: epochs"),
         ("epochs = 1", 'epochs = "many"', r"training\.epochs is 'many'; expected a whole number"),
-        ("[home.val]", "[home.vall]", r"Unknown setting home\.vall; known: train, val, test"),
+        ("[home.val]", "[home.vall]", r"Unknown setting home\.vall; known: train, test, val"),
         ('root = "pairs.csv"', "", r"Setting home\.val\.root is missing"),
         ("[stem]", "[stem", "is not TOML"),
     ],
@@ -61,29 +72,28 @@ def test_a_plan_that_is_not_there_is_named(tmp_path):
 
 def test_both_worlds_are_encoded_and_told_of(place):
     told = []
-    encoder, found = worlds(
-        read_plan(place / "plan.toml"),
-        place,
-        away=True,
-        cache=place / "cache",
-        told=lambda *said: told.append(said),
-    )
-    assert encoder.name == "tiny" and len(found) == 2
-    for world in found:
+    made = bench(place, told=lambda *said: told.append(said))
+    encoder = made.encoder(made.plan.encoder)
+    assert encoder.name == "tiny" and encoder is made.encoder(made.plan.encoder)
+    assert made.encoder(made.plan.encoder, fresh=True) is not encoder
+    assert not told  # nothing is encoded before it is asked for
+    both = [made.features(world, made.plan.encoder) for world in (made.plan.home, made.plan.away)]
+    for world in both:
         assert [len(part.videos) for part in (world.train, world.val, world.test)] == [6, 3, 3]
         assert {len(video.frames) for video in world.train.videos} == {3}
-    assert found[1].test.split.title() == "pairs walls away (3)"
+    assert both[1].test.split.title() == "pairs walls away (3)"
     assert ("videos", 6, 6) in told and ("captions", 6, 6) in told
+    assert made.features(made.plan.home, made.plan.encoder) is both[0]
 
 
-def test_the_other_world_is_read_only_where_it_is_asked_for(place, tmp_path):
+def test_a_data_set_is_read_only_where_it_is_asked_for(place, tmp_path):
     gone = changed(
         place, tmp_path, ("away/pairs.csv", "gone.csv"), ('"pairs.csv"', '"$WALLS/pairs.csv"')
     )
-    _, found = worlds(gone, place, away=False, cache=place / "cache")
-    assert len(found) == 1
+    made = bench(place, gone)
+    assert len(made.splits(gone.home).test.items) == 3
     with pytest.raises(SureshotError, match=r"gone\.csv"):
-        worlds(gone, place, away=True, cache=place / "cache")
+        made.splits(gone.away)
 
 
 def test_a_path_may_start_in_the_home_folder(place, tmp_path, monkeypatch):
@@ -93,15 +103,62 @@ def test_a_path_may_start_in_the_home_folder(place, tmp_path, monkeypatch):
     assert len(placed(home.home.train, tmp_path).load().items) == 6
 
 
-def test_a_table_of_two_data_sets_needs_two(place, tmp_path):
+def test_videos_to_choose_on_may_be_held_out_of_the_training_set(place, tmp_path):
     text = (place / "plan.toml").read_text()
-    (tmp_path / "one.toml").write_text(
-        text[: text.index("[away")] + text[text.index("[encoder]") :]
+    first, rest = text.split("[home.val]")
+    rest = rest[rest.index("[home.test]") :].replace("[away", "[data.msvd", 3)
+    (tmp_path / "plan.toml").write_text(
+        f"{first}{rest}".replace("[home.test]", "[home]\nhold_out = 2\n[home.test]")
     )
-    alone = read_plan(tmp_path / "one.toml")
-    with pytest.raises(SureshotError, match=r"second data set; give it as \[away\.train\]"):
-        worlds(alone, place, away=True, cache=place / "cache")
-    assert len(worlds(alone, place, away=False, cache=place / "cache")[1]) == 1
+    made = bench(place, read_plan(tmp_path / "plan.toml"))
+    found = made.splits(made.plan.home)
+    assert (len(found.train.items), len(found.val.items), found.val.name) == (4, 2, "val")
+    assert made.splits(made.plan.data.msvd).test.label == "walls away"
+
+
+def test_a_data_set_with_two_ways_to_choose_is_refused(place, tmp_path):
+    with pytest.raises(SureshotError, match="needs either val or hold_out"):
+        changed(place, tmp_path, ("[home.train]", "[home]\nhold_out = 2\n[home.train]"))
+
+
+CASES = """
+[[cases]]
+systems = ["hit"]
+settings = { layers = 1, bank = 0 }
+training = { rate = 0.5 }
+
+[[cases]]
+data = ["msvd"]
+encoder = { frames = 2 }
+
+[[cases]]
+systems = ["dvtr+hit"]
+data = ["msvd"]
+training = { rate = 0.25, epochs = 7 }
+"""
+
+
+def test_cases_change_what_they_are_about_and_a_row_wins_over_them(place, tmp_path):
+    (tmp_path / "plan.toml").write_text((place / "plan.toml").read_text() + CASES)
+    read = read_plan(tmp_path / "plan.toml")
+    hit = {"name": "hit", "bank": 9}
+    dvtr = {"name": "dvtr", "base": hit}
+    assert read.system(hit, "home") == {"name": "hit", "layers": 1, "bank": 9}
+    assert read.system(dvtr, "home") == {"name": "dvtr", "base": read.system(hit, "home")}
+    assert read.system({"name": "duq"}, "home") == {"name": "duq"}
+    rates = [read.settings("training", one, "home").rate for one in (hit, dvtr)]
+    assert rates == [0.5, 1e-2]
+    there = read.settings("training", dvtr, "msvd")
+    assert (there.rate, there.epochs) == (0.25, 7)
+    assert read.settings("encoder", hit, "msvd").frames == 2
+    assert read.settings("encoder", hit, "home").frames == 3
+
+
+def test_a_case_whose_setting_there_is_not_is_refused(place, tmp_path):
+    with pytest.raises(SureshotError, match=r"Unknown setting cases\.1\.encoder\.frame; known"):
+        text = (place / "plan.toml").read_text() + CASES.replace("{ frames", "{ frame")
+        (tmp_path / "plan.toml").write_text(text)
+        read_plan(tmp_path / "plan.toml")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +172,7 @@ def test_a_table_of_two_data_sets_needs_two(place, tmp_path):
 def test_parts_that_share_videos_are_refused(place, tmp_path, old, new):
     mixed = changed(place, tmp_path, (old, new))
     with pytest.raises(SureshotError, match=r"share [36] videos"):
-        worlds(mixed, place, away=False, cache=place / "cache")
+        bench(place, mixed).splits(mixed.home)
 
 
 def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, monkeypatch):
@@ -131,18 +188,16 @@ def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, m
 
 
 def test_fewer_frames_are_the_middles_of_equal_parts(place):
-    _, (home,) = worlds(
-        read_plan(place / "plan.toml"), place, away=False, cache=place / "cache", told=None
-    )
+    features = home(place)
     random = np.random.default_rng(0)
 
     def video(count):
         return FrameFeatures(*(random.normal(size=(count, *s)) for s in ((4,), (2, 4), (5,))))
 
     lengths = (1, 2, 3, 5, 8, 12)
-    long = replace(home.train, videos=[video(count) for count in lengths])
+    long = replace(features.train, videos=[video(count) for count in lengths])
     for frames in (1, 2, 4, 12):
-        fewer = Features(long, home.val, home.test).fewer(frames)
+        fewer = Features(long, features.val, features.test).fewer(frames)
         assert fewer.train.frames == frames
         assert fewer.train.split is long.split and fewer.train.texts is long.texts
         for count, before, after in zip(lengths, long.videos, fewer.train.videos, strict=True):
@@ -155,7 +210,5 @@ def test_fewer_frames_are_the_middles_of_equal_parts(place):
 
 
 def test_a_video_that_is_short_already_stays_as_it_is(place):
-    _, (home,) = worlds(
-        read_plan(place / "plan.toml"), place, away=False, cache=place / "cache", told=None
-    )
-    assert home.fewer(12).test.videos[0] is home.test.videos[0]
+    features = home(place)
+    assert features.fewer(12).test.videos[0] is features.test.videos[0]

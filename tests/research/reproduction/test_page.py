@@ -12,7 +12,16 @@ from sureshot.research.reproduction.tables import Table, Variant
 from tests.research.figures.pictures import shown, untidy
 
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1")
-FACTS = Facts("sureshot reproduce t --seeds 2", "A train", "A val", ["A test"], "tiny", "3 epochs")
+FACTS = Facts(
+    "sureshot reproduce t --seeds 2",
+    "A train",
+    "A val",
+    ["A test"],
+    "tiny",
+    "3 epochs",
+    data=["home"],
+)
+DATA = ["home", ""]
 FIRST = Variant("first", {"name": "duq"}, printed="#1 L_S", method="DUQ")
 SECOND = Variant("second", {"name": "duq"}, printed="#2 L_S+L_S^U", method="DUQ")
 OWN = Variant("ours alone", {"name": "duq"})
@@ -23,6 +32,7 @@ TABLE = Table(
     variants=(FIRST, SECOND, OWN, CONTROL),
     table="DUQ-T3",
     protocol="other videos",
+    data=("msrvtt",),
 )
 
 
@@ -118,8 +128,8 @@ def abroad():
     for variant, there in ((FIRST, 7.0), (CONTROL, 9.0)):
         both = run(variant, 0, 40.0).scores | run(variant, 0, there, "B test: ").scores
         runs.append(Run(variant.name, 0, both, 1, 1.0, 10, 1.0))
-    facts = Facts("x", "A train", "A val", ["A test", "B test"], "tiny", "3 epochs")
-    table = replace(TABLE, variants=(FIRST, CONTROL), protocol="others", elsewhere=True)
+    facts = Facts("x", "A train", "A val", ["A test", "B test"], "tiny", "3 epochs", data=DATA)
+    table = replace(TABLE, variants=(FIRST, CONTROL), protocol="others", elsewhere=("didemo",))
     return table, runs, facts
 
 
@@ -171,3 +181,61 @@ def test_without_matplotlib_there_is_no_picture(tmp_path, monkeypatch):
     written = write_page(tmp_path, TABLE, RUNS, FACTS)
     assert [path.name for path in written] == ["t.md", "t.csv", "t.json"]
     assert {path.name for path in tmp_path.iterdir()} == {"t.md", "t.csv", "t.json"}
+
+
+# --- tables on the paper's own data ---------------------------------------------------------------
+
+
+def compared(method, **more):
+    return Variant(method, {"name": "duq"}, printed="", method=method, **more)
+
+
+def page(table, variants, data, facts=FACTS):
+    """The page of a table of ours, one seed a row, run on these data sets."""
+    one = Table(name="t", title="T", variants=variants, table=table, data=(data,), protocol="p")
+    more = {"R@50": 44.0, "v2t R@5": 10.0, "v2t R@10": 10.0}
+    runs = [run(variant, 0, 40.0, **more) for variant in variants]
+    return page_text(one, runs, replace(facts, data=[data]))
+
+
+def test_printed_numbers_are_those_of_the_data_set():
+    duq = compared("DUQ")
+    values = {data: cells(page("DUQ-T2", (duq,), data), "DUQ")[-1] for data in ("didemo", "vatex")}
+    assert values == {"didemo": "51.8", "vatex": "80.0"}
+
+
+def test_printed_numbers_of_two_encoders_are_both_there():
+    text = page("UATVR-T7", (compared("UATVR"), compared("CLIP2Video")), "vatex")
+    assert cells(text, "UATVR")[-1] == "61.3 (B32), 64.5 (B16)"
+    assert cells(text, "CLIP2Video")[-1] == "57.3"
+
+
+def test_post_processed_rows_have_the_printed_numbers_of_such_rows():
+    post = replace(compared("UATVR", post="DSL"), name="UATVR + DSL")
+    text = page("UATVR-T6", (compared("UATVR"), post), "msrvtt")
+    assert cells(text, "UATVR")[-1] == "47.5 (B32), 50.8 (B16)"
+    assert cells(text, "UATVR + DSL")[-1] == "49.8 (B32), 53.5 (B16)"
+    assert "DSL looks at all test queries" in text
+
+
+def test_printed_rows_of_systems_that_are_not_here_are_named():
+    text = page("DVTR-T8", (compared("CE"), compared("CE + DVTR")), "msrvtt_full")
+    assert "Printed too, of systems that are not here: CE + CMGSD 11.8, CE + TT 11.8." in text
+    assert cells(text, "CE + DVTR")[-1] == "12.7"
+
+
+def test_activitynet_has_recall_at_50():
+    text = page("DVTR-T6", (compared("DVTR + HiT"),), "activitynet")
+    assert cells(text, "DVTR + HiT")[column(text, "R@50")] == "44.0"
+    assert "R@10 |" not in text
+
+
+def test_what_the_paper_measures_has_a_column():
+    one = Table(name="t", title="T", variants=(FIRST,), metric="rsum")
+    text = page_text(one, [run(FIRST, 0, 40.0, **{"v2t R@5": 10.0, "v2t R@10": 10.0})], FACTS)
+    assert cells(text, "first")[column(text, "rsum")] == "90.0"
+
+
+def test_an_encoder_that_is_trained_too_is_not_called_frozen():
+    text = page_text(TABLE, RUNS, replace(FACTS, encoder_is="trained too"))
+    assert "encoder `tiny`, trained too" in text and "frozen" not in text

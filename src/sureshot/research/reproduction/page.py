@@ -1,6 +1,6 @@
 """A table of ours beside the printed one: text, numbers and a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ import numpy as np
 
 from sureshot.errors import SureshotError
 from sureshot.files import write_json, write_text
-from sureshot.metrics.published import Row, published
+from sureshot.metrics.published import Row, rows_of_table
 from sureshot.research.figures.canvas import (
     BLUE,
     NORMAL,
@@ -19,14 +19,20 @@ from sureshot.research.figures.canvas import (
     save_figure,
     words,
 )
+from sureshot.research.reproduction.bench import HOME
+from sureshot.research.reproduction.needs import published_as
 from sureshot.research.reproduction.runs import Run, write_runs
-from sureshot.research.reproduction.tables import Table, Variant
+from sureshot.research.reproduction.tables import Table, Variant, measure_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDE, _NAMED = 8.0, 5.0  # inches of a picture, and of them those right of the names of rows
 _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
+_POSTS = {
+    False: "No post-processing.",
+    True: "No post-processing but where a row says so; DSL looks at all test queries.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,9 @@ class Facts:
         tests: title of each test set, that of the training's data set first.
         encoder: name of the encoder.
         training: settings in words.
+        encoder_is: ``frozen``, or that it is trained too.
+        data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
+            in for the paper's.
     """
 
     command: str
@@ -48,6 +57,8 @@ class Facts:
     tests: Sequence[str]
     encoder: str
     training: str
+    encoder_is: str = "frozen"
+    data: Sequence[str] = ()
 
 
 def write_page(folder: Path, table: Table, runs: Sequence[Run], facts: Facts) -> list[Path]:
@@ -73,12 +84,17 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         f"# {table.title}",
         "",
         f"`{facts.command}`; seeds {', '.join(map(str, seeds))}; trained on {facts.train}, the "
-        f"epoch chosen on {facts.val}, tested once; encoder `{facts.encoder}`, frozen; "
-        f"{facts.training}. No post-processing. Mean and standard deviation over the seeds.",
+        f"epoch chosen on {facts.val}, tested once; encoder `{facts.encoder}`, "
+        f"{facts.encoder_is}; {facts.training}. {_POSTS[any(v.post for v in table.variants)]} Mean "
+        "and standard deviation over the seeds.",
     ]
     for place, title in enumerate(facts.tests):
         prefix = "" if place == 0 else f"{title}: "
-        lines += ["", f"## {title}", "", *_rows(table, runs, prefix)]
+        data = facts.data[place] if place < len(facts.data) else ""
+        lines += ["", f"## {title}", "", *_rows(table, runs, prefix, data)]
+        others = _others(table, data) if place == 0 or data else ""
+        if others:
+            lines += ["", f"Printed too, of systems that are not here: {others}."]
     lines += [
         "",
     ]
@@ -114,10 +130,12 @@ def of_row(runs: Sequence[Run], name: str) -> list[Run]:
     return [run for run in runs if run.variant == name]
 
 
-def _rows(table: Table, runs: Sequence[Run], prefix: str) -> list[str]:
+def _rows(table: Table, runs: Sequence[Run], prefix: str, data: str) -> list[str]:
     control = next((v for v in table.variants if v.control), table.variants[0])
     against = f"R@1 less {'control' if control.control else 'first row'}"
-    head = ["", *_SHOWN, against, "parameters", "seconds"]
+    shown = [name.replace("10", "50") if data == "activitynet" else name for name in _SHOWN]
+    measured = [] if table.metric == "R@1" else [table.metric]
+    head = ["", *shown, *measured, against, "parameters", "seconds"]
     if table.protocol:
         head.append(f"paper{' R@1' if table.table else ''} (other protocol)")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
@@ -128,25 +146,54 @@ def _rows(table: Table, runs: Sequence[Run], prefix: str) -> list[str]:
             continue
         cells = [
             variant.name,
-            *(spread([run.scores[prefix + name] for run in row]) for name in _SHOWN),
+            *(spread([run.scores[prefix + name] for run in row]) for name in shown),
+            *(spread([measure_of(r.scores, table.metric, prefix) for r in row]) for _ in measured),
             "" if variant is control else gap(row, compared, f"{prefix}R@1"),
             f"{row[0].parameters / 1e6:.2f} M",
             f"{np.mean([run.seconds for run in row]):.0f}",
-            *([_printed(table, variant, prefix)] if table.protocol else []),
+            *([_printed(table, variant, prefix, data)] if table.protocol else []),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def _printed(table: Table, variant: Variant, prefix: str) -> str:
-    """R@1 text to video of the printed row; nothing where the paper has none, or other data."""
+def _printed(table: Table, variant: Variant, prefix: str, data: str) -> str:
+    """R@1 text to video of the printed rows; nothing where the paper has none, or other data."""
     if variant.paper and not prefix:
         return variant.paper
-    if prefix or variant.printed is None:
+    if variant.printed is None:
         return ""
-    rows: list[Row] = published("msrvtt", method=variant.method, direction="t2v")
-    same = [r for r in rows if r.table == table.table and r.variant == variant.printed]
-    return f"{same[0].r1}" if same else ""
+    return _values(
+        row
+        for row in _on(table, prefix, data)
+        if (row.method, row.variant) == (variant.method, variant.printed)
+        if bool(row.post) == bool(variant.post)
+    )
+
+
+def _others(table: Table, data: str) -> str:
+    """The printed rows of methods that no row of ours has, with their R@1."""
+    ours = {variant.method for variant in table.variants}
+    rows = [row for row in _on(table, "", data) if row.method not in ours and row.r1 is not None]
+    names = list(dict.fromkeys(row.name for row in rows))
+    return ", ".join(f"{name} {_values(r for r in rows if r.name == name)}" for name in names)
+
+
+def _on(table: Table, prefix: str, data: str) -> list[Row]:
+    """The printed rows of a table that belong beside results on a data set, text to video."""
+    rows = [row for row in rows_of_table(table.table) if row.direction == "t2v"]
+    if data in ("", HOME):
+        # Another data set stands in for the first of the paper's.
+        data = "" if prefix else next(iter(table.data), "")
+    return [row for row in rows if data and (row.dataset, row.split) == published_as(data)]
+
+
+def _values(rows: Iterable[Row]) -> str:
+    """Printed R@1, with the encoders where they differ."""
+    found = list(dict.fromkeys((row.r1, row.encoder) for row in rows if row.r1 is not None))
+    if len({encoder for _, encoder in found}) < 2:
+        return ", ".join(str(value) for value, _ in found)
+    return ", ".join(f"{value} ({encoder or 'not stated'})" for value, encoder in found)
 
 
 def _draw(paths: Sequence[Path], table: Table, runs: Sequence[Run], facts: Facts) -> Sequence[Path]:

@@ -1,15 +1,19 @@
-"""A table of a paper run again, from its plan to its page."""
+"""Tables and figures of papers made again, from a plan to their pages."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sureshot.errors import ArgumentError, option
+from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.reproduction.bench import Features, Plan, read_plan, worlds
+from sureshot.research.reproduction.answers import answer_questions
+from sureshot.research.reproduction.bench import HOME, Bench, Plan, read_plan
+from sureshot.research.reproduction.costs import write_costs
+from sureshot.research.reproduction.drawing import draw_figure
+from sureshot.research.reproduction.needs import Place, places_of, question_gap
 from sureshot.research.reproduction.page import Facts, write_page
-from sureshot.research.reproduction.runs import Run, cells, perform
-from sureshot.research.reproduction.tables import find_table, load_tables
+from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform, titles_of
+from sureshot.research.reproduction.tables import Table, find_table, load_figures, load_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +21,33 @@ class Reproduction:
     """Tables that were run.
 
     Attributes:
-        runs: the runs of each table, by its name; those of a part if only a part was asked for.
+        runs: the runs of each page, by its name; those of a part if only a part was asked for.
+            A table on several data sets has a page for each, such as ``duq-2-didemo``.
         files: pages, numbers and pictures that were written; none of a part.
+        notes: what could not be run, and which files it lacks.
     """
 
-    runs: Mapping[str, tuple[Run, ...]]
-    files: tuple[Path, ...]
+    runs: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What was asked for; the fields are arguments of `reproduce`."""
+
+    bench: Bench
+    plan: Path
+    folder: Path
+    seeds: int
+    part: str | None
+    cache: Path | None
+    notes: Notes
 
 
 def reproduce(
     table: str,
-    plan: str | Path,
+    plan: str | Path | None = None,
     *,
     to: str | Path = "results",
     seeds: int = 3,
@@ -35,68 +55,139 @@ def reproduce(
     cache: Path | None = None,
     listener: Listener | None = None,
 ) -> Reproduction:
-    """Run a table of a paper again: every row with several seeds, tested once.
+    """Make a table or figure of a paper again: every row with several seeds, tested once.
 
     Finished runs are kept in the folder ``runs`` below ``to``, so a call that was stopped goes on.
     A run is made again when its recipe, its data, its encoder or the code that makes it has
-    changed, see `sureshot.research.reproduction.code`.
+    changed, see `sureshot.research.reproduction.code`. Where the plan trains the encoder too
+    (``encoder.tuned``), no features are kept, a run that was stopped goes on where its state was
+    saved, and its checkpoint is gone once it is tested. A figure is drawn of one model, whose
+    checkpoint stays in ``models`` below ``to``.
 
     Args:
-        table: name of a table, see `sureshot.research.reproduction.tables`; ``all`` is every one.
-        plan: TOML file that names the data, the encoder and the training.
+        table: a name of `sureshot.research.reproduction.exhibits.exhibits`; ``all`` is every table
+            that the plan has data for.
+        plan: TOML file that names the data, the encoder and the training; ``uatvr-2`` needs none.
         to: folder of the pages and of finished runs.
-        seeds: runs of each row.
+        seeds: runs of each row; a figure is drawn of the first.
         part: share of the runs to make, such as ``1/2``, the first of two; then no page is written.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears how far the work is.
+        listener: hears how far the work is, and what cannot be run.
 
     Raises:
-        ArgumentError: the part is none.
-        SureshotError: no such table, something is wrong with the plan or its data, or a number is
-            not finite.
+        ArgumentError: the part is none, or a plan is wanted and there is none.
+        SureshotError: no such table, something is wrong with the plan, its data are not there (the
+            message says which files go where), or a number is not finite.
     """
-    first, step = _share(part)
-    tables = list(load_tables().values()) if table == "all" else [find_table(table)]
-    plan, folder = Path(plan), Path(to)
-    read = read_plan(plan)
-    notes = Notes(listener or Silence())
-    encoder, (home, *away) = worlds(
-        read,
-        plan.absolute().parent,
-        away=any(one.elsewhere for one in tables),
-        cache=cache,
-        told=notes.encoded,
+    figure = load_figures().get(table)
+    tables = list(load_tables().values()) if table == "all" else []
+    if figure is None and table != "all":
+        tables = [find_table(table)]
+    if [one.kind for one in tables] == ["costs"]:
+        return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
+    _share(part)
+    if plan is None:
+        raise ArgumentError(f"Name the data and the training with {option('plan', 'FILE')}.")
+    path, notes = Path(plan), Notes(listener or Silence())
+    bench = Bench(read_plan(path), path.absolute().parent, cache=cache, told=notes.encoded)
+    call = _Call(
+        bench=bench, plan=path, folder=Path(to), seeds=seeds, part=part, cache=cache, notes=notes
     )
-    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    if figure is not None:
+        files = draw_figure(figure, bench, call.folder, cache=cache, notes=notes)
+        return Reproduction(files=tuple(files), notes=tuple(notes.lines))
     runs: dict[str, tuple[Run, ...]] = {}
-    files: list[Path] = []
+    pages: list[Path] = []
     for one in tables:
-        others = away if one.elsewhere else []
-        wanted = cells(one, seeds)[first::step]
-        made = []
-        for number, cell in enumerate(wanted):
-            more = f", {one.name}: {cell.variant.name}, seed {cell.seed}"
-            notes.update("runs", number, len(wanted), more)
-            made.append(perform(cell, read, encoder, home, others, folder / "runs"))
-        runs[one.name] = tuple(made)
-        if part is None:
-            command = f"sureshot reproduce {one.name} --plan {plan} --seeds {seeds}"
-            facts = _facts(command, read, encoder.name, [home, *others])
-            files += write_page(folder, one, made, facts)
-    return Reproduction(runs, tuple(files))
+        try:
+            made, written = _make(one, call)
+        except _MissingError as error:
+            if table != "all":
+                raise
+            notes.line(f"{one.name}: {error}")
+        else:
+            runs |= made
+            pages += written
+    return Reproduction(runs=runs, files=tuple(pages), notes=tuple(notes.lines))
 
 
-def _facts(command: str, plan: Plan, encoder: str, features: Sequence[Features]) -> Facts:
+class _MissingError(SureshotError):
+    """The plan has no data for a table."""
+
+
+def _make(table: Table, call: _Call) -> tuple[dict[str, tuple[Run, ...]], list[Path]]:
+    """The runs of each page of a table, and the files of the pages.
+
+    Raises:
+        SureshotError: its data are not there, or as for `reproduce`.
+    """
+    if table.kind == "costs":
+        return {}, [] if call.part else write_costs(call.folder, table)
+    if table.kind == "answers":
+        if missing := question_gap(call.bench):
+            raise _MissingError(" ".join(missing))
+        arguments = call.bench, call.folder, call.seeds, call.notes
+        return {}, [] if call.part else answer_questions(table, *arguments, cache=call.cache)
+    places, missing = places_of(table, call.bench)
+    if not places:
+        raise _MissingError(" ".join(missing))
+    for sentence in missing:
+        call.notes.line(f"{table.name}: {sentence}")
+    runs, files = {}, []
+    for place in places:
+        several = len(table.data) > 1 and place.name != HOME
+        page = replace(table, name=f"{table.name}-{place.name}") if several else table
+        made = _runs(page, place, call)
+        runs[page.name] = tuple(made)
+        if call.part is None:
+            command = f"sureshot reproduce {table.name} --plan {call.plan} --seeds {call.seeds}"
+            files += write_page(call.folder, page, made, _facts(command, table, place, call.bench))
+    return runs, files
+
+
+def _runs(table: Table, place: Place, call: _Call) -> list[Run]:
+    first, step = _share(call.part)
+    kept = call.folder / "runs"
+    kept.mkdir(parents=True, exist_ok=True)
+    wanted = cells(table.variants, place, call.seeds)[first::step]
+    made = []
+    for number, cell in enumerate(wanted):
+        more = f", {table.name}: {cell.variant.name}, seed {cell.seed}"
+        call.notes.update("runs", number, len(wanted), more)
+        made.append(perform(cell, call.bench, kept, call.notes))
+    return made
+
+
+def _facts(command: str, table: Table, place: Place, bench: Bench) -> Facts:
     """How a page was made."""
-    home, training = features[0], plan.training
+    cell = PlannedRun(variant=table.variants[0], seed=0, place=place)
+    titles = titles_of(cell, bench)
+    encoders = [
+        bench.plan.settings("encoder", variant.system, place.name) for variant in table.variants
+    ]
+    trained = [encoder.tuned for encoder in encoders]
+    how = "trained too" if all(trained) else "frozen" if not any(trained) else "trained in part"
     return Facts(
         command=command,
-        train=home.train.split.title(),
-        val=home.val.split.title(),
-        tests=[world.test.split.title() for world in features],
-        encoder=encoder,
-        training=f"stem width {plan.stem.width}, {training.epochs} epochs with one random caption "
-        f"of each video, batch {training.batch}, rate {training.rate:g}",
+        train=titles[0][0],
+        val=titles[0][1],
+        tests=[part[-1] for part in titles],
+        encoder=bench.encoder(encoders[0]).name,
+        training=_training(bench.plan),
+        encoder_is=how,
+        data=[place.name, *(name for name, _ in place.elsewhere)],
+    )
+
+
+def _training(plan: Plan) -> str:
+    """The training of a plan in words."""
+    training, stem = plan.training.beside(plan.encoder), plan.stem
+    which = "one random caption" if training.captions == "one" else "all captions"
+    first = f"stem width {stem.width}, " if stem.kind == "linear" else ""
+    cases = "; for some systems otherwise, see the plan" if plan.cases else ""
+    return (
+        f"{first}{training.epochs} epochs with {which} of each video, batch {training.batch}, "
+        f"rate {training.rate:g}{cases}"
     )
 
 

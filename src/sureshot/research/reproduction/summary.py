@@ -1,6 +1,6 @@
 """The first page of a folder of results: all systems, and what became of the papers' claims."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ from sureshot.files import read_json, write_text
 from sureshot.research.reproduction.claims import Claim, Finding, judge_claim, load_claims
 from sureshot.research.reproduction.page import Facts, gap, of_row, spread
 from sureshot.research.reproduction.runs import Run, read_runs
-from sureshot.research.reproduction.tables import find_table, load_tables
+from sureshot.research.reproduction.tables import Table, find_table, load_tables
 
 _NOTES = "reading.md"
 
@@ -23,7 +23,7 @@ def write_summary(folder: Path) -> Path:
     Raises:
         SureshotError: there is no table of all systems.
     """
-    tables = {name: read_runs(folder / f"{name}.csv") for name in load_tables()}
+    tables = {name: _runs(folder, table) for name, table in load_tables().items()}
     if not tables["systems"]:
         raise SureshotError(
             f"{folder} has no systems.csv; run `sureshot reproduce systems --to {folder}` first."
@@ -32,13 +32,21 @@ def write_summary(folder: Path) -> Path:
     tested = [claim for claim in load_claims() if not claim.untested]
     findings = [_finding(claim, tables[claim.table], folder) for claim in tested]
     lines = [*_opening(facts), *_systems(tables["systems"], facts), *_claims(findings)]
-    lines += [*_untested(), *_pages(folder, tables)]
+    lines += [*_untested(), *_pages(folder)]
     reading = folder / _NOTES
     if reading.exists():
         lines += ["", reading.read_text("utf-8").strip()]
     path = folder / "README.md"
     write_text(path, "\n".join(lines) + "\n")
     return path
+
+
+def _runs(folder: Path, table: Table) -> list[Run]:
+    """The runs of a table; those of its first data set where it is on several."""
+    if table.kind != "recalls":
+        return []
+    names = [table.name, *(f"{table.name}-{data}" for data in table.data)]
+    return next((runs for name in names if (runs := read_runs(folder / f"{name}.csv"))), [])
 
 
 def _finding(claim: Claim, runs: Sequence[Run], folder: Path) -> Finding:
@@ -63,7 +71,8 @@ def _opening(facts: Facts) -> Iterator[str]:
     yield ""
     yield (
         f"`{facts.command}`: trained on {facts.train}, the epoch chosen on {facts.val}, "
-        f"tested once on {facts.tests[0]}; encoder `{facts.encoder}`, frozen; "
+        f"tested once on {facts.tests[0]}; encoder `{facts.encoder}`, "
+        f"{facts.encoder_is}; "
         f"{facts.training}. No post-processing. Mean ± deviation over the seeds; in brackets "
         "the 95 % interval of R@1 over test videos (bootstrap, mean of the seeds' ends)."
     )
@@ -153,13 +162,14 @@ def _untested() -> Iterator[str]:
             yield f"* {claim.paper}, {claim.says}: {claim.untested}."
 
 
-def _pages(folder: Path, tables: Mapping[str, Sequence[Run]]) -> Iterator[str]:
+def _pages(folder: Path) -> Iterator[str]:
     yield ""
     yield "## Pages"
     yield ""
-    for name, runs in tables.items():
-        if runs:
-            yield f"* [{name}]({name}.md): {find_table(name).title}"
+    for name, table in load_tables().items():
+        for page in (name, *(f"{name}-{data}" for data in table.data)):
+            if (folder / f"{page}.md").exists():
+                yield f"* [{page}]({page}.md): {table.title}"
     for path in sorted(folder.glob("*/*.md")):
         place = path.relative_to(folder).as_posix()
         yield f"* [{place}]({place})"

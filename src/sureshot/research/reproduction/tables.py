@@ -1,14 +1,17 @@
-"""Tables of the papers that can be run again, from ``tables.toml`` beside this file."""
+"""Tables and figures of the papers, as ``tables.toml`` beside this file has them."""
 
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from sureshot.errors import SureshotError
 from sureshot.settings import build
+
+Metric = Literal["R@1", "rsum", "geometric mean"]
+_RECALLS = ("R@1", "R@5", "R@10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +23,11 @@ class Variant:
         system: settings of the system, with its ``name``.
         printed: ``variant`` of the printed row in metrics/published.csv; None if there is none.
         method: method of the printed row.
-        frames: frames a video; None is as many as were encoded.
+        frames: frames a video; None is as many as the plan says.
         control: whether this is a baseline of ours that the paper does not have.
         width: width of the stem; None is that of the plan.
         paper: what the paper prints for the row, in words, where that is no R@1.
+        post: ``DSL`` where the scores are post-processed by it, else empty.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Variant:
     control: bool = False
     width: int | None = None
     paper: str = ""
+    post: Literal["", "DSL"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +49,50 @@ class Table:
         name: what a user types.
         title: what it shows.
         variants: its rows.
+        kind: ``recalls`` of trained systems; ``answers`` to questions about videos; ``costs``,
+            which need no data.
+        data: data sets that it is on, as a plan names them.
+        stand_in: whether the home of a plan may stand in for them.
         table: its id in metrics/published.csv; empty if it is not there.
         method: method of its printed rows.
         protocol: protocol of the paper's numbers, in words; empty if it prints none.
-        elsewhere: whether it is about another data set than that trained on.
+        metric: what the paper prints.
+        elsewhere: data sets that it is also tested on; ``any`` is any other.
     """
 
     name: str
     title: str
     variants: tuple[Variant, ...]
+    kind: Literal["recalls", "answers", "costs"] = "recalls"
+    data: tuple[str, ...] = ()
+    stand_in: bool = True
     table: str = ""
     method: str = ""
     protocol: str = ""
-    elsewhere: bool = False
+    metric: Metric = "R@1"
+    elsewhere: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """A figure of a paper.
+
+    Attributes:
+        name: what a user types.
+        title: what it shows.
+        figure: the figure of `sureshot.research.figures.catalogue` that draws it; empty where the
+            paper's is a drawing.
+        system: settings of the system that is trained for it.
+        epochs: whether one checkpoint after each epoch is drawn.
+        data: data sets that it is on, as a plan names them.
+    """
+
+    name: str
+    title: str
+    figure: str = ""
+    system: Mapping[str, Any] = field(default_factory=dict)
+    epochs: bool = False
+    data: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -69,6 +105,16 @@ def load_tables() -> Mapping[str, Table]:
         rows = [{**usual, **row, "system": settings_of(row["system"])} for row in values["rows"]]
         tables[values["name"]] = build(Table, {**of_all, "variants": rows})
     return tables
+
+
+@functools.cache
+def load_figures() -> Mapping[str, PaperFigure]:
+    """All numbered figures, by name."""
+    figures = (
+        build(PaperFigure, {**values, "system": settings_of(values.get("system", {}))})
+        for values in _read()["figures"]
+    )
+    return {figure.name: figure for figure in figures}
 
 
 def find_table(name: str) -> Table:
@@ -92,7 +138,7 @@ def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
 
     Examples:
         >>> settings_of({"like": "clip4clip", "temporal": "transformer"})
-        {'name': 'clip4clip', 'scale': 20.0, 'temporal': 'transformer'}
+        {'name': 'clip4clip', 'temporal': 'transformer'}
         >>> settings_of({"name": "dvtr", "base": "pcme"})
         {'name': 'dvtr', 'base': {'name': 'pcme'}}
     """
@@ -103,6 +149,23 @@ def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
     if "base" in settings:
         settings["base"] = settings_of(settings["base"])
     return start | settings
+
+
+def measure_of(scores: Mapping[str, float], metric: Metric, prefix: str = "") -> float:
+    """What a table prints, from the scores of a run.
+
+    Args:
+        scores: percents by name.
+        metric: R@1 from text to video; ``rsum``, the sum of the six recalls of both directions; or
+            the geometric mean of R@1, R@5 and R@10 from text to video.
+        prefix: what the names of scores on another data set begin with.
+    """
+    texts = [scores[prefix + name] for name in _RECALLS]
+    if metric == "R@1":
+        return texts[0]
+    if metric == "geometric mean":
+        return float((texts[0] * texts[1] * texts[2]) ** (1 / 3))
+    return sum(texts) + sum(scores[f"{prefix}v2t {name}"] for name in _RECALLS)
 
 
 @functools.cache

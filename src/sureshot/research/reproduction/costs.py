@@ -4,15 +4,18 @@ Neither needs data or weights: everything is on the ``meta`` device, where tenso
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from sureshot.files import write_json, write_text
 from sureshot.models.systems.load import load_system
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.research.reproduction.tables import Table
 
 # Layers, width and heads of CLIP's text and vision networks, the vision network's patch, and the
 # width of the space that they share.
@@ -22,15 +25,6 @@ _CLIPS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int, int], int, int]
     "ViT-L/14": ((12, 768, 12), (24, 1024, 16), 14, 768),
 }
 _SIDE = 224  # pixels
-
-# The rows of UATVR's table 2, on CLIP ViT-B/16 with four layers: name, settings, printed millions
-# of parameters.
-COST_ROWS: tuple[tuple[str, dict[str, Any], float], ...] = (
-    ("CLIP4Clip", {"name": "clip4clip", "temporal": "transformer"}, 162.3),
-    ("TI (token-wise)", {"name": "uatvr", "adaptation": False, "matching": "none"}, 162.8),
-    ("w/ DSA", {"name": "uatvr", "matching": "none"}, 162.8),
-    ("w/ DUA", {"name": "uatvr"}, 164.9),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +72,36 @@ def measure_cost(
         video=video,
         pair=pair,
     )
+
+
+def write_costs(folder: Path, table: Table) -> list[Path]:
+    """Write NAME.md and NAME.json of a table of costs, on CLIP ViT-B/16.
+
+    Returns:
+        The files written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    costs = {variant.name: measure_cost(variant.system) for variant in table.variants}
+    numbers, page = folder / f"{table.name}.json", folder / f"{table.name}.md"
+    write_json(numbers, {name: asdict(cost) for name, cost in costs.items()})
+    lines = [
+        f"# {table.title}",
+        "",
+        f"`sureshot reproduce {table.name}`; {table.protocol}; no data, no weights. Multiply-adds "
+        "(a billion is 1 G) by torch's counter: of the code of a text, of a video, and of the "
+        "score of a pair whose codes are there. Hours of training are not measured here.",
+        "",
+        "| | parameters | paper | text | video | pair |",
+        "|---|---|---|---|---|---|",
+    ]
+    for variant in table.variants:
+        cost = costs[variant.name]
+        lines.append(
+            f"| {variant.name} | {cost.parameters / 1e6:.2f} M | {variant.paper} M "
+            f"| {cost.text / 1e9:.2f} G | {cost.video / 1e9:.2f} G | {cost.pair / 1e3:.1f} k |"
+        )
+    write_text(page, "\n".join([*lines, ""]))
+    return [page, numbers]
 
 
 def _network(clip: str) -> Any:

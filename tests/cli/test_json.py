@@ -61,6 +61,7 @@ def printed(tmp_path_factory):
     (tmp_path / "clips" / "01 a 00.00.00-00.00.01.mp4").touch()
     (tmp_path / "audio.pickle").write_bytes(pickle.dumps({"video7": [[1.0, 2.0]]}))
     place = asked(tmp_path / "walls")
+    (place / "plan.toml").write_text('[encoder]\nname = "tiny"\n')
     asking = ("--root", place / "qa", "--videos", place / "videos", "--cache", tmp_path / "cache")
     answers = place / "answers" / "model"
     known = judged(tmp_path, absent=40)
@@ -72,6 +73,7 @@ def printed(tmp_path_factory):
         "train": output("train", place / "recipe.toml", *run_in),
         "evaluate": output("evaluate", model, *data, "--post", "dsl"),
         "plot": output("plot", "results", model, *data, "--to", tmp_path / "figures"),
+        "reproduce": output("reproduce", "--list", "--plan", place / "plan.toml"),
         "experts": output("experts", tmp_path / "audio.pickle", "--to", tmp_path / "experts"),
         "answer train": output(
             *("answer", "train", place / "questions.toml"),

@@ -1,11 +1,14 @@
 """`sureshot reproduce`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sureshot.cli.options import Cache, Json, MistypedError, examples
+
+if TYPE_CHECKING:
+    from sureshot.research import Exhibit
 
 EXAMPLES = examples(
     "sureshot reproduce --list",
@@ -57,29 +60,25 @@ def reproduce(
     from sureshot.cli.bar import Bar
     from sureshot.library.answer import JSON_SCHEMA
 
+    found: "tuple[Exhibit, ...]" = ()
+    files: tuple[Path, ...] = ()
     if listed:
         found = research.exhibits(plan)
-        if as_json:
-            exhibits = [one.to_dict() for one in found]
-            show.print_json({"schema": JSON_SCHEMA, "exhibits": exhibits})
-        else:
-            wide = max(len(one.name) for one in found)
-            for one in found:
-                typer.echo(f"{one.name:{wide}}  {one.line()}")
-        return 0
-    if table is None:
+    elif table is None:
         raise MistypedError("Name a table or figure; --list has them all.")
-    if table == "summary":
-        files: tuple[Path, ...] = (research.write_summary(to),)
+    elif table == "summary":
+        files = (research.write_summary(to),)
     else:
         with Bar(show.console(err=True)) as bar:
-            made = research.reproduce(
+            files = research.reproduce(
                 table, plan, to=to, seeds=seeds, part=part, cache=cache, listener=bar
-            )
-        files = made.files
+            ).files
     if as_json:
-        show.print_json({"schema": JSON_SCHEMA, "files": [str(path.absolute()) for path in files]})
-    else:
-        for path in files:
-            typer.echo(str(path))
+        listing = [one.to_dict() for one in found]
+        paths = [str(path.absolute()) for path in files]
+        show.print_json({"schema": JSON_SCHEMA, "exhibits": listing, "files": paths})
+        return 0
+    wide = max((len(one.name) for one in found), default=0)
+    for line in [*(f"{one.name:{wide}}  {one.line()}" for one in found), *map(str, files)]:
+        typer.echo(line)
     return 0

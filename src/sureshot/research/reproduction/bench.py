@@ -226,8 +226,8 @@ class Bench:
         told: called while features are encoded.
 
     Attributes:
-        plan: as given; another one may take its place on a copy.
-        folder: as given.
+        plan: where the data are; a copy may be given another one.
+        folder: folder of the plan.
     """
 
     def __init__(

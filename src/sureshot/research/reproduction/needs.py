@@ -59,6 +59,7 @@ _FILES: Mapping[str, tuple[str, str, str]] = {
     ),
 }
 
+_HELD_OUT = ("msrvtt", "charades", "activitynet")
 _PUBLISHED: Mapping[str, tuple[str, str]] = {
     "msrvtt": ("MSRVTT", "1kA"),
     "msrvtt_full": ("MSRVTT", "full"),
@@ -158,11 +159,18 @@ def needed(data: Sequence[str]) -> str:
 
 def _absent(name: str) -> str:
     title, dataset, files = _FILES[name]
-    table = "questions" if name == QUESTIONS else f"data.{name}"
-    more = f"{dataset} and " if dataset else ""
+    table, given = f"data.{name}", f"{dataset} and "
+    if name == QUESTIONS:
+        table, given = "questions", ""
+    parts = f"[{table}.train], [{table}.val] and [{table}.test]"
+    if name in _HELD_OUT:
+        parts = (
+            f"[{table}.train] and [{table}.test] (and hold_out = 500 in [{table}], as it has no "
+        )
+        parts += "validation set)"
     return (
-        f"{title} is not in the plan. Put {files} into a folder, the videos below it, and give "
-        f"it as [{table}.train], [{table}.val] and [{table}.test] with {more}root = the folder."
+        f"{title} is not in the plan. Put {files} into a folder, the videos below it, and give it "
+        f"as {parts} with {given}root = the folder."
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Cache, Json, MistypedError, examples
+from sureshot.cli.options import Cache, Json, examples
 
 if TYPE_CHECKING:
     from sureshot.research import Exhibit
@@ -60,12 +60,12 @@ def reproduce(
     from sureshot.cli.bar import Bar
     from sureshot.library.answer import JSON_SCHEMA
 
-    found: "tuple[Exhibit, ...]" = ()
+    found: tuple[Exhibit, ...] = ()
     files: tuple[Path, ...] = ()
     if listed:
         found = research.exhibits(plan)
     elif table is None:
-        raise MistypedError("Name a table or figure; --list has them all.")
+        raise typer.BadParameter("Name a table or figure; --list has them all.")
     elif table == "summary":
         files = (research.write_summary(to),)
     else:

@@ -14,9 +14,8 @@ from sureshot.research.listener import Notes
 from sureshot.research.questions.evaluation import evaluate_answers
 from sureshot.research.questions.recipe import AnswerRecipe
 from sureshot.research.questions.run import train_answers
-from sureshot.research.reproduction.bench import Bench
+from sureshot.research.reproduction.bench import QUESTIONS, Bench
 from sureshot.research.reproduction.code import code_digest
-from sureshot.research.reproduction.needs import QUESTIONS
 from sureshot.research.reproduction.page import spread
 from sureshot.research.reproduction.tables import Table, Variant
 

@@ -1,7 +1,7 @@
 """The data that tables are run on: a file that names them, and what a run reads of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.encoders.experts import read_experts
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import StemConfig
+from sureshot.models.systems.load import known_systems
 from sureshot.research.features import SplitFeatures, Told, extract
 from sureshot.research.questions.recipe import QuestionRecipe, ValidationQuestions
 from sureshot.research.training.config import EncoderRecipe, TrainingConfig
@@ -26,6 +27,7 @@ from sureshot.research.training.recipe import (
 from sureshot.settings import build, to_values
 
 _T = TypeVar("_T")
+QUESTIONS = "msrvtt_qa"  # place of the table about answers
 HOME = "home"  # place of a table that runs on data which stand in for the paper's
 
 
@@ -167,8 +169,19 @@ class Plan:
     cases: tuple[Case, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse cases whose settings there are not."""
+        """Refuse cases about what there is not."""
+        places = {*(one.name for one in fields(DataSets)), HOME, QUESTIONS}
         for number, case in enumerate(self.cases):
+            systems = {name for label in case.systems for name in label.split("+")}
+            for kind, names, known in (
+                ("systems", systems, set(known_systems())),
+                ("data", set(case.data), places),
+            ):
+                if names - known:
+                    raise SureshotError(
+                        f"Setting cases.{number}.{kind} names {min(names - known)!r}; known: "
+                        f"{', '.join(sorted(known))}."
+                    )
             for name in ("encoder", "stem", "training"):
                 whole, part = getattr(self, name), getattr(case, name)
                 build(type(whole), {**to_values(whole), **part}, f"cases.{number}.{name}")

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sureshot.errors import SureshotError
-from sureshot.research.reproduction.bench import HOME, Bench, World
+from sureshot.research.reproduction.bench import HOME, QUESTIONS, Bench, World
 from sureshot.research.reproduction.tables import PaperFigure, Table
-
-QUESTIONS = "msrvtt_qa"
 
 # Title of each data set, its name and protocol for a plan, and the files that belong below root.
 _FILES: Mapping[str, tuple[str, str, str]] = {

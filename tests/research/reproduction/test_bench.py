@@ -6,11 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sureshot import research
 from sureshot.errors import SureshotError
 from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.systems.load import load_system
+from sureshot.models.tokens import Sizes
 from sureshot.research.reproduction.bench import Bench, Features, FinalRecipe, read_plan
+from sureshot.research.reproduction.needs import Place
+from sureshot.research.reproduction.runs import PlannedRun, recipe_of
+from sureshot.research.reproduction.tables import load_tables
 from sureshot.research.training.recipe import ValidationRecipe, placed
-from tests.walls import plan
+from tests.layouts import benchmark
+from tests.models.encoders.test_clip import clip
+from tests.paths import ROOT
+from tests.walls import plan, walls
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +163,20 @@ def test_cases_change_what_they_are_about_and_a_row_wins_over_them(place, tmp_pa
     assert read.settings("encoder", hit, "home").frames == 3
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dvtr+hit", "dvtr+hid", r"cases\.2\.systems names 'hid'; known: ce, clip2video"),
+        ("msvd", "msrvtt-full", r"cases\.1\.data names 'msrvtt-full'; known: activitynet"),
+    ],
+)
+def test_a_case_about_what_there_is_not_is_refused(place, tmp_path, old, new, message):
+    text = (place / "plan.toml").read_text() + CASES.replace(old, new)
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(SureshotError, match=message):
+        read_plan(tmp_path / "plan.toml")
+
+
 def test_a_case_whose_setting_there_is_not_is_refused(place, tmp_path):
     with pytest.raises(SureshotError, match=r"Unknown setting cases\.1\.encoder\.frame; known"):
         text = (place / "plan.toml").read_text() + CASES.replace("{ frames", "{ frame")
@@ -212,3 +235,118 @@ def test_fewer_frames_are_the_middles_of_equal_parts(place):
 def test_a_video_that_is_short_already_stays_as_it_is(place):
     features = home(place)
     assert features.fewer(12).test.videos[0] is features.test.videos[0]
+
+
+# --- the plans of the papers ----------------------------------------------------------------------
+
+PLANS = sorted((ROOT / "plans").glob("*.toml"))
+SHORT = """
+[[cases]]
+encoder = { device = "cpu", frames = 2 }
+training = { epochs = 1, batch = 4, micro_batch = 2, workers = 2, rate = 1e-3 }
+"""
+
+
+def runs_of(plan):
+    """Each different run that a plan would make of the papers' tables, one seed."""
+    seen = []
+    for table in load_tables().values():
+        for name in table.data if table.kind == "recalls" else ():
+            world = getattr(plan.data, name)
+            if world is not None:
+                for variant in table.variants:
+                    cell = PlannedRun(variant=variant, seed=0, place=Place(name, world))
+                    seen.append((table, variant, recipe_of(cell, plan)))
+    return seen
+
+
+def test_there_is_a_plan_for_each_paper():
+    assert [path.stem for path in PLANS] == ["published-duq", "published-dvtr", "published-uatvr"]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_the_settings_of_every_row_build_on_the_plan_of_its_paper(path):
+    read = read_plan(path)
+    paper = path.stem.removeprefix("published-")
+    tables = [one for name, one in load_tables().items() if name.startswith(f"{paper}-")]
+    data = {name for one in tables for name in (*one.data, *one.elsewhere)} - {"msrvtt_qa"}
+    assert all(getattr(read.data, name) is not None for name in data)
+    assert (read.questions is not None) == (paper == "duq")
+    for settings in {repr(recipe.system): recipe.system for _, _, recipe in runs_of(read)}.values():
+        load_system(settings, Sizes(16, 3))
+
+
+def test_the_plans_train_as_the_scripts_do():
+    """A few rows of the table of the released scripts, by hand."""
+    duq, uatvr = (
+        {
+            (table.name, variant.name, recipe.train[0].dataset): recipe
+            for table, variant, recipe in runs_of(read_plan(ROOT / "plans" / f"published-{n}.toml"))
+        }
+        for n in ("duq", "uatvr")
+    )
+
+    def told(recipe):
+        one = recipe.training
+        return one.epochs, one.batch, one.rate, one.encoder_rate, one.optimizer, one.captions
+
+    def seen(recipe):
+        one = recipe.encoder
+        return one.tuned, one.frames, one.words, one.fps, one.sampling
+
+    row = duq["duq-1", "DUQ", "msrvtt"]
+    assert told(row) == (10, 128, 1e-4, 1e-7, "bert_adam", "all")
+    assert seen(row) == (True, 12, 32, 1.0, "spread")
+    assert (row.training.augment, row.system["mode"]) == ("rand_augment", "paper")
+    row = duq["duq-2", "DUQ", "didemo"]
+    assert (row.training.epochs, row.training.augment) == (10, "none")
+    assert seen(row) == (True, 64, 64, 1.0, "spread")
+    assert duq["duq-2", "DUQ", "charades"].encoder.words == 24
+    row = duq["duq-1", "X-Pool", "msrvtt"]
+    assert told(row) == (5, 32, 3e-5, 1e-6, "hugging_face", "all")
+    assert seen(row) == (True, 12, None, None, "segments") and row.training.augment == "crop_flip"
+    row = duq["duq-2", "T-MASS", "lsmdc"]
+    assert (row.training.rate, row.system["support"]) == (1e-5, 0.0)
+    assert "support" not in duq["duq-1", "T-MASS", "msrvtt"].system
+    row = uatvr["uatvr-6", "UATVR", "msrvtt"]
+    assert told(row) == (5, 64, 5e-5, 5e-8, "bert_adam", "all")
+    assert (row.training.sampling, row.training.precision) == ("phase", "float16")
+    row = uatvr["uatvr-6", "CLIP4Clip", "msrvtt"]
+    assert told(row) == (5, 128, 1e-4, 1e-7, "bert_adam", "all") and row.training.keep_frames
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "part", "row"),
+    [
+        ("duq", "duq-s1", "6/7", "DUQ"),
+        ("duq", "duq-s1", "4/7", "T-MASS"),
+        ("uatvr", "uatvr-9", "4/4", "UATVR"),
+        ("dvtr", "dvtr-4", "2/6", "DVTR + HiT"),
+        ("dvtr", "dvtr-4", "6/6", "DVTR + C2V"),
+    ],
+)
+def test_a_plan_of_a_paper_runs_on_a_small_clip(tiny, tmp_path, paper, table, part, row):
+    """No result: a CLIP of random weights, twelve videos of two colours, one epoch."""
+    text = (ROOT / "plans" / f"published-{paper}.toml").read_text()
+    for size in (32, 16):
+        text = text.replace(f"openai/clip-vit-base-patch{size}", str(tiny / "clip"))
+    (tmp_path / "plan.toml").write_text(text + SHORT)
+    made = research.reproduce(
+        table, tmp_path / "plan.toml", to=tmp_path, seeds=1, part=part, cache=tmp_path / "cache"
+    )
+    (run,) = made.runs[table]
+    assert run.variant == row and run.scores["R@1"] >= 0
+    assert (tmp_path / "cache").exists() == (row == "DVTR + HiT")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A small CLIP, and tiny data sets in the papers' layouts."""
+    folder = tmp_path_factory.mktemp("papers")
+    walls(folder / "walls")
+    benchmark("lsmdc", folder / "LSMDC", folder / "walls" / "videos")
+    benchmark("msvd", folder / "MSVD", folder / "walls" / "videos")
+    clip(folder / "clip", shared=64, inner=256)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURESHOT_DATA", str(folder))
+        yield folder

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -144,10 +145,14 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(place, tmp_path):
 
 
 def test_micro_batches_give_the_same_answers(place, tmp_path):
+    """Not the same weights: rounding alone moves those that no answer depends on."""
     trained(place, tmp_path / "run", "training.micro_batch=1")
-    one, other = weights(tmp_path / "run"), weights(place / "run")
-    for name in one:
-        torch.testing.assert_close(one[name], other[name], atol=1e-3, rtol=1e-3)
+    seen = encode_questions(recipe(place).val.load(), TinyEncoder(), NOTE, place / "cache")[1]
+    found, expected = (
+        logits(AnswerCheckpoint.load(run / MODEL).model(), seen, range(6))
+        for run in (tmp_path / "run", place / "run")
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 def test_a_frozen_model_is_left_as_it_was_and_others_learn(place, tmp_path):

@@ -1,6 +1,7 @@
 """What papers print, and why a number of ours may not be compared with it."""
 
 import csv
+import functools
 import re
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -141,7 +142,7 @@ def published(
         >>> rows[0].name, rows[0].encoder, rows[0].r1
         ('DUQ', 'B32', 51.2)
     """
-    rows = _rows()
+    rows = list(_rows())
     for field, wanted in (("dataset", dataset), ("split", split), ("method", method)):
         if wanted is not None:
             known = {str(getattr(row, field)) for row in rows}
@@ -243,9 +244,10 @@ def _join(first: Row, second: Row) -> Row:
     )
 
 
-def _rows() -> list[Row]:
+@functools.cache
+def _rows() -> tuple[Row, ...]:
     text = files("sureshot.metrics").joinpath("published.csv").read_text("utf-8")
-    return [_row(record) for record in csv.DictReader(text.splitlines())]
+    return tuple(_row(record) for record in csv.DictReader(text.splitlines()))
 
 
 def _row(record: dict[str, str]) -> Row:

@@ -4,7 +4,10 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import ArgumentError
+from sureshot.research.listener import Silence
 from sureshot.research.reproduction.reproducing import _share
+from tests.datasets.files import data
+from tests.models.encoders.test_clip import clip
 from tests.walls import plan
 
 
@@ -39,3 +42,79 @@ def test_parts_share_all_runs_between_them():
         shares = [_share(f"{number}/{count}") for number in range(1, count + 1)]
         assert sorted(run for at, step in shares for run in every[at::step]) == every
     assert _share(None) == (0, 1)
+
+
+# --- end to end, on real frames -------------------------------------------------------------------
+
+REAL = """
+[home.train]
+dataset = "msrvtt"
+root = "{root}"
+ids = "train.txt"
+label = "some of the frame subset"
+
+[home.val]
+dataset = "msrvtt"
+root = "{root}"
+ids = "val.txt"
+label = "some of the frame subset"
+
+[home.test]
+dataset = "msrvtt"
+root = "{root}"
+ids = "test.txt"
+label = "some of the frame subset"
+
+[encoder]
+name = "clip"
+frames = 2
+device = "cpu"
+tuned = true
+
+[training]
+epochs = 1
+batch = 8
+captions = "one"
+rate = 1e-3
+encoder_rate = 1e-3
+workers = 2
+"""
+
+
+def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
+    """Proof of the way and no reproduction: random weights, few videos, one epoch."""
+    root = data("msrvtt")
+    for name, count in (("train", 16), ("val", 4), ("test", 6)):
+        ids = (root / f"split_{name}.txt").read_text().split()[:count]
+        (tmp_path / f"{name}.txt").write_text("\n".join(ids))
+    clip(tmp_path / "clip", shared=64, inner=256)
+    (tmp_path / "plan.toml").write_text(REAL.format(root=root))
+    heard = Heard()
+    made = research.reproduce(
+        "duq-s3",
+        tmp_path / "plan.toml",
+        to=tmp_path / "results",
+        seeds=1,
+        cache=tmp_path / "cache",
+        listener=heard,
+    )
+    assert {path.suffix for path in made.files} == {".md", ".csv", ".json", ".png", ".svg"}
+    runs = made.runs["duq-s3"]
+    assert [run.variant for run in runs] == ["Mean", "MLP", "SA", "CA"]
+    assert len({run.validation for run in runs} | {run.scores["MnR"] for run in runs}) > 1
+    text = made.files[0].read_text("utf-8")
+    assert "trained on MSR-VTT some of the frame subset train (16)" in text
+    assert "clip`, trained too; 1 epoch with one random caption" in text
+    assert {what for what, _ in heard.counted} == {"runs", "steps"}  # nothing was encoded
+    assert not (tmp_path / "cache").exists()
+    assert all(path.suffix == ".json" for path in (tmp_path / "results" / "runs").iterdir())
+
+
+class Heard(Silence):
+    """Keeps what is counted, and of how many."""
+
+    def __init__(self):
+        self.counted = set()
+
+    def update(self, what, done, total, more=""):
+        self.counted.add((what, total))

@@ -14,6 +14,7 @@ from sureshot.research.reproduction.needs import Place, places_of, question_gap
 from sureshot.research.reproduction.page import Facts, write_page
 from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform, titles_of
 from sureshot.research.reproduction.tables import Table, find_table, load_figures, load_tables
+from sureshot.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +187,8 @@ def _training(plan: Plan) -> str:
     first = f"stem width {stem.width}, " if stem.kind == "linear" else ""
     cases = "; for some systems otherwise, see the plan" if plan.cases else ""
     return (
-        f"{first}{training.epochs} epochs with {which} of each video, batch {training.batch}, "
-        f"rate {training.rate:g}{cases}"
+        f"{first}{counted(training.epochs, 'epoch')} with {which} of each video, "
+        f"batch {training.batch}, rate {training.rate:g}{cases}"
     )
 
 

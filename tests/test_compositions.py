@@ -301,7 +301,7 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
     questions, seen = encode_questions(
         replace(chosen.val, split="test").load(),
         TinyEncoder(),
-        kept.retrieval.encoder,
+        kept.retrieval,
         place / "cache",
     )
     scores = logits(kept.model(), seen, range(6))

@@ -16,15 +16,15 @@ from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
 from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
-from sureshot.research.features import SplitFeatures
-from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.reranking import (
+from sureshot.research.corrected_scores import (
     CANDIDATES,
     PRINTED,
     candidate_scores,
     check_printed,
     printed_scores,
 )
+from sureshot.research.features import SplitFeatures
+from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.scores import caption_scores, elsewhere, ranking, similarity, text_measures
 from sureshot.research.source import (
     BANKED,

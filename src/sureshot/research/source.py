@@ -10,9 +10,9 @@ from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.encoders.experts import Experts, presence, read_experts
 from sureshot.models.scorer import Scorer
+from sureshot.research.corrected_scores import CANDIDATES
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.listener import Listener, Notes
-from sureshot.research.reranking import CANDIDATES
 from sureshot.research.training.recipe import Recipe, SplitRecipe
 
 BANKED = frozenset({"qb_norm", "nnn", CANDIDATES})  # corrections that look at training captions

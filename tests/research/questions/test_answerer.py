@@ -16,6 +16,7 @@ from sureshot.research.questions.checkpoint import CONFIG
 from sureshot.research.questions.recipe import AnswerRecipe
 from tests.asked import asked
 from tests.research.questions.test_checkpoint import ANSWERS, made
+from tests.research.test_features import Fine
 
 TINY = TinyEncoder()
 NOTE = EncoderNote(
@@ -25,6 +26,7 @@ NOTE = EncoderNote(
     dim=TINY.dim,
     channels=TINY.channels,
 )
+ASKED = replace(made().retrieval, encoder=NOTE)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def seen(place):
     questions = AnswerRecipe.load(place / "questions.toml").train.load()
-    return encode_questions(questions, TinyEncoder(), NOTE, place / "cache")
+    return encode_questions(questions, TinyEncoder(), ASKED, place / "cache")
 
 
 def test_an_answer_is_the_best_of_one_question_and_one_video(seen):
@@ -105,3 +107,18 @@ def test_what_cannot_be_asked_is_refused(place):
         answerer.ask(place / "gone.mp4", "who?")
     with pytest.raises(ModelError, match=f"there is no {CONFIG} in it"):
         Answerer.load(place / "qa")
+
+
+@pytest.mark.parametrize(("system", "cells"), [("duq_released", 16), ("xpool", 9)])
+def test_a_system_that_reads_the_whole_grid_gets_it(place, tmp_path, system, cells):
+    one = Answerer(made(system), Fine())
+    questions = AnswerRecipe.load(place / "questions.toml").train.load()
+    retrieval = one.checkpoint.retrieval
+    seen = encode_questions(questions, one.encoder, retrieval, tmp_path / "cache")[1]
+    assert {video.patches.shape[1] for video in seen.videos} == {cells}
+    path = questions.split.items[questions.split.captions[0].video].path
+    scores = logits(one.checkpoint.model(), seen, [0])[0]
+    (best, *_) = one.ask(path, questions.split.captions[0].text)
+    assert best.answer == ANSWERS[scores.argmax()]
+    shares = np.exp(scores - np.logaddexp.reduce(scores))
+    assert best.share == pytest.approx(shares.max(), rel=1e-4)

@@ -71,6 +71,13 @@ def test_the_loss_is_the_surprise_at_the_right_answers():
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_what_a_system_reads_of_a_frame_and_freezes_of_a_clip_stays_as_it_is(form):
+    inner = system(form)
+    made = Answering(inner, AnswerHead(inner.vector_width or WIDTH, 5))
+    assert (made.whole_grid, made.frozen) == (inner.whole_grid, inner.frozen)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_every_system_keeps_its_losses_and_their_weights(form):
     """A question that is asked about another video too is no negative of that video."""
     inner = shaken(form)

@@ -51,6 +51,7 @@ NOTE = EncoderNote(
     dim=TINY.dim,
     channels=TINY.channels,
 )
+ASKED = replace(checkpoint("xpool", "linear"), encoder=NOTE)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,7 @@ def test_a_run_leaves_a_model_its_recipe_and_what_it_went_on_from(place):
 def test_the_kept_score_is_that_of_the_kept_weights(place):
     found = AnswerCheckpoint.load(place / "run" / MODEL)
     _, val = recipe(place).questions()
-    seen = encode_questions(val, TinyEncoder(), NOTE, place / "cache")
+    seen = encode_questions(val, TinyEncoder(), ASKED, place / "cache")
     right = accuracy(found.model(), *seen, found.answers)
     assert found.scores["accuracy"] == right
     given = predict(found.model(), seen[1])
@@ -124,7 +125,7 @@ def test_answers_are_learned(place, tmp_path):
     done = trained(place, tmp_path / "run", "training.epochs=60", "training.keep=last")
     found = AnswerCheckpoint.load(done.folder)
     train_set, _ = recipe(place).questions()
-    seen = encode_questions(train_set, TinyEncoder(), NOTE, place / "cache")
+    seen = encode_questions(train_set, TinyEncoder(), ASKED, place / "cache")
     assert accuracy(found.model(), *seen, found.answers) == 100
     folder = done.folder
     guesses = Answerer.load(folder, "cpu").ask(place / "videos/1.mp4", "what colour comes first?")
@@ -207,7 +208,7 @@ def test_wordings_are_all_that_is_asked_about_a_video_its_own_first():
 def test_duq_answers_as_xpool_does_only_without_losses_of_its_own(place, tmp_path):
     """Both pool the frames alike and the head reads nothing else."""
     val = recipe(place).val.load()
-    seen = encode_questions(val, TinyEncoder(), NOTE, place / "cache")[1]
+    seen = encode_questions(val, TinyEncoder(), ASKED, place / "cache")[1]
     scores = {}
     for name in ("xpool", "duq"):
         for weight in (0, 1):
@@ -238,16 +239,16 @@ def test_videos_that_cannot_be_read_are_left_out_and_told(place, tmp_path):
     done = train_answers(recipe(folder), to=tmp_path / "run", cache=place / "cache")
     assert any("left out: 0 " in note for note in done.notes)
     seen, features = encode_questions(
-        recipe(folder).questions()[0], TinyEncoder(), NOTE, place / "cache"
+        recipe(folder).questions()[0], TinyEncoder(), ASKED, place / "cache"
     )
     assert len(seen.answers) == len(features.texts) == 10 and len(features.videos) == 5
 
 
 def test_features_of_answerable_questions_stay_with_them(place):
-    whole = encode_questions(recipe(place).questions()[0], TinyEncoder(), NOTE, place / "cache")
+    whole = encode_questions(recipe(place).questions()[0], TinyEncoder(), ASKED, place / "cache")
     known, features = answerable(*whole, ["blue", "white"])
     assert features.split == known.split and len(features.videos) == len(known.split.items)
-    again = encode_questions(known, TinyEncoder(), NOTE, place / "cache")[1]
+    again = encode_questions(known, TinyEncoder(), ASKED, place / "cache")[1]
     for row in range(len(features.videos)):
         assert (features.videos[row].frames == again.videos[row].frames).all()
     for row in range(len(features.texts)):
@@ -258,7 +259,7 @@ def test_training_on_features_reads_no_questions(place, tmp_path):
     made = recipe(place)
     train_set, _ = made.questions()
     start = Start.of(made, train_set)
-    seen = encode_questions(train_set, TinyEncoder(), NOTE, place / "cache")
+    seen = encode_questions(train_set, TinyEncoder(), ASKED, place / "cache")
     blind = replace(made, train=replace(made.train, root=tmp_path / "gone"), val=None)
     done = train_answers_on(blind, start, seen, None, tmp_path / "run")
     assert done.score is None and done.epoch == 2
@@ -308,7 +309,7 @@ def test_a_model_to_start_from_must_be_there_and_read_no_experts(place, tmp_path
 def test_answers_of_a_config_are_those_that_are_given(place):
     config = json.loads((place / "run" / MODEL / CONFIG).read_text())
     answerer = Answerer.load(place / "run" / MODEL, "cpu")
-    test_set = encode_questions(recipe(place).val.load(), TinyEncoder(), NOTE, place / "cache")[1]
+    test_set = encode_questions(recipe(place).val.load(), TinyEncoder(), ASKED, place / "cache")[1]
     assert set(answerer.answers(test_set)) <= set(config["answers"])
 
 

@@ -378,6 +378,23 @@ def test_the_score_of_a_tuned_encoder_is_that_of_the_saved_one(place, tuned):
     assert tuned.score == pytest.approx(rsum_of(scores, held.owner()))
 
 
+def test_a_tuned_system_that_reads_the_whole_grid_gets_it_after_training_too(
+    place, tmp_path, monkeypatch
+):
+    seen = []
+    plain = module.correction.keep
+
+    def watched(folder, splits, val, *rest):
+        seen.append(val)
+        return plain(folder, splits, val, *rest)
+
+    monkeypatch.setattr(module.correction, "keep", watched)
+    base = recipe(place, *TUNED, "training.epochs=1", "stem.kind=linear")
+    system = {"name": "duq_released", "layers": 1, "heads": 2, "samples": 2}
+    train(replace(base, system=system), to=tmp_path, cache=place / "cache")
+    assert {video.patches.shape[1] for video in seen[0].videos} == {16}
+
+
 def test_each_epoch_is_judged_by_what_its_encoder_sees(place, tmp_path, monkeypatch):
     seen = []
     whole = module.validation_score

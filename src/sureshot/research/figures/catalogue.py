@@ -12,7 +12,7 @@ from sureshot.research.figures.embeddings import embeddings
 from sureshot.research.figures.epochs import epochs
 from sureshot.research.figures.failures import failures
 from sureshot.research.figures.matrices import matrices
-from sureshot.research.figures.rerank import After, rerank_figure
+from sureshot.research.figures.rank_changes import After, rank_changes
 from sureshot.research.figures.results import captions, results
 from sureshot.research.figures.soft_positives import calibration
 from sureshot.research.figures.subject import Subject
@@ -86,7 +86,7 @@ FIGURES: Mapping[str, Entry] = {
         papers="DUQ fig. 3",
         needs="duq; or any, corrected by nnn, qb_norm, inverted_softmax or dsl",
         count=4,
-        make=lambda subjects, count, wish: rerank_figure(subjects[0], count, wish.after, wish.bank),
+        make=lambda subjects, count, wish: rank_changes(subjects[0], count, wish.after, wish.bank),
     ),
     "results": Entry(
         about="the best three videos of N texts, with all that is said of each pair",

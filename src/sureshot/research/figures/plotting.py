@@ -9,7 +9,7 @@ from sureshot.errors import ArgumentError, option
 from sureshot.models.loading import load
 from sureshot.research.figures.canvas import SUFFIXES, save_figure
 from sureshot.research.figures.catalogue import Drawing, Wish, entry_of
-from sureshot.research.figures.rerank import After
+from sureshot.research.figures.rank_changes import After
 from sureshot.research.figures.subject import Subject
 from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.scores import caption_scores

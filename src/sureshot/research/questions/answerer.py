@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from sureshot.datasets.questions import Questions
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import QueryError
-from sureshot.models.checkpoint import EncoderNote
+from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.comparing import Trained
 from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.protocol import Encoder
@@ -89,10 +89,7 @@ class Answerer:
             label=str(video),
         )
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            note = self.checkpoint.retrieval.encoder
-            features = extract(
-                split, self.encoder, frames=note.frames, sampling=note.rule, cache=Path(cache)
-            )
+            features = _extract(split, self.encoder, self.checkpoint.retrieval, Path(cache))
         scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
         shares = np.exp(scores - np.logaddexp.reduce(scores))
         best = np.argsort(-shares, kind="stable")[:most]
@@ -108,7 +105,7 @@ class Answerer:
 def encode_questions(
     questions: Questions,
     encoder: Encoder,
-    note: EncoderNote,
+    retrieval: Checkpoint,
     cache: Path | None = None,
     told: Told | None = None,
 ) -> tuple[Questions, SplitFeatures]:
@@ -117,24 +114,36 @@ def encode_questions(
     Args:
         questions: the questions.
         encoder: what encodes them.
-        note: says which frames of a video are looked at.
+        retrieval: the model that is asked, which says what of a video it reads.
         cache: folder of encoded features; None is one in the user's cache folder.
         told: hears how far the work is, see `sureshot.research.features.extract`.
 
     Raises:
         SureshotError: see `sureshot.research.features.extract`.
     """
-    features = extract(
-        questions.split,
-        encoder,
-        frames=note.frames,
-        sampling=note.rule,
-        cache=cache,
-        told=told,
-    )
+    features = _extract(questions.split, encoder, retrieval, cache, told)
     if not features.unreadable:
         return questions, features
     return questions.about({item.id for item in features.split.items}), features
+
+
+def _extract(
+    split: Split,
+    encoder: Encoder,
+    retrieval: Checkpoint,
+    cache: Path | None,
+    told: Told | None = None,
+) -> SplitFeatures:
+    """Features of questions and videos, as the model that is asked reads them."""
+    return extract(
+        split,
+        encoder,
+        frames=retrieval.encoder.frames,
+        sampling=retrieval.encoder.rule,
+        whole_grid=retrieval.model.system.whole_grid,
+        cache=cache,
+        told=told,
+    )
 
 
 def answerable(

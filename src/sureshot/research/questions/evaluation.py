@@ -77,8 +77,8 @@ def evaluate_answers(
     notes.line(asked.summary())
     _warn_of_shared(answerer, asked, notes)
     checkpoint = answerer.checkpoint
-    note = checkpoint.retrieval.encoder
-    seen, features = encode_questions(asked, answerer.encoder, note, cache, notes.encoded)
+    retrieval = checkpoint.retrieval
+    seen, features = encode_questions(asked, answerer.encoder, retrieval, cache, notes.encoded)
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")
     report = answer_report(
@@ -91,7 +91,7 @@ def evaluate_answers(
         title=seen.title(),
         system=str(checkpoint.retrieval.system["name"]),
         encoder=checkpoint.retrieval.encoder_name,
-        frames=note.frames,
+        frames=retrieval.encoder.frames,
         absent=asked.absent + len(asked.answers) - len(seen.answers),
         against=against,
         same=seen.published,

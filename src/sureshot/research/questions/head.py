@@ -92,6 +92,7 @@ class Answering(System):
         del self.log_scale  # the system's own is used
         self.reads_words = retrieval.reads_words
         self.vector_width = retrieval.vector_width
+        self.frozen, self.whole_grid = retrieval.frozen, retrieval.whole_grid
         self.retrieval = retrieval
         self.head = head
         kept = retrieval.weights if system_weight else {}

@@ -117,8 +117,8 @@ def train_answers(
         else:
 
             def seen(questions: Questions) -> Asked:
-                note = start.retrieval.encoder
-                both = encode_questions(questions, start.encoder, note, cache, notes.encoded)
+                start_from = start.retrieval
+                both = encode_questions(questions, start.encoder, start_from, cache, notes.encoded)
                 note_unreadable(both[1], notes)
                 return both
 

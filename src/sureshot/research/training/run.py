@@ -168,6 +168,7 @@ def _equip(
                 scorer.encoder,
                 frames=recipe.encoder.frames,
                 sampling=recipe.encoder.rule,
+                whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
                 cache=Path(cache),
             )
     found = correction.keep(fitted.folder, splits, val, sets, seed, device)

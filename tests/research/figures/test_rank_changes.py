@@ -6,7 +6,7 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.metrics.hubs import dual_softmax, nearest_neighbour_normalised, querybank_norm
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.rerank import _chosen, rerank_figure
+from sureshot.research.figures.rank_changes import _chosen, rank_changes
 from tests.research.figures.pictures import shown
 
 
@@ -16,7 +16,7 @@ from tests.research.figures.pictures import shown
 def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
     of = subject("duq")
     matrices = of.matrices(range(12))
-    found = rerank_figure(of, 4, after)
+    found = rank_changes(of, 4, after)
     assert found.names == ("similarity", name)
     before, later = (text_ranks(matrices[key], of.owner) for key in found.names)
     assert (found.rose, found.fell) == ((before > later).sum(), (before < later).sum())
@@ -38,7 +38,7 @@ def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
 def test_any_system_can_be_corrected_for_hubs(subject, after):
     of = subject("xpool")
     bank = np.random.default_rng(0).random((20, 6)).astype(np.float32)
-    found = rerank_figure(of, 3, after, bank)
+    found = rank_changes(of, 3, after, bank)
     assert found.names == ("score", after)
     by_hand = {
         "dsl": lambda: dual_softmax(of.scores),
@@ -53,11 +53,11 @@ def test_any_system_can_be_corrected_for_hubs(subject, after):
 
 def test_what_cannot_be_done_is_said(subject):
     with pytest.raises(SureshotError, match="xpool does not re-rank by itself"):
-        rerank_figure(subject("xpool"), 3)
+        rank_changes(subject("xpool"), 3)
     with pytest.raises(SureshotError, match="encoder does not re-rank by itself"):
-        rerank_figure(subject("tiny"), 3, "printed")
+        rank_changes(subject("tiny"), 3, "printed")
     with pytest.raises(SureshotError, match="nnn looks at training captions"):
-        rerank_figure(subject("xpool"), 3, "nnn")
+        rank_changes(subject("xpool"), 3, "nnn")
 
 
 def test_the_largest_moves_are_shown_half_up_half_down():
@@ -75,7 +75,7 @@ def test_the_largest_moves_are_shown_half_up_half_down():
 
 
 def test_both_rows_are_drawn_with_the_ranks(subject):
-    found = rerank_figure(subject("duq"), 2)
+    found = rank_changes(subject("duq"), 2)
     assert found.shown
     figure = found.draw()
     text = shown(figure)

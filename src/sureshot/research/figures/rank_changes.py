@@ -1,4 +1,4 @@
-"""Queries before and after scores are corrected: by uncertainty, or for hubs."""
+"""Which queries rise and fall when scores are corrected, by uncertainty or for hubs: `rerank`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Rerank:
+class RankChanges:
     """All queries under two scores, and some that moved, up and down by turns.
 
     Attributes:
@@ -93,12 +93,12 @@ class Rerank:
         return draw_strips(title, strips, _TOP)
 
 
-def rerank_figure(
+def rank_changes(
     subject: Subject,
     count: int,
     after: After | None = None,
     bank: Float[np.ndarray, "captions videos"] | None = None,
-) -> Rerank:
+) -> RankChanges:
     """Queries under two scores.
 
     Args:
@@ -117,7 +117,7 @@ def rerank_figure(
     ranks = [text_ranks(scores, subject.owner) for scores in pair]
     moved = ranks[0] - ranks[1]
     shown = [_change(subject, query, pair, ranks) for query in _chosen(ranks, count)]
-    return Rerank(
+    return RankChanges(
         title=subject.title,
         items=subject.by_name,
         names=names,

@@ -9,6 +9,7 @@ from sureshot.research.training.gather import (
     gathered,
     rank,
     same_start,
+    told_by_all,
     told_by_first,
     world,
 )
@@ -73,6 +74,7 @@ def everything():
         "few": three_steps(batches=FEW),
         "few cached": three_steps(micro=1, batches=FEW),
         "dropout": three_steps(dropout=0.5),
+        "all": told_by_all([("broken", rank())]),
     }
 
 
@@ -134,3 +136,9 @@ def test_alone_nothing_happens():
     assert gathered(given) is given
     assert told_by_first("x") == "x"
     assert (rank(), world()) == (0, 1)
+
+
+def test_what_one_process_saw_all_know(both):
+    expected = {("broken", 0), ("broken", 1)}
+    assert [found["all"] for found in both] == [expected, expected]
+    assert told_by_all(["here"]) == {"here"}

@@ -130,14 +130,17 @@ def test_what_is_shown_is_what_is_printed(
         assert not found, f"{step.command}; {UPDATE}=1 writes what is printed\n" + "\n".join(found)
 
 
-def test_python_examples_of_the_documents_run(home: Path) -> None:
+def test_python_examples_of_the_documents_run(clips: Path, tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    for name in ("bigbuckbunny", "bikes", "carphone_distorted", "carphone_pristine", "world"):
+        shutil.copy(clips / f"{name}.mp4", tmp_path / "clips")
     page = ROOT / "docs" / "python.md"
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     text = re.sub(r"^```.*$", "", page.read_text("utf-8"), flags=re.M)
     example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     assert len(example.examples) > 5
     said: list[str] = []
-    with at_home(home):
+    with at_home(tmp_path):
         doctest.DocTestRunner(optionflags=flags).run(example, out=said.append)
     assert not said, "".join(said)
 

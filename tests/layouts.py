@@ -8,6 +8,7 @@ from tests.datasets.files import put
 from tests.walls import COLOURS, SPLITS
 
 TIMES = "00.00.00.000\t00.00.01.000\t00.00.00.000\t00.00.01.000"
+CHARADES = "id,subject,scene,quality,relevance,verified,script,objects,descriptions,actions,length"
 NAMES = (
     "msrvtt",
     "msrvtt_full",
@@ -60,8 +61,9 @@ def _msrvtt(root, ids, of):
     rows = [{"caption": text, "video_id": ids[row]} for row in ids for text in sentences(row)]
     videos = [{"video_id": ids[row], "split": parts[row]} for row in ids]
     put(root / "MSRVTT_data.json", {"videos": videos, "sentences": rows})
-    trained = "\n".join(ids[row] for row in [*of["train"], *of["val"]])
-    put(root / "MSRVTT_train.9k.csv", f"video_id\n{trained}")
+    for name, rows in (("9k", [*of["train"], *of["val"]]), ("7k", of["train"])):
+        trained = "\n".join(ids[row] for row in rows)
+        put(root / f"MSRVTT_train.{name}.csv", f"video_id\n{trained}")
     tested = "\n".join(f"r,m,{ids[row]},{sentences(row)[0]}" for row in of["test"])
     put(root / "MSRVTT_JSFUSION_test.csv", f"key,vid_key,video_id,sentence\n{tested}")
 
@@ -74,6 +76,7 @@ def _msvd(root, ids, of):
 
 def _vatex(root, ids, of):
     _lists(root, ids, of)
+    shutil.copyfile(root / "test_list.txt", root / "test1k5_sec_list.txt")
     put(root / "ref_captions.json", {ids[row]: sentences(row) for row in ids})
 
 
@@ -92,13 +95,19 @@ def _lsmdc(root, ids, of):
     names = ("annos_training", "annos_val", "challenge_1000_publictect")
     for split, name in zip(("train", "val", "test"), names, strict=True):
         lines = [f"{ids[row]}\t{TIMES}\t{sentences(row)[0]}" for row in of[split]]
+        if split == "train":  # a clip that is listed twice
+            lines.append(f"{ids[of[split][0]]}\t{TIMES}\t{sentences(of[split][0])[1]}")
         put(root / f"LSMDC16_{name}.csv", "\n".join(lines))
 
 
 def _charades(root, ids, of):
     for name, rows in (("train", [*of["train"], *of["val"]]), ("test", of["test"])):
-        lines = [f"{ids[row]},{sentences(row)[0]},{sentences(row)[1]}" for row in rows]
-        put(root / f"Charades_v1_{name}.csv", "\n".join(["id,script,descriptions", *lines]))
+        lines = [CHARADES]
+        for row in rows:
+            script, description = sentences(row)
+            told = f"{description};{script}"
+            lines.append(f"{ids[row]},HR43,Kitchen,6,7,Yes,{script},wall,{told},c092 0.00 1.20,1.2")
+        put(root / f"Charades_v1_{name}.csv", "\n".join(lines))
 
 
 def _activitynet(root, ids, of):

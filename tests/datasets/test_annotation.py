@@ -35,6 +35,11 @@ def test_a_missing_folder_is_named(tmp_path):
         pick(tmp_path / "nowhere", "a.csv")
 
 
+def test_a_variable_that_is_not_set_is_named(tmp_path):
+    with pytest.raises(SureshotError, match=r"The variable \$NOWHERE is not set; it names"):
+        pick(tmp_path / "$NOWHERE" / "msvd", "a.csv")
+
+
 def test_lines_come_without_space_marks_and_empty_ones(tmp_path):
     path = tmp_path / "list.txt"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\r\n two \n \nthree")

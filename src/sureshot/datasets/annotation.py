@@ -24,6 +24,11 @@ def pick(root: Path, *names: str) -> Path:
         if (root / name).is_file():
             return root / name
     if not root.is_dir():
+        unset = next((part for part in root.parts if part.startswith("$")), None)
+        if unset is not None:
+            raise SureshotError(
+                f"The variable {unset} is not set; it names the folder of the data."
+            )
         raise SureshotError(f"{root} is not a folder; give the one with the annotation files.")
     raise SureshotError(
         f"{root} has no {' or '.join(names)}; give the folder with the annotation files as root."

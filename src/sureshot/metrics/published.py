@@ -258,6 +258,7 @@ def _row(record: dict[str, str]) -> Row:
     return Row(**values)
 
 
+@functools.cache
 def folded_name(name: str) -> str:
     """A name of a data set, split or method without case, spaces and hyphens, to compare by."""
     return re.sub(r"[\s_-]", "", name).lower()

@@ -88,11 +88,11 @@ def broken(checkpoint, tmp_path) -> Path:
     return shutil.copytree(checkpoint.folder, tmp_path / "broken")
 
 
-def network(hidden, inner=40):
+def network(hidden, inner=40, layers=2):
     return {
         "hidden_size": hidden,
         "intermediate_size": inner,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": layers,
         "num_attention_heads": 4,
     }
 
@@ -106,15 +106,18 @@ def saved(folder, model, tokenizer, processor, padding) -> Checkpoint:
     return Checkpoint(folder, model.eval(), tokenizer, processor, padding)
 
 
-def clip(folder, end=None, *, shared=20, inner=40) -> Checkpoint:
-    """A small CLIP; with ``shared=32, inner=128`` its text network is laid out as in OpenAI's."""
+def clip(folder, end=None, *, shared=20, inner=40, layers=2, longest=LONGEST) -> Checkpoint:
+    """A small CLIP; with ``shared=32, inner=128`` its text network is laid out as in OpenAI's.
+
+    ``layers`` and ``longest`` are the blocks and the tokens of that network.
+    """
     letters = pre_tokenizers.ByteLevel.alphabet()
     pieces = ["<|startoftext|>", *sorted(letters), *sorted(f"{c}</w>" for c in letters)]
     vocab = {piece: i for i, piece in enumerate([*pieces, "<|endoftext|>"])}
     special = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": end or len(vocab) - 1}
-    text = {"vocab_size": len(vocab), "max_position_embeddings": LONGEST, **special}
+    text = {"vocab_size": len(vocab), "max_position_embeddings": longest, **special}
     config = CLIPConfig(
-        text_config=network(32, inner) | text,
+        text_config=network(32, inner, layers) | text,
         vision_config=network(24) | {"image_size": SIDE, "patch_size": 8},
         projection_dim=shared,
     )

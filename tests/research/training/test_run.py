@@ -28,6 +28,7 @@ from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import RECIPE, new_model, train, train_on, validation_score
 from sureshot.research.training.task import FRAMES, UNREADABLE
+from tests.clips import coloured
 from tests.heard import Heard, stop_at
 from tests.models.encoders.test_clip import clip
 from tests.walls import walls
@@ -494,6 +495,24 @@ def test_a_video_that_cannot_be_read_is_left_out_of_a_tuned_run_and_listed(place
     assert any("Left out: 1 video that cannot be read" in note for note in fitted.notes)
     listed = (tmp_path / UNREADABLE).read_text("utf-8")
     assert listed.startswith("videos/broken.mp4\tis not a video") and listed.count("\n") == 1
+
+
+@pytest.mark.parametrize(("container", "lost"), [("mkv", False), ("mp4", True)])
+def test_half_a_video_costs_no_other(place, tmp_path, container, lost):
+    """What is there of it is trained on; an MP4 without its end says nothing of its beginning."""
+    whole = coloured(tmp_path / f"whole.{container}", ["red", "blue"], codec="mpeg4")
+    half = place / "videos" / f"half.{container}"
+    half.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    rows = (place / "pairs.csv").read_text() + f"videos/{half.name},half a film,train\n"
+    (place / "half.csv").write_text(rows)
+    heard = Heard()
+    settings = ("train.0.root=half.csv", "training.captions=all", "training.batch=5")
+    trained(place, tmp_path / "run", *TUNED, *settings, "training.epochs=1", listener=heard)
+    assert heard.steps == [1, 2, 3]
+    unreadable = tmp_path / "run" / UNREADABLE
+    assert unreadable.exists() == lost
+    if lost:
+        assert unreadable.read_text("utf-8").startswith(f"videos/{half.name}\tis not a video")
 
 
 def test_with_no_video_that_can_be_read_it_stops(place, tmp_path):

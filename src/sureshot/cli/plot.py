@@ -26,6 +26,7 @@ EXAMPLES = examples(
     "sureshot plot --list",
     "sureshot plot embeddings runs/duq/model --data msrvtt --root ~/MSRVTT",
     "sureshot plot rerank runs/xpool/model --after nnn --data msrvtt --root ~/MSRVTT --to fig.svg",
+    "sureshot plot matrices runs/dvtr/model --beside runs/hit/model --data msrvtt --root ~/MSRVTT",
     "sureshot plot epochs runs/one/model runs/two/model --data pairs --root my-videos.csv --json",
 )
 
@@ -72,6 +73,10 @@ def plot(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="What is shown is drawn by it.")
     ] = 0,
+    beside: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Second model, for matrices and tokens."),
+    ] = None,
     after: Annotated[
         str | None,
         typer.Option(
@@ -113,6 +118,7 @@ def plot(
             to=to,
             count=count,
             seed=seed,
+            beside=None if beside is None else absolute_model(beside),
             after=after,
             bank=bank,
             device=device,

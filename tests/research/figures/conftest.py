@@ -1,5 +1,7 @@
 """Small models that were never trained, on six videos with two captions each."""
 
+from dataclasses import replace
+
 import pytest
 
 from sureshot.datasets import load_split
@@ -23,12 +25,13 @@ def subject(place, tmp_path_factory):
     features = extract(split, TinyEncoder(), frames=3, cache=place / "cache")
     folders = tmp_path_factory.mktemp("models")
 
-    def make(system, seed=0):
+    def make(system, seed=0, weights=0, encoder=None):
         if system == "tiny":
             return Subject(load("tiny"), features, seed)
-        folder = folders / system
+        folder = folders / f"{system}-{weights}"
         if not folder.exists():
-            saved(folder, system, "linear")
-        return Subject(load(str(folder), "cpu"), features, seed)
+            saved(folder, system, "linear", seed=weights)
+        scorer = load(str(folder), "cpu")
+        return Subject(replace(scorer, encoder=encoder or scorer.encoder), features, seed)
 
     return make

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError, SureshotError
 from sureshot.research.figures.catalogue import FIGURES, Wish, entry_of, listing
+from tests.research.figures.pictures import untidy
 
 LACKING = {
     "xpool": {"embeddings", "rerank", "uncertainty", "epochs", "tokens", "calibration"},
@@ -34,6 +35,7 @@ def test_a_system_has_a_figure_or_says_what_it_lacks(subject, name, system):
     assert len(json.dumps(drawing.to_dict(), allow_nan=False)) > 50
     drawn = drawing.draw()
     assert drawn.axes and any(axes.has_data() for axes in drawn.axes)
+    assert untidy(drawn) == []
 
 
 def test_the_count_asked_for_is_shown(subject):
@@ -62,4 +64,15 @@ def test_every_figure_is_listed_with_what_it_needs():
     assert len(lines) == 2 * len(FIGURES)
     for (name, entry), first, second in zip(FIGURES.items(), lines[::2], lines[1::2], strict=True):
         assert first.split()[0] == name and entry.about in first and entry.papers in first
-        assert second.strip() == f"systems: {entry.needs}"
+        more = "; a second model can stand beside" if name in ("matrices", "tokens") else ""
+        assert second.strip() == f"systems: {entry.needs}{more}"
+
+
+@pytest.mark.parametrize("name", [name for name, entry in FIGURES.items() if not entry.compares])
+def test_a_second_model_is_for_figures_whose_paper_compares_two(name):
+    with pytest.raises(ArgumentError) as refused:
+        entry_of(name, beside=True)
+    assert str(refused.value) == (
+        f"`beside=` belongs to matrices and tokens, whose papers compare two models; {name} does "
+        "not take it."
+    )

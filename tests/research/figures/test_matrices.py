@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.research.figures.matrices import Matrices, matrices
-from tests.research.figures.pictures import pixels, shown
+from tests.research.figures.pictures import pixels, shown, untidy
 
 
 def by_hand(values, name="score", **texts):
@@ -87,8 +87,72 @@ def test_the_best_of_rows_and_columns_are_marked():
 def test_all_that_is_said_is_shown(subject):
     found = matrices(subject("duq"), 5)
     figure = found.draw()
-    text = shown(figure)
-    for part in ("duq on tiny", "belief", "distance", "printed score", "text vacuity", "ring:"):
+    text = " ".join(shown(figure).split())
+    for part in (
+        "duq on tiny",
+        "belief",
+        "distance",
+        "re-ranked score",
+        "vacuity of the text",
+        "ring:",
+    ):
         assert part in text
     assert text.count("found: ") == 5
     assert "distance" not in shown(matrices(subject("xpool"), 5).draw())
+
+
+@pytest.mark.parametrize("count", [1, 12, 13, 40, 200])
+def test_ticks_can_be_read_at_any_number_of_pairs(count):
+    draw = np.random.default_rng(0)
+    deviations = 0.0882 + 1e-4 * draw.random(count)
+    values = draw.random((count, count)) * 1e-3
+    made = by_hand(values, **{"text deviation": deviations, "text spread": deviations - 7})
+    figure = made.draw()
+    assert untidy(figure) == []
+    for axes in (figure.axes[0], figure.axes[1]):
+        numbers = [int(label.get_text()) for label in axes.get_yticklabels()]
+        assert numbers[0] == 1 and len(numbers) <= 12
+        assert len(set(np.diff(numbers))) <= 1
+
+
+def test_each_quantity_has_a_panel_that_says_what_it_is(subject):
+    found = matrices(subject("uatvr"), 4)
+    figure = found.draw()
+    text = " ".join(shown(figure).split())
+    assert "standard deviation of the text's Gaussian" in text and "no unit" not in text
+    both = by_hand(np.eye(3), **{"text spread": np.ones(3), "text eta deviation": np.ones(3)})
+    labels = [" ".join(axes.get_xlabel().split()) for axes in both.draw().axes]
+    assert "log total variance of the text's Gaussian" in labels
+    assert "standard deviation of the text's Gaussian for η" in labels
+
+
+def test_two_models_show_the_same_pairs_in_the_same_colours(subject):
+    both = subject("dvtr"), subject("clip4clip")
+    found = matrices(both[0], 4, both[1])
+    assert (found.model, found.beside.model) == ("dvtr on tiny", "clip4clip on tiny")
+    queries = both[0].pairs(4)
+    columns = both[0].owner[queries]
+    for one, made in zip(both, (found, found.beside), strict=True):
+        assert made.captions == found.captions and made.videos == found.videos
+        np.testing.assert_allclose(
+            made.matrices["score"], one.scores[queries][:, columns], atol=1e-6
+        )
+    told = found.to_dict()
+    assert told["beside"]["model"] == "clip4clip on tiny" and "eta" in told["matrices"]
+    assert list(told["beside"]["matrices"]) == ["score"]
+    figure = found.draw()
+    panels = [axes for axes in figure.axes if axes.images]
+    assert len(panels) == 2, "what one model alone has is not compared"
+    assert panels[0].images[0].get_clim() == panels[1].images[0].get_clim()
+    values = np.stack([found.matrices["score"], found.beside.matrices["score"]])
+    assert panels[0].images[0].get_clim() == pytest.approx((values.min(), values.max()))
+    text = " ".join(shown(figure).split())
+    assert "dvtr on tiny: score of the pair" in text
+    assert "clip4clip on tiny: score of the pair" in text
+    assert untidy(figure) == []
+
+
+def test_two_models_may_have_all_matrices_in_common(subject):
+    figure = matrices(subject("duq"), 4, subject("duq", weights=1)).draw()
+    assert len([axes for axes in figure.axes if axes.images]) == 10
+    assert untidy(figure) == []

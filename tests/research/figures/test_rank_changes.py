@@ -81,7 +81,7 @@ def test_both_rows_are_drawn_with_the_ranks(subject):
     text = shown(figure)
     assert len(figure.axes[0].images) == 8 * len(found.shown)
     for change in found.shown:
-        assert f"similarity: right video at {change.ranks[0]:g}" in text
-        assert f"score: right video at {change.ranks[1]:g}" in text
+        assert f"similarity: right video at rank {change.ranks[0]:g}" in text
+        assert f"score: right video at rank {change.ranks[1]:g}" in text
         assert text.count(f"“{change.query}”") == 1
     assert f"{found.rose} queries rise" in " ".join(text.split())

@@ -57,11 +57,13 @@ def test_of_a_video_the_texts_are_ranked(subject, system):
 def test_frames_and_numbers_are_drawn(subject):
     found = results(subject("duq"), 3)
     figure = found.draw()
-    text = shown(figure)
+    text = " ".join(shown(figure).split())
     assert len(figure.axes[0].images) == sum(len(answer.hits) for answer in found.answers)
     for answer in found.answers:
         assert f"“{answer.query}”" in text and answer.said() in text
-    assert text.count("belief") == len(figure.axes[0].images)
+    assert "belief: belief that the pair belongs together" in text
+    assert text.count("belief 0.") == len(figure.axes[0].images)
+    assert "vacuity of the text (lack of evidence, 0 to 1) = " in text
     assert text.count("✓") == 3 and share(pixels(figure), "#0072b2") > 0.005
 
 

@@ -1,5 +1,7 @@
 """What figures look at is what the system says, whichever queries are asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.systems.system import rows
 from sureshot.research.figures import subject as module
-from sureshot.research.figures.subject import nearest
+from sureshot.research.figures.subject import nearest, tell_apart
 
 
 def test_scores_and_matrices_are_those_of_the_system(subject):
@@ -88,3 +90,22 @@ def test_higher_is_nearer_but_for_distances():
     for name in ("distance", "eta", "wasserstein"):
         assert nearest(matrix, name).argmax() == 0
     assert nearest(matrix, "belief").argmax() == 1
+
+
+def test_two_models_are_told_apart_by_system_or_by_folder(subject):
+    one, other = subject("duq"), subject("xpool")
+    assert tell_apart(one, other) == ("duq on tiny", "xpool on tiny")
+    names = tell_apart(one, subject("duq", weights=1))
+    assert names == ("duq on tiny (duq-0)", "duq on tiny (duq-1)")
+    with pytest.raises(SureshotError, match="stands beside itself; name another model"):
+        tell_apart(one, one)
+    fewer = one.features.split.part({one.names[0]})
+    part = replace(other, features=replace(other.features, split=fewer))
+    with pytest.raises(SureshotError, match="do not have the same videos and captions"):
+        tell_apart(one, part)
+
+
+def test_folders_are_named_by_what_they_do_not_share():
+    parts = module._unlike_parts
+    assert parts(("/", "runs", "a", "model"), ("/", "runs", "b", "model")) == ("a", "b")
+    assert parts(("a",), ("a", "model")) == ("a", "a/model")

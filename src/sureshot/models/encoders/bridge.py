@@ -94,6 +94,10 @@ class BridgeEncoder:
         centred = features.sentence - self._correction["text_mean"]
         return replace(features, sentence=centred / np.linalg.norm(centred, axis=1, keepdims=True))
 
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each word token, see `sureshot.models.encoders.token_words`."""
+        return self._minilm.words_of(texts)
+
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> UInt8[np.ndarray, "frames 3 rows columns"]:

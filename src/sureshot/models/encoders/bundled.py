@@ -64,6 +64,10 @@ class BundledEncoder:
         sentence, words = (join_texts(self._head, v) for v in (features.sentence, features.words))
         return replace(features, sentence=sentence, words=words * features.mask[..., None])
 
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each word token, see `sureshot.models.encoders.token_words`."""
+        return self.bridge.words_of(texts)
+
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> UInt8[np.ndarray, "frames 3 rows columns"]:

@@ -146,6 +146,10 @@ class ClipEncoder:
             length=torch.cat(lengths).numpy(),
         )
 
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each word token, see `sureshot.models.encoders.token_words`."""
+        return self._cutter.words_of(texts)
+
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> Float32[np.ndarray, "frames 3 side side"]:

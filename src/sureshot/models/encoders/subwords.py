@@ -10,6 +10,7 @@ from tokenizers.normalizers import Lowercase, Normalizer
 from tokenizers.normalizers import Sequence as Normalizers
 
 from sureshot.models.encoders.snapshot import TOKENIZER, TOKENIZER_SETTINGS, Snapshot, first_line
+from sureshot.models.encoders.token_words import token_words
 
 _MATCH = f"Put the {TOKENIZER} of the same checkpoint beside its weights."
 
@@ -99,6 +100,11 @@ class Cutter:
             raise self._snapshot.refuse(reason, _MATCH)
         truncated = np.array([bool(text.overflowing) for text in found])
         return Subwords(ids=ids, mask=mask, truncated=truncated)
+
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each token that is not padding."""
+        found = self._tokenizer.encode_batch(list(texts))
+        return [token_words(*both) for both in zip(texts, found, strict=True)]
 
 
 def _keeps_case(normalizer: Normalizer | None) -> bool:

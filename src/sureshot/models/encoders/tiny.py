@@ -59,6 +59,10 @@ class TinyEncoder:
         truncated = np.array([len(t) > _MAX_WORDS for t in tokens])
         return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
 
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The words of each text, as it writes them."""
+        return [tuple(text.split()[:_MAX_WORDS] or ("",)) for text in texts]
+
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> UInt8[np.ndarray, "frames 3 16 16"]:

@@ -71,13 +71,17 @@ def save_figure(figure: "Figure", path: Path) -> None:
 
 
 def label_axes(axes: "Axes", xlabel: str, ylabel: str) -> None:
-    """Labels and a quiet frame."""
+    """Labels and a quiet frame; numbers at the ticks are whole, without one to be added to them."""
     axes.set_xlabel(xlabel, fontsize=NORMAL)
     axes.set_ylabel(ylabel, fontsize=NORMAL)
     axes.tick_params(labelsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="0.92", linewidth=0.6)
     axes.set_axisbelow(True)
+    for axis in (axes.xaxis, axes.yaxis):
+        formatter: Any = axis.get_major_formatter()
+        if hasattr(formatter, "set_useOffset"):  # only that of plain numbers
+            formatter.set_useOffset(False)
 
 
 def new_panels(

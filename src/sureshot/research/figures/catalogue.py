@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.research.figures.embeddings import embeddings
 from sureshot.research.figures.epochs import epochs
 from sureshot.research.figures.failures import failures
@@ -41,10 +41,12 @@ class Wish:
     Attributes:
         after: second score of ``rerank``.
         bank: scores of training captions, where ``after`` looks at them.
+        beside: a second model, with the same split.
     """
 
     after: After | None = None
     bank: Float[np.ndarray, "captions videos"] | None = None
+    beside: Subject | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Entry:
         needs: systems that have what it shows.
         count: queries it shows unless asked otherwise; 0 where it shows all.
         make: its numbers.
+        compares: whether a second model can stand beside the first, as in the paper.
     """
 
     about: str
@@ -64,6 +67,7 @@ class Entry:
     needs: str
     count: int
     make: Callable[[Sequence[Subject], int, Wish], Drawing]
+    compares: bool = False
 
 
 FIGURES: Mapping[str, Entry] = {
@@ -72,7 +76,8 @@ FIGURES: Mapping[str, Entry] = {
         papers="DUQ supplement fig. 2, DVTR fig. 3",
         needs="any",
         count=12,
-        make=lambda subjects, count, wish: matrices(subjects[0], count),
+        make=lambda subjects, count, wish: matrices(subjects[0], count, wish.beside),
+        compares=True,
     ),
     "embeddings": Entry(
         about="means, deviations and samples of the Gaussians of N pairs",
@@ -124,11 +129,12 @@ FIGURES: Mapping[str, Entry] = {
         make=lambda subjects, count, wish: epochs(subjects),
     ),
     "tokens": Entry(
-        about="which frames and learned tokens a text finds",
+        about="which frames and learned tokens a text finds, and by which words",
         papers="UATVR fig. 4 and 5",
         needs="uatvr",
         count=3,
-        make=lambda subjects, count, wish: tokens(subjects[0], count),
+        make=lambda subjects, count, wish: tokens(subjects[0], count, wish.beside),
+        compares=True,
     ),
     "calibration": Entry(
         about="uncertainty of pairs against their score, and the loss it spares",
@@ -140,10 +146,16 @@ FIGURES: Mapping[str, Entry] = {
 }
 
 
-def entry_of(name: str, checkpoints: int = 1) -> Entry:
+def entry_of(name: str, checkpoints: int = 1, *, beside: bool = False) -> Entry:
     """The entry of a figure.
 
+    Args:
+        name: of the figure.
+        checkpoints: how many it is to draw.
+        beside: whether a second model is to stand beside the first.
+
     Raises:
+        ArgumentError: a second model is named for a figure whose paper shows one.
         SureshotError: no such figure, or it draws one checkpoint and is given several.
     """
     if name not in FIGURES:
@@ -151,6 +163,12 @@ def entry_of(name: str, checkpoints: int = 1) -> Entry:
     if checkpoints > 1 and name != "epochs":
         raise SureshotError(
             f"{name} draws one checkpoint, not {checkpoints}; epochs draws several."
+        )
+    if beside and not FIGURES[name].compares:
+        able = " and ".join(name for name, entry in FIGURES.items() if entry.compares)
+        raise ArgumentError(
+            f"{option('beside')} belongs to {able}, whose papers compare two models; {name} does "
+            f"not take it."
         )
     return FIGURES[name]
 
@@ -161,5 +179,6 @@ def listing() -> str:
     lines = []
     for name, entry in FIGURES.items():
         lines.append(f"{name:{wide}}  {entry.about} ({entry.papers})")
-        lines.append(f"{'':{wide}}  systems: {entry.needs}")
+        second = "; a second model can stand beside" if entry.compares else ""
+        lines.append(f"{'':{wide}}  systems: {entry.needs}{second}")
     return "\n".join(lines)

@@ -98,7 +98,7 @@ class Embeddings:
         axes.set_aspect("equal", "datalim")
         axes.autoscale_view()
         axes.set_title("\n".join(words(self.title, 5.0)), fontsize=NORMAL, parse_math=False)
-        legend = ["● text, ■ video; ellipse: one deviation; small: samples"]
+        legend = ["● text, ■ video; ellipse: one standard deviation; small: samples"]
         legend += [f"{b.pair}  {words(b.name, 4.9, SMALL, 1)[0]}" for b in self.blobs[::2]]
         axes.annotate(
             "\n".join(legend),

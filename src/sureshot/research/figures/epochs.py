@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.canvas import BLUE, CENTRED, entitle, label_axes, new_panels
+from sureshot.research.figures.canvas import (
+    BLUE,
+    CENTRED,
+    entitle,
+    label_axes,
+    new_panels,
+    words,
+)
+from sureshot.research.figures.quantities import quantity
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
@@ -54,7 +62,9 @@ class Epochs:
             axes.plot(x, y, "o-", color=BLUE, ms=9, linewidth=1.0)
             for order, place in enumerate(zip(x, y, strict=True), 1):
                 axes.annotate(str(order), place, color="white", **CENTRED)
-            label_axes(axes, f"mean {name}", "R@1, %, text to video")
+            label_axes(
+                axes, "\n".join(words(f"mean {quantity(name)}", 3.0)), "R@1, %, text to video"
+            )
             axes.margins(0.15)
         entitle(figure, self.title, "numbers: the checkpoints in the order they were named")
         return figure

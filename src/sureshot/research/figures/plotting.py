@@ -30,6 +30,7 @@ class Plot:
     Attributes:
         figure: its name.
         title: model and split, in words.
+        beside: second model in words; None without one.
         drawing: the numbers that are drawn.
         files: the pictures that were written.
     """
@@ -38,6 +39,7 @@ class Plot:
     title: str
     drawing: Drawing
     files: tuple[Path, ...]
+    beside: str | None = None
 
     def text(self) -> str:
         """The pictures that were written, one a line."""
@@ -48,6 +50,7 @@ class Plot:
         return {
             "figure": self.figure,
             "model": self.title,
+            "beside": self.beside,
             "files": [str(path.absolute()) for path in self.files],
             "numbers": self.drawing.to_dict(),
         }
@@ -69,6 +72,7 @@ def plot(
     to: str | Path = "figures",
     count: int | None = None,
     seed: int = 0,
+    beside: str | Path | None = None,
     after: str | None = None,
     bank: int = 2000,
     device: str | None = None,
@@ -93,6 +97,7 @@ def plot(
         to: a ``.png`` or ``.svg`` file, or a folder that gets both.
         count: queries or pairs to show; None is what suits the figure.
         seed: what is shown is drawn by it.
+        beside: a second model, for ``matrices`` and ``tokens``: the same pairs or texts by both.
         after: second score of ``rerank``; None is the model's own.
         bank: training captions that ``qb_norm`` and ``nnn`` look at, at most.
         device: torch device; None takes a GPU where there is one.
@@ -105,10 +110,10 @@ def plot(
             missing, or a file cannot be read or written.
     """
     names = [models] if isinstance(models, str | Path) else models
-    entry = entry_of(figure, len(names))
+    entry = entry_of(figure, len(names), beside=beside is not None)
     second = _second(figure, after)
     notes = Notes(listener or Silence())
-    scorers = [load(name, device) for name in names]
+    scorers = [load(name, device) for name in (*names, *([] if beside is None else [beside]))]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:
         check_experts(scorer, source.experts)
@@ -121,9 +126,15 @@ def plot(
     known = None
     if captions is not None:
         known = caption_scores(scorers[0], captions, subjects[0].features, cache)
-    drawing = entry.make(subjects, count or entry.count, Wish(second, known))
-    files = write_figure(figure, drawing, Path(to))
-    return Plot(figure=figure, title=subjects[0].title, drawing=drawing, files=tuple(files))
+    compared = None if beside is None else subjects.pop()
+    drawing = entry.make(subjects, count or entry.count, Wish(second, known, compared))
+    return Plot(
+        figure=figure,
+        title=subjects[0].title,
+        drawing=drawing,
+        files=tuple(write_figure(figure, drawing, Path(to))),
+        beside=None if compared is None else compared.title,
+    )
 
 
 def write_figure(name: str, drawing: Drawing, to: Path) -> list[Path]:

@@ -81,7 +81,7 @@ class RankChanges:
         strips: list[Strip] = []
         for change in self.shown:
             for place, found in enumerate((change.before, change.after)):
-                label = f"{self.names[place]}: right video at {change.ranks[place]:g}"
+                label = f"{self.names[place]}: right video at rank {change.ranks[place]:g}"
                 heading = "" if place else f"“{change.query}”"
                 cells = hit_cells(found, self.items, _told)
                 strips.append(Strip(heading=heading, cells=cells, label=label))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.datasets.split import Item
 from sureshot.research.figures.canvas import number
+from sureshot.research.figures.quantities import quantity
 from sureshot.research.figures.strip import (
     Cell,
     RankedVideo,
@@ -43,7 +44,8 @@ class Answered:
 
     def said(self) -> str:
         """What the system says of the query, in a line."""
-        return ", ".join(f"{name} {number(value)}" for name, value in self.measures.items())
+        parts = [f"{quantity(name)} = {number(value)}" for name, value in self.measures.items()]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Results:
         """Frames of what was found, or the frames of the video beside its texts."""
         if self.by_video:
             strips = [self._of_video(answer) for answer in self.answers]
-            return draw_strips(f"{self.title}; video to text", strips, _VIDEOS)
+            return draw_strips(f"{self.title}; video to text{self._terms()}", strips, _VIDEOS)
         strips = [
             Strip(
                 heading=f"“{answer.query}”",
@@ -79,7 +81,15 @@ class Results:
             )
             for answer in self.answers
         ]
-        return draw_strips(f"{self.title}; text to video", strips, _VIDEOS)
+        return draw_strips(f"{self.title}; text to video{self._terms()}", strips, _VIDEOS)
+
+    def _terms(self) -> str:
+        """What the short names of the values of a pair mean, where that is more than the name."""
+        names = dict.fromkeys(
+            name for one in self.answers for hit in one.hits for name in hit.values
+        )
+        terms = [f"{n}: {quantity(n)}" for n in names if n not in ("score", quantity(n))]
+        return f". {'; '.join(terms)}" if terms else ""
 
     def _of_video(self, answer: Answered) -> Strip:
         notes: list[tuple[str, bool]] = []

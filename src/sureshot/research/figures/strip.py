@@ -100,7 +100,7 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     heights = [
         _height(strip, heading, cell) for strip, heading in zip(strips, headings, strict=True)
     ]
-    titles = words(title, WIDTH - 0.2, NORMAL, 2)
+    titles = words(title, WIDTH - 0.2, NORMAL, 4)
     height = _TOP + (len(titles) - 1) * _LINE + sum(heights)
     figure = new_figure(height, constrained=False)
     sheet = figure.add_axes((0, 0, 1, 1))
@@ -117,8 +117,9 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
             sheet.text(_LEFT, at, "\n".join(heading), fontweight="bold", **bold)
             at += len(heading) * _LINE * 1.15 + 0.04
         if strip.label:
-            _line(sheet, _LEFT, at, strip.label, colour=INK)
-            at += _LINE + 0.02
+            label = _label(strip)
+            _line(sheet, _LEFT, at, "\n".join(label), colour=INK)
+            at += len(label) * _LINE + 0.02
         for place, one in enumerate(strip.cells):
             left = _LEFT + place * (cell + _GAP)
             _draw_cell(sheet, one, left, at, cell, seen)
@@ -140,9 +141,13 @@ def _frames(
         return None
 
 
+def _label(strip: Strip) -> list[str]:
+    return words(strip.label, WIDTH - 2 * _LEFT, SMALL)
+
+
 def _height(strip: Strip, heading: Sequence[str], cell: float) -> float:
     tall = len(heading) * _LINE * 1.15 + 0.04 if strip.heading else 0.0
-    tall += _LINE + 0.02 if strip.label else 0.0
+    tall += len(_label(strip)) * _LINE + 0.02 if strip.label else 0.0
     lines = max((len(one.lines) for one in strip.cells), default=0)
     bars = 0.1 if any(one.shade is not None for one in strip.cells) else 0.0
     pictures = cell * _SHAPE + bars + lines * _LINE + 0.06

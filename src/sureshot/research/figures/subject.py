@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -38,11 +39,15 @@ class Subject:
     seed: int = 0
 
     @property
+    def model(self) -> str:
+        """Model in words: its system and its encoder."""
+        encoder = self.scorer.encoder_name
+        return encoder if self.scorer.model is None else f"{self.scorer.system} on {encoder}"
+
+    @property
     def title(self) -> str:
         """Model and split in words."""
-        name, encoder = self.scorer.system, self.scorer.encoder_name
-        model = encoder if self.scorer.model is None else f"{name} on {encoder}"
-        return f"{model}, {self.features.split.title()}"
+        return f"{self.model}, {self.features.split.title()}"
 
     @property
     def items(self) -> Sequence[Item]:
@@ -141,6 +146,33 @@ class Subject:
         chosen = [int(self.captions[query]) for query in queries]
         codes: Codes = code_texts(self.scorer.raw, self.features, chosen)
         return codes
+
+
+def tell_apart(one: Subject, other: Subject) -> tuple[str, str]:
+    """What two models of one split are called beside each other; no two names are the same.
+
+    Raises:
+        SureshotError: they do not have the same videos and captions, or are one model.
+    """
+    if one.features.split != other.features.split:
+        raise SureshotError(
+            "The two models do not have the same videos and captions; show both the same split."
+        )
+    if one.model != other.model:
+        return one.model, other.model
+    if one.scorer.name == other.scorer.name:
+        raise SureshotError(f"{one.scorer.name} stands beside itself; name another model.")
+    first, second = _unlike_parts(Path(one.scorer.name).parts, Path(other.scorer.name).parts)
+    return f"{one.model} ({first})", f"{other.model} ({second})"
+
+
+def _unlike_parts(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
+    """Two paths without the folders that both begin and end with."""
+    for end in (0, -1):
+        while min(len(one), len(other)) > 1 and one[end] == other[end]:
+            kept = slice(1, None) if end == 0 else slice(-1)
+            one, other = one[kept], other[kept]
+    return "/".join(one), "/".join(other)
 
 
 def nearest(

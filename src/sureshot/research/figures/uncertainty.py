@@ -18,7 +18,9 @@ from sureshot.research.figures.canvas import (
     label_axes,
     new_panels,
     number,
+    words,
 )
+from sureshot.research.figures.quantities import quantity
 from sureshot.research.figures.subject import Subject
 
 if TYPE_CHECKING:
@@ -90,8 +92,8 @@ class Uncertainty:
             _panel(axes, name, one)
         panels[0].set_ylim(bottom=0)  # of all panels, after the highest is known
         note = (
-            "bars: 95 % intervals; dashed: all queries; separation: chance that a failed query has "
-            "the larger value, 0.5 is chance"
+            "bars: 95 % intervals; grey: values of a bin; dashed: all queries; separation: chance "
+            "that a failed query has the larger value (0.5: the measure knows nothing)"
         )
         entitle(figure, self.title, note)
         return figure
@@ -191,7 +193,7 @@ def _panel(axes: "Axes", name: str, one: Measured) -> None:
     axes.axhline(one.r1, color=MUTED, linestyle="--", linewidth=0.9)
     axes.errorbar(x, y, xerr=wide, fmt="none", ecolor="0.75", linewidth=3, zorder=1)
     axes.errorbar(x, y, yerr=bars, fmt="o-", color=BLUE, ms=5, capsize=3, linewidth=1.2)
-    label_axes(axes, name, f"R@1, %\n{one.direction}")
+    label_axes(axes, "\n".join(words(quantity(name), 3.0)), f"R@1, %\n{one.direction}")
     axes.locator_params(axis="x", nbins=5)
     known = "" if one.separation is None else f"separation {number(one.separation)}"
     axes.set_title(known, fontsize=SMALL, loc="right")

@@ -150,8 +150,8 @@ def entry_of(name: str, checkpoints: int = 1, *, beside: bool = False) -> Entry:
     """The entry of a figure.
 
     Args:
-        name: of the figure.
-        checkpoints: how many it is to draw.
+        name: a figure of `FIGURES`.
+        checkpoints: number of checkpoints that it is to draw.
         beside: whether a second model is to stand beside the first.
 
     Raises:

@@ -128,7 +128,7 @@ class Matrices:
 
         Args:
             axes: where.
-            name: of the matrix.
+            name: key of the matrix.
             heading: stands above it, in as many lines as it needs.
             ends: the two values.
             width: inches that the heading may take.

@@ -28,8 +28,8 @@ class BestWord:
     """The word of a text that fits a frame best, by one of its tokens.
 
     Attributes:
-        word: as the text writes it.
-        cosine: of the token and the frame, in [-1, 1].
+        word: the word as the text writes it.
+        cosine: cosine of the token and the frame, in [-1, 1].
     """
 
     word: str
@@ -61,7 +61,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Row:
+class ReadVideo:
     """A video under a text.
 
     Attributes:
@@ -94,7 +94,7 @@ class Tokens:
     """
 
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ReadVideo]
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as plain values."""
@@ -128,7 +128,7 @@ class TokensOfBoth:
     """
 
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ReadVideo]
     first_alone: int
     second_alone: int
     queries: int
@@ -202,7 +202,7 @@ def _of_both(subject: Subject, beside: Subject, count: int) -> TokensOfBoth:
     )
 
 
-def _row(subject: Subject, query: int, column: int, model: str) -> Row:
+def _row(subject: Subject, query: int, column: int, model: str) -> ReadVideo:
     """A video under a text, as a model reads both."""
     texts, videos = subject.text_codes([query]), subject.video_codes([column])
     if not {"words", "mask"} <= texts.keys() or not {"frames", "mask"} <= videos.keys():
@@ -215,7 +215,7 @@ def _row(subject: Subject, query: int, column: int, model: str) -> Row:
     fits = best_words(words, frames, mask, names) if names else [None] * len(frames)
     own = len(subject.features.videos[column].frames)
     seen = subject.features
-    return Row(
+    return ReadVideo(
         model=model,
         item=subject.items[column],
         reading=Reading(
@@ -273,7 +273,7 @@ def best_words(
     return [BestWord(names[held[place]], cosine) for place, cosine in found]
 
 
-def _draw(title: str, rows: Sequence[Row], headings: Sequence[tuple[str, str]]) -> "Figure":
+def _draw(title: str, rows: Sequence[ReadVideo], headings: Sequence[tuple[str, str]]) -> "Figure":
     """A strip a row; headings are what stands above it, in bold and small."""
     every = [v for row in rows for v in (*row.reading.frames, *row.reading.learned)]
     low, high = min(every), max(every)

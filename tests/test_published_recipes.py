@@ -81,8 +81,6 @@ def smaller(path: Path, data: Path) -> list[str]:
     ]
     if recipe.training.micro_batch:
         settings.append("training.micro_batch=8")
-    if recipe.stem.kind == "linear":
-        settings.append("stem.width=32")
     return settings
 
 

@@ -307,6 +307,7 @@ def test_the_plans_train_as_the_scripts_do():
     assert seen(row) == (True, 12, None, None, "segments") and row.training.augment == "crop_flip"
     row = duq["duq-2", "T-MASS", "lsmdc"]
     assert (row.training.rate, row.system["support"]) == (1e-5, 0.0)
+    assert (row.system["noise"], row.system["deviation"]) == ("normal", 3e-3)
     assert "support" not in duq["duq-1", "T-MASS", "msrvtt"].system
     row = uatvr["uatvr-6", "UATVR", "msrvtt"]
     assert told(row) == (5, 64, 5e-5, 5e-8, "bert_adam", "all")
@@ -344,8 +345,8 @@ def tiny(tmp_path_factory):
     """A small CLIP, and tiny data sets in the papers' layouts."""
     folder = tmp_path_factory.mktemp("papers")
     walls(folder / "walls")
-    benchmark("lsmdc", folder / "LSMDC", folder / "walls" / "videos")
-    benchmark("msvd", folder / "MSVD", folder / "walls" / "videos")
+    benchmark("lsmdc", folder / "lsmdc", folder / "walls" / "videos")
+    benchmark("msvd", folder / "msvd", folder / "walls" / "videos")
     clip(folder / "clip", shared=64, inner=256)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SURESHOT_DATA", str(folder))

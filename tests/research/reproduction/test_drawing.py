@@ -40,6 +40,19 @@ def test_a_figure_is_drawn_of_a_model_that_is_trained_once(place, tmp_path, monk
     assert made() == first  # found, and not trained again
 
 
+def test_a_figure_that_compares_two_systems_trains_and_draws_both(place, tmp_path, monkeypatch):
+    drawn = []
+    whole = module.plot
+    monkeypatch.setattr(module, "plot", lambda *a, **k: drawn.append((a, k)) or whole(*a, **k))
+    research.reproduce("uatvr-fig-5", place / "plan.toml", to=tmp_path, cache=place / "cache")
+    ((arguments, named),) = drawn
+    (model,) = arguments[1]
+    adapted, plain = (Checkpoint.from_pretrained(one).system for one in (model, named["beside"]))
+    assert adapted["name"] == plain["name"] == "uatvr"
+    assert plain["adaptation"] is False and adapted.get("adaptation") is not False
+    assert (tmp_path / "uatvr-fig-5.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_figure_over_epochs_has_a_model_for_each_number_of_them(place, tmp_path, monkeypatch):
     text = (place / "plan.toml").read_text().replace("epochs = 1", "epochs = 2")
     text = text.replace('"pairs.csv"', f'"{place}/pairs.csv"')

@@ -17,7 +17,7 @@ from sureshot.research.reproduction.tables import PaperFigure, Variant
 def draw_figure(
     figure: PaperFigure, bench: Bench, folder: Path, *, notes: Notes, cache: Path | None = None
 ) -> list[Path]:
-    """Train the system of a figure and write NAME.png and NAME.svg, on the test split.
+    """Train the systems of a figure and write NAME.png and NAME.svg, on the test split.
 
     Args:
         figure: what to draw.
@@ -37,6 +37,10 @@ def draw_figure(
         raise SureshotError(" ".join(missing))
     place, test = places[0], bench.placed(places[0].world.test)
     models = list(_models(figure, bench, place, folder / "models", notes))
+    beside = None
+    if figure.beside:
+        compared = Variant(name=f"{figure.name}, compared", system=figure.beside)
+        beside = _trained(compared, bench, place, folder / "models", notes)
     folder.mkdir(parents=True, exist_ok=True)
     picture = folder / f"{figure.name}.png"
     drawn = plot(
@@ -52,6 +56,7 @@ def draw_figure(
         experts=test.experts,
         device=bench.plan.encoder.device,
         to=picture,
+        beside=beside,
         cache=cache,
         listener=notes,
     )
@@ -63,13 +68,16 @@ def _models(
 ) -> Iterator[Path]:
     """The checkpoints that are drawn: one, or one for each number of epochs."""
     variant = Variant(name=figure.name, system=figure.system)
-    cell = PlannedRun(variant=variant, seed=0, place=place)
     if not figure.epochs:
-        yield train_cell(cell, bench, folder, notes).folder
+        yield _trained(variant, bench, place, folder, notes)
         return
     most = bench.plan.settings("training", variant.system, place.name).epochs
     for epochs in range(1, most + 1):
         shorter = copy.copy(bench)
         case = Case(training={"epochs": epochs, "keep": "last"})
         shorter.plan = replace(bench.plan, cases=(*bench.plan.cases, case))
-        yield train_cell(cell, shorter, folder, notes).folder
+        yield _trained(variant, shorter, place, folder, notes)
+
+
+def _trained(variant: Variant, bench: Bench, place: Place, folder: Path, notes: Notes) -> Path:
+    return train_cell(PlannedRun(variant=variant, seed=0, place=place), bench, folder, notes).folder

@@ -83,6 +83,7 @@ class PaperFigure:
         figure: the figure of `sureshot.research.figures.catalogue` that draws it; empty where the
             paper's is a drawing.
         system: settings of the system that is trained for it.
+        beside: settings of the system that the paper compares it with; empty for none.
         epochs: whether one checkpoint after each epoch is drawn.
         data: data sets that it is on, as a plan names them.
     """
@@ -91,6 +92,7 @@ class PaperFigure:
     title: str
     figure: str = ""
     system: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, Any] = field(default_factory=dict)
     epochs: bool = False
     data: tuple[str, ...] = ()
 
@@ -111,7 +113,10 @@ def load_tables() -> Mapping[str, Table]:
 def load_figures() -> Mapping[str, PaperFigure]:
     """All numbered figures, by name."""
     figures = (
-        build(PaperFigure, {**values, "system": settings_of(values.get("system", {}))})
+        build(
+            PaperFigure,
+            values | {name: settings_of(values.get(name, {})) for name in ("system", "beside")},
+        )
         for values in _read()["figures"]
     )
     return {figure.name: figure for figure in figures}

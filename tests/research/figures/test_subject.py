@@ -1,5 +1,6 @@
 """What figures look at is what the system says, whichever queries are asked for."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -95,8 +96,9 @@ def test_higher_is_nearer_but_for_distances():
 def test_two_models_are_told_apart_by_system_or_by_folder(subject):
     one, other = subject("duq"), subject("xpool")
     assert tell_apart(one, other) == ("duq on tiny", "xpool on tiny")
-    names = tell_apart(one, subject("duq", weights=1))
-    assert names == ("duq on tiny (duq-0)", "duq on tiny (duq-1)")
+    for system in ("duq", "xpool"):
+        names = tell_apart(subject(system), subject(system, weights=1))
+        assert names == (f"{system} on tiny ({system}-0)", f"{system} on tiny ({system}-1)")
     with pytest.raises(SureshotError, match="stands beside itself; name another model"):
         tell_apart(one, one)
     fewer = one.features.split.part({one.names[0]})
@@ -109,3 +111,16 @@ def test_folders_are_named_by_what_they_do_not_share():
     parts = module._unlike_parts
     assert parts(("/", "runs", "a", "model"), ("/", "runs", "b", "model")) == ("a", "b")
     assert parts(("a",), ("a", "model")) == ("a", "a/model")
+
+
+def test_models_of_one_system_are_told_apart_by_their_settings(subject):
+    one = subject("uatvr")
+    other = replace(one, scorer=replace(copy.deepcopy(one.scorer), name="later/model"))
+    system = other.scorer.model.system
+    system.config = replace(system.config, adaptation=False, samples=3)
+    assert tell_apart(one, other) == (
+        "uatvr on tiny (adaptation true, samples 7)",
+        "uatvr on tiny (adaptation false, samples 3)",
+    )
+    system.config = replace(system.config, layers=2, text_tokens=1, longest=50, beta=0.5)
+    assert tell_apart(one, other)[1] == "uatvr on tiny (later/model)"  # too many settings differ

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _POINTS = 105  # of a panel's side
 _ABREAST = 3  # panels side by side
-_TICKS = 12  # of an axis, at most
+_ACROSS, _DOWN = 8, 12  # ticks of an axis, at most
 _NOTE = (
     "light is near; ring: best video of the text; square: best text of the video; the pairs are on "
     "the diagonal"
@@ -154,8 +154,8 @@ class Matrices:
         texts, videos = self.found(name)
         lines = [*words(heading, width), f"found: {texts} texts, {videos} videos"]
         axes.set_title("\n".join(lines), fontsize=NORMAL, parse_math=False)
-        for axis in (axes.xaxis, axes.yaxis):
-            _number_pairs(axis, count)
+        _number_pairs(axes.xaxis, count, _ACROSS)
+        _number_pairs(axes.yaxis, count, _DOWN)
         axes.set_xlabel("video", fontsize=SMALL)
         axes.set_ylabel("text", fontsize=SMALL)
 
@@ -166,7 +166,7 @@ def _draw_measure(axes: "Axes", name: str, values: Float[np.ndarray, " pairs"]) 
     axes.plot(values, range(len(values)), "o", **style)
     label_axes(axes, "\n".join(words(quantity(name), 2.0)), "text")
     axes.locator_params(axis="x", nbins=3)
-    _number_pairs(axes.yaxis, len(values))
+    _number_pairs(axes.yaxis, len(values), _DOWN)
     axes.set_box_aspect(1)
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.margins(x=0.08)
@@ -210,9 +210,9 @@ def _of_queries(
     )
 
 
-def _number_pairs(axis: Any, count: int) -> None:
+def _number_pairs(axis: Any, count: int, most: int) -> None:
     """Numbers of the pairs from 1, so many of them that they can be read."""
     steps = (step * 10**power for power in range(9) for step in (1, 2, 5))
-    step = next(step for step in steps if count <= _TICKS * step)
+    step = next(step for step in steps if count <= most * step)
     places = range(0, count, step)
     axis.set_ticks(places, [str(place + 1) for place in places], fontsize=SMALL - 1)

@@ -17,7 +17,9 @@ from sureshot.models.scorer import Scorer
 from sureshot.models.systems.system import Codes
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import code_texts, code_videos, similarity
+from sureshot.settings import to_values
 
+_SETTINGS = 50  # letters of the settings that tell a model from another, at most
 MOST = 2000  # queries looked at; of a larger split some are drawn
 
 # Matrices in which a match is small; in all others it is large.
@@ -162,8 +164,31 @@ def tell_apart(one: Subject, other: Subject) -> tuple[str, str]:
         return one.model, other.model
     if one.scorer.name == other.scorer.name:
         raise SureshotError(f"{one.scorer.name} stands beside itself; name another model.")
-    first, second = _unlike_parts(Path(one.scorer.name).parts, Path(other.scorer.name).parts)
+    first, second = _unlike_settings(one, other)
+    if not first or max(len(first), len(second)) > _SETTINGS:
+        folders = Path(one.scorer.name).parts, Path(other.scorer.name).parts
+        first, second = _unlike_parts(*folders)
     return f"{one.model} ({first})", f"{other.model} ({second})"
+
+
+def _unlike_settings(one: Subject, other: Subject) -> tuple[str, str]:
+    """Settings in which two models of one system differ, with the values of each.
+
+    A system that does not keep its settings has none.
+    """
+    models = (subject.scorer.model for subject in (one, other))
+    configs = [None if model is None else getattr(model.system, "config", None) for model in models]
+    both = [{} if config is None else to_values(config) for config in configs]
+    names = [name for name in both[0] if both[0][name] != both[1].get(name)]
+    first, second = (
+        ", ".join(f"{name} {_setting(values.get(name))}" for name in names) for values in both
+    )
+    return first, second
+
+
+def _setting(value: object) -> str:
+    """A value as a recipe writes it."""
+    return "default" if value is None else str(value).lower()
 
 
 def _unlike_parts(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:

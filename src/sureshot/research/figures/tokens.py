@@ -294,7 +294,7 @@ def _draw(title: str, rows: Sequence[ReadVideo], headings: Sequence[tuple[str, s
         ]
         both = zip(reading.learned, reading.learned_words, strict=True)
         learned = ", ".join(
-            number(value) + ("" if word is None else f" “{word.word}”") for value, word in both
+            number(value) + ("" if word is None else f" ({_said(word)})") for value, word in both
         )
         label += f", score {number(reading.score)}"
         label += f"; learned tokens: {learned}" if learned else ""

@@ -23,7 +23,7 @@ class TrainingFrames:
     Attributes:
         encoder: says how large frames are.
         frames: most frames of a video.
-        sampling: which frames.
+        sampling: rule that picks the frames of a video.
         augment: how they are changed.
         seed: number that all draws of the run come from.
         kept: folder where frames are kept from epoch to epoch; None decodes each time.

@@ -42,9 +42,17 @@ def spawn(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Ran
 
 
 def in_terminal(
-    *arguments: str | Path, columns: int = 100, typed: bytes = b"", **environment: str
+    *arguments: str | Path,
+    columns: int = 100,
+    typed: bytes = b"",
+    reply: tuple[bytes, bytes] | None = None,
+    **environment: str,
 ) -> tuple[int, str]:
-    """Run a command in a terminal; its exit code and all that the terminal was sent."""
+    """Run a command in a terminal; its exit code and all that the terminal was sent.
+
+    ``typed`` is typed before the command asks for anything; the second part of ``reply`` as soon as
+    the terminal shows the first part.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     known = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
@@ -61,6 +69,9 @@ def in_terminal(
     with contextlib.suppress(OSError):  # how Linux says that the other end was closed
         while part := os.read(ours, 4096):
             sent += part
+            if reply is not None and reply[0] in sent:
+                os.write(ours, reply[1])
+                reply = None
     os.close(ours)
     return process.wait(), sent.decode().replace("\r\n", "\n")
 

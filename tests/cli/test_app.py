@@ -148,7 +148,7 @@ def test_without_a_command_there_is_help(sureshot):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["search", "red"], ["describe", "a.mp4", "b"], ["export", "red"], ["status"], ["remove", "a"]],
+    [["search", "red"], ["describe", "a.mp4", "a dog"], ["export", "red"], ["status"], ["remove", "a"]],
     ids=" ".join,
 )
 def test_without_an_index_the_error_is_one_sentence_that_says_what_to_type(
@@ -283,10 +283,16 @@ def test_a_sentence_without_a_command_is_searched_for(sureshot, library):
     assert ran.out == sureshot("search", "a red wall", "--db", library.db, "-k", "1").out
 
 
+def test_find_means_search(sureshot, library):
+    ran = sureshot("find", "red", "wall", "--db", library.db, "-k", "1")
+    assert ran.code == 0
+    assert ran.out == sureshot("search", "red", "wall", "--db", library.db, "-k", "1").out
+
+
 @pytest.mark.parametrize(
     "typed, said",
     [
-        (["find", "dog"], "There is no command find. To look for it: sureshot search find dog"),
+        (["dog"], "There is no command dog. To look for it: sureshot search dog"),
         (["serach", "dog"], "There is no command serach; did you mean search?"),
         (["stauts"], "There is no command stauts; did you mean status?"),
     ],

@@ -111,6 +111,41 @@ def test_fewer_hits_than_asked_for_are_explained_where_one_video_has_more(search
     assert not searcher.search("red", k=99, per_video=99, fold=False).warnings
 
 
+def test_one_film_fills_the_answer_where_other_videos_do_not(tmp_path):
+    colours = ["red", "green", "blue", "yellow", "magenta", "cyan"]
+    path = coloured(tmp_path / "film.mp4", colours, seconds=2, rate=5)
+    index(str(tmp_path / "index"), path)
+    film = open_index(tmp_path / "index")
+    answer = film.search("red", k=5)
+    assert (len(answer), answer.warnings) == (5, ())
+    assert [hit.score for hit in answer] == sorted((h.score for h in answer), reverse=True)
+    assert found(film.search("red", k=2)) == found(answer)[:2]
+    assert len(film.search("red", k=5, per_video=2)) == 2
+
+
+def test_many_videos_are_not_crowded_out_by_one(tmp_path):
+    videos = _folder(tmp_path / "v")
+    coloured(videos / "film.mp4", ["red", "green"] * 4, seconds=2, rate=5)
+    for name in ("a", "b", "c"):
+        coloured(videos / f"{name}.mp4", ["blue"], seconds=1, rate=5)
+    index(str(tmp_path / "index"), videos)
+    stems = [hit.path.stem for hit in open_index(tmp_path / "index").search("red", k=6, fold=False)]
+    assert sorted(stems) == ["a", "b", "c", "film", "film", "film"]
+
+
+def test_a_hit_whose_file_is_gone_is_marked(tmp_path):
+    videos = _folder(tmp_path / "v")
+    for name in ("here", "gone"):
+        coloured(videos / f"{name}.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "index"), videos)
+    (videos / "gone.mp4").unlink()
+    answer = open_index(tmp_path / "index").search("red", fold=False)
+    assert {hit.path.stem: hit.missing for hit in answer} == {"here": False, "gone": True}
+    assert {hit["missing"] for hit in answer.to_dict()["hits"]} == {True, False}
+    assert f"{videos / 'gone.mp4'} (gone)\n" in repr(answer) and "(gone)" in answer._repr_html_()
+    assert "--prune" in answer.warnings[0]
+
+
 def test_an_index_prints_what_it_holds(searcher, library):
     assert repr(searcher).startswith(f"{library.db}: 5 videos in ")
     assert repr(searcher).endswith(" windows, model tiny")
@@ -219,6 +254,28 @@ def test_more_like_one_time_of_a_video(searcher, library, tmp_path):
     assert found(searcher.like(library.videos / "scenes.mp4", at=1.0))[0][0] == "red"
 
 
+def test_more_like_one_time_of_a_video_is_looked_for_in_the_rest_of_it_too(tmp_path):
+    colours = ["red", "green", "red", "blue"]
+    path = coloured(tmp_path / "film.mp4", colours, seconds=4, rate=5)
+    index(str(tmp_path / "index"), path)
+    film = open_index(tmp_path / "index")
+    answer = film.like(path, at=9.0)
+    assert found(answer)[0] == ("film", 0.0, pytest.approx(4, abs=0.3))
+    assert not any(hit.start <= 9 <= hit.end for hit in answer)
+    assert found(film.like(path, at=9.0, per_video=1)) == found(answer)[:1]
+    assert len(film.like(path)) == 0
+
+
+def test_more_like_a_photo(searcher, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "photo.jpg")
+    assert found(searcher.like(tmp_path / "photo.jpg"))[0][:2] == (
+        "scenes",
+        pytest.approx(8, abs=0.3),
+    )
+
+
 def test_any_window_of_a_long_video_may_match(searcher, tmp_path):
     mine = coloured(tmp_path / "mine.mp4", ["white", "cyan", "magenta"], seconds=3)
     first = found(searcher.like(mine))[0]
@@ -261,6 +318,8 @@ def test_the_only_video_has_nothing_like_it(tmp_path):
     answer = open_index(tmp_path / "index").like(only)
     assert len(answer) == 0
     assert answer.warnings == ("No other video is indexed.",)
+    (warning,) = open_index(tmp_path / "index").like(only, at=0.5).warnings
+    assert warning.startswith("Nothing else is indexed")
 
 
 # --- sentences for a video ------------------------------------------------------------------------
@@ -336,7 +395,13 @@ def test_another_script_is_warned_about(searcher, query):
     assert any("English only" in warning for warning in searcher.search(query).warnings)
 
 
-@pytest.mark.parametrize("query", ["ein rotes Auto für Jürgen", "\U0001f6d1", "123", "café 赤"])
+@pytest.mark.parametrize("query", ["ein rotes Auto für Jürgen", "une voiture rouge"])
+def test_another_language_of_europe_is_warned_about(searcher, query):
+    (warning,) = searcher.search(query).warnings
+    assert "does not look like English" in warning
+
+
+@pytest.mark.parametrize("query", ["Jürgen's red car", "\U0001f6d1", "123", "café 赤"])
 def test_latin_letters_and_signs_are_not_warned_about(searcher, query):
     assert searcher.search(query).warnings == ()
 

@@ -25,6 +25,7 @@ from sureshot.cli import search as find
 from sureshot.cli.options import MistypedError, as_typed
 from sureshot.errors import ArgumentError, SureshotError
 
+_OTHER_WORDS = {"find": "search"}  # what people type for a command
 _ALIKE = 0.7  # from here on a word is taken for a command with a slip in it
 
 app = typer.Typer(
@@ -119,6 +120,8 @@ def _with_command(arguments: list[str]) -> list[str]:
         MistypedError: the first word is no command.
     """
     first = arguments[0] if arguments else "-"
+    if first in _OTHER_WORDS:
+        return [_OTHER_WORDS[first], *arguments[1:]]
     if first.startswith("-") or first in _COMMANDS:
         return arguments
     if " " in first.strip():

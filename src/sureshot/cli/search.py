@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ from sureshot.cli.options import (
     Under,
     examples,
 )
+from sureshot.cli.prompt import converse
 from sureshot.errors import QueryError, reason_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ Words = Annotated[list[str], _QUERY]
 MaybeWords = Annotated[list[str] | None, _QUERY]
 Like = Annotated[
     str | None,
-    typer.Option(metavar="FILE[@TIME]", help="Look for what this video shows (at this time)."),
+    typer.Option(
+        metavar="FILE[@TIME]",
+        help="Look for what this photo or video shows; with a time, also elsewhere in that video.",
+    ),
 ]
 FromFile = Annotated[
     Path | None,
@@ -45,7 +49,21 @@ Explain = Annotated[
         metavar="PNG", help="Draw the frames of the hits, with their scores, into a file."
     ),
 ]
-PerVideo = Annotated[int, typer.Option(metavar="N", min=1, help="Hits from one video at most.")]
+Open = Annotated[
+    int | None,
+    typer.Option(
+        "--open", metavar="N", min=1, help="Play hit N from its best second on, with mpv, vlc, …"
+    ),
+]
+PerVideo = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Hits from one video at most.",
+        show_default="3, more where other videos do not fill the answer",
+    ),
+]
 Fold = Annotated[bool, typer.Option("--fold/--no-fold", help="Show near-copies as one row.")]
 Video = Annotated[str, typer.Argument(metavar="FILE[@TIME]", help="A video, indexed or not.")]
 Sentences = Annotated[
@@ -76,6 +94,7 @@ SEARCH_EXAMPLES = examples(
     'sureshot search "a dog catches a frisbee"',
     'sureshot search "a goal" -k 3 --in ~/Videos/2024 --explain hits.png',
     "sureshot search --like clip.mp4@0:12",
+    "sureshot search --like photo.jpg",
 )
 DESCRIBE_EXAMPLES = examples(
     "sureshot describe clip.mp4@0:12 sentences.txt",
@@ -91,7 +110,8 @@ def search(
     like: Like = None,
     from_file: FromFile = None,
     explain: Explain = None,
-    per_video: PerVideo = 3,
+    play: Open = None,
+    per_video: PerVideo = None,
     fold: Fold = True,
     coverage: Coverage = 0.9,
     risk: Risk = None,
@@ -100,31 +120,34 @@ def search(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Find moments by a sentence, or by a video that looks like them.
+    """Find moments by a sentence, or by a photo or video that looks like them.
 
-    There is always a nearest moment, so a hit need not be a good one. Times are h:mm:ss.
+    Without a query on a terminal it asks for one after another. There is always a nearest moment,
+    so a hit need not be a good one. Times are h:mm:ss.
     """
-    from sureshot.cli import show
     from sureshot.library.search import open_index
 
-    if (words is not None) + (like is not None) + (from_file is not None) != 1:
+    ways = (words is not None) + (like is not None) + (from_file is not None)
+    asks = not ways and sys.stdin.isatty() and sys.stdout.isatty()
+    if ways != 1 and not asks:
         raise MistypedError("Give one of: a query, --like FILE[@TIME], --from-file FILE.")
-    if explain is not None and from_file is not None:
-        raise MistypedError("--explain draws one answer; leave out --from-file.")
+    if (explain is not None or play is not None) and (from_file is not None or asks):
+        raise MistypedError("--explain and --open are about one answer; give one query with them.")
     searcher = open_index(db, model=model, device=device)
     wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
     if like is None:
         wanted |= {"coverage": coverage, "risk": risk}
-    answers = _answers(searcher, words, like, from_file, wanted)
+    if asks:
+        converse(searcher, wanted, as_json=as_json)
+        return 0
+    answers = _answers(searcher, _queries(words, from_file), like, wanted)
     if from_file is not None:
         answers = _watched(searcher, answers)
     if explain is not None:
         answers = _drawn(answers, explain, searcher.store.settings.frame_rate)
-    if as_json:
-        for answer in answers:
-            show.print_json(answer.to_dict())
-    else:
-        show.print_answers(show.console(), answers)
+    if play is not None:
+        answers = _opened(answers, play)
+    _print(answers, as_json)
     return 0
 
 
@@ -136,13 +159,13 @@ def describe(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Rank sentences by how well they fit a video."""
+    """Rank sentences by how well they fit a video. It needs no index."""
+    from sureshot import library
     from sureshot.cli import show
-    from sureshot.library.search import open_index
 
-    searcher = open_index(db, model=model, device=device)
     path, at = _split_time(video)
-    described = searcher.describe(path, _sentences(sentences), at=at)
+    texts = _sentences(sentences)
+    described = library.describe(path, texts, at=at, db=db, model=model, device=device)
     if as_json:
         show.print_json(described.to_dict())
     else:
@@ -182,21 +205,45 @@ def export(
     return 1 if clips.failed else 0
 
 
+def _print(answers: "Iterator[Answer]", as_json: bool) -> None:
+    """Print answers as they come."""
+    from sureshot.cli import show
+
+    if as_json:
+        for answer in answers:
+            show.print_json(answer.to_dict())
+    else:
+        show.print_answers(show.console(), answers)
+
+
+def _queries(words: Sequence[str] | None, from_file: Path | None) -> list[str]:
+    """The queries that were given; none with ``--like``."""
+    if from_file is not None:
+        return lines_of(from_file)
+    return [] if words is None else [" ".join(words)]
+
+
 def _answers(
-    searcher: "Searcher",
-    words: Sequence[str] | None,
-    like: str | None,
-    from_file: Path | None,
-    wanted: dict[str, Any],
+    searcher: "Searcher", queries: Iterable[str], like: str | None, wanted: dict[str, Any]
 ) -> "Iterator[Answer]":
     """The answer to each query, as soon as it is there."""
     if like is not None:
         path, at = _split_time(like)
         yield searcher.like(path, at=at, **wanted)
-        return
-    queries = [" ".join(words)] if words is not None else lines_of(from_file or Path("-"))
     for query in queries:
         yield searcher.search(query, **wanted)
+
+
+def _opened(answers: "Iterator[Answer]", number: int) -> "Iterator[Answer]":
+    """The same answers; then one hit of the last of them is played."""
+    from sureshot.cli import show
+    from sureshot.cli.player import play
+
+    answer = None
+    for answer in answers:
+        yield answer
+    if answer is not None:
+        show.console(err=True).print(play(answer, number))
 
 
 def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Answer]":
@@ -226,12 +273,15 @@ def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Ite
 
 def _sentences(given: Sequence[str]) -> list[str]:
     """Sentences as they were typed, or the lines of the one file that was named."""
+    return list(given) if len(given) > 1 or not _names_file(given[0]) else lines_of(Path(given[0]))
+
+
+def _names_file(given: str) -> bool:
+    """Whether one argument is a file of sentences: there is one, or it can be nothing else."""
     from sureshot.places import absolute
 
-    is_file = len(given) == 1 and (
-        " " not in given[0].strip() or os.path.lexists(absolute(given[0]))
-    )
-    return lines_of(Path(given[0])) if is_file else list(given)
+    looks = given == "-" or os.sep in given or bool(Path(given).suffix)
+    return os.path.lexists(absolute(given)) or (looks and " " not in given.strip())
 
 
 def lines_of(path: Path) -> list[str]:

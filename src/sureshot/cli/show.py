@@ -212,7 +212,7 @@ def print_paths(
 
 def _videos(hit: Hit) -> list[str]:
     """The file of a hit, and its copies below it."""
-    return [short(hit.path), *(f"  = {short(copy)}" for copy in hit.copies)]
+    return [short(hit.path) + hit.mark, *(f"  = {short(copy)}" for copy in hit.copies)]
 
 
 def _broken(path: str, width: int) -> str:

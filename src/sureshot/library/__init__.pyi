@@ -15,4 +15,5 @@ from .indexing import index as index
 from .judging import Sitting as Sitting
 from .judging import judge as judge
 from .search import Searcher as Searcher
+from .search import describe as describe
 from .search import open_index as open_index

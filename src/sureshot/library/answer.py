@@ -45,6 +45,7 @@ class Hit:
         relevant: probability that the video is a right answer; None where nothing was calibrated.
         plausible: whether the video is in the set that holds a right answer with the coverage asked
             for; None where there is no such set.
+        missing: whether the file is gone from where it was indexed.
     """
 
     rank: int
@@ -56,6 +57,12 @@ class Hit:
     copies: tuple[Path, ...] = ()
     relevant: float | None = None
     plausible: bool | None = None
+    missing: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands behind a path whose file is gone; empty behind others."""
+        return " (gone)" if self.missing else ""
 
     @property
     def peak(self) -> float:
@@ -72,6 +79,7 @@ class Hit:
         return {
             "rank": self.rank,
             "path": printable(self.path),
+            "missing": self.missing,
             "start": round(self.start, 3),
             "end": round(self.end, 3),
             "peak": round(self.peak, 3),
@@ -204,7 +212,7 @@ class Answer:
         known = self.confidence is not None
         rows = [
             f"{h.rank:>4}  {h.score:6.3f}  {f'{h.percentage:>9}  ' if known else ''}"
-            f"{time_range(h.start, h.end):>15}  {plain(h.path)}"
+            f"{time_range(h.start, h.end):>15}  {plain(h.path)}{h.mark}"
             for h in self.hits
         ]
         said = ["".join(self.verdict)] if known else []
@@ -306,7 +314,7 @@ def _named(hit: Hit) -> str:
     """The file name of a hit, its path on hovering."""
     copies = f" <small>+{counted(len(hit.copies), 'copy', 'copies')}</small>" if hit.copies else ""
     full, name = html.escape(plain(hit.path)), html.escape(plain(hit.path.name))
-    return f"<span title='{full}'>{name}</span>{copies}"
+    return f"<span title='{full}'>{name}</span>{hit.mark}{copies}"
 
 
 def _html(

@@ -7,19 +7,23 @@ import numpy as np
 from sureshot.errors import QueryError
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.protocol import Encoder, VideoFeatures, stack
+from sureshot.store.header import IndexSettings
+from sureshot.store.rows import StoredWindows
 from sureshot.store.store import Store
 from sureshot.text import printable
 
 _MOST = 24  # windows of a long video that are looked at
 
 
-def asked_windows(store: Store, encoder: Encoder, path: Path, at: float | None) -> VideoFeatures:
+def asked_windows(
+    store: Store | IndexSettings, encoder: Encoder, path: Path, at: float | None
+) -> VideoFeatures:
     """The windows of a video to look at, from the index or else decoded now.
 
     Args:
-        store: the index.
-        encoder: the encoder that wrote it.
-        path: any video file or folder of frames, absolute.
+        store: the index; or how a video is cut into windows, where there is no index.
+        encoder: the encoder that wrote the index.
+        path: any video file, photo or folder of frames, absolute.
         at: seconds; None takes at most 24 windows, evenly over the whole video.
 
     Raises:
@@ -29,12 +33,12 @@ def asked_windows(store: Store, encoder: Encoder, path: Path, at: float | None) 
     from sureshot.library.encode import encode_video
 
     source = _source(path)
-    record = next((r for r in store.videos() if r.path == path), None)
-    if record and record.windows and record.mtime_ns == source.mtime_ns:
-        stored = store.windows_of(path)
+    stored = None if isinstance(store, IndexSettings) else _stored(store, source)
+    if stored is not None:
         start, end, windows = stored.start, stored.end, stored.features
     else:
-        encoded = encode_video(source, store.settings, encoder).windows
+        settings = store if isinstance(store, IndexSettings) else store.settings
+        encoded = encode_video(source, settings, encoder).windows
         features = stack([w.features for w in encoded])
         windows = VideoFeatures.of_frames(features.frames, features.mask)
         start = np.array([w.start for w in encoded])
@@ -47,6 +51,13 @@ def asked_windows(store: Store, encoder: Encoder, path: Path, at: float | None) 
         raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
     here = max(int(np.searchsorted(start, at, side="right")) - 1, 0)
     return windows.part(slice(here, here + 1))
+
+
+def _stored(store: Store, source: Source) -> StoredWindows | None:
+    """The windows that the index has of a video; None if it is not indexed or has changed since."""
+    record = next((r for r in store.videos() if r.path == source.path), None)
+    fresh = record is not None and record.windows and record.mtime_ns == source.mtime_ns
+    return store.windows_of(source.path) if fresh else None
 
 
 def _source(path: Path) -> Source:

@@ -1,6 +1,7 @@
 """A sentence in, an answer out."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import QueryError, option
-from sureshot.library.answer import Answer, Description, Descriptions, FrameScore, Hit
+from sureshot.library.answer import Answer, Descriptions, FrameScore, Hit
 from sureshot.library.confidence import OperatingPoint, drift, find_card, judged
+from sureshot.library.describing import ranked_texts
 from sureshot.library.moments import Moment, fold_copies, join_adjacent
 from sureshot.library.query_video import asked_windows
+from sureshot.library.text_warnings import text_warnings
 from sureshot.library.videos import (
     AT_MOST,
     Gallery,
@@ -23,16 +26,20 @@ from sureshot.library.videos import (
     best_videos,
     every_video,
 )
+from sureshot.media.discover import is_gone
 from sureshot.models.bank import bank_of
 from sureshot.models.comparing import MeanFrames, comparing
-from sureshot.models.encoders import Encoder, TextFeatures, VideoFeatures
+from sureshot.models.encoders import Encoder, VideoFeatures
 from sureshot.models.loading import load_searchable
+from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
+from sureshot.store.header import IndexSettings
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.store import Store
-from sureshot.text import clean, counted, other_script, plain, printable
+from sureshot.text import clean, counted, plain, printable
 
-PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not fill it
+PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
+_GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
 _CANDIDATES = 200  # windows scored exactly, at least
 _TEXTS = 64  # encoded at once
 
@@ -58,6 +65,49 @@ def open_index(
     return Searcher(store, encoder)
 
 
+def describe(
+    video: str | Path,
+    texts: Sequence[str],
+    *,
+    at: float | None = None,
+    db: str | Path | None = None,
+    model: str | None = None,
+    device: str | None = None,
+) -> Descriptions:
+    """Sentences ranked by how well they fit a video; no index is needed.
+
+    Args:
+        video: any video file, photo or folder of frames, indexed or not.
+        texts: the sentences to choose from, at least one.
+        at: seconds; None takes the whole video, whose best-fitting window counts.
+        db: folder or object-storage URI of an index whose model compares; None is the default index
+            of this user, where there is one and no model is named.
+        model: an encoder or a checkpoint; None is that of the index, else ``bundled``.
+        device: torch device; None takes a GPU where there is one.
+
+    Raises:
+        VideoError: the video cannot be read.
+        QueryError: no sentence, or an empty one; or ``at`` lies outside the video.
+        StoreError: there is no index at ``db``, or it is of another model.
+        ModelError: the model cannot be loaded here.
+    """
+    if db is not None or (model is None and Store.exists(index_place())):
+        return open_index(db, model=model, device=device).describe(video, texts, at=at)
+    name = absolute_model(model) if model else IndexSettings().model
+    encoder = load_searchable(name, device)
+    settings = IndexSettings(model=name)
+    if isinstance(encoder, Retriever):
+        settings = replace(settings, frames=encoder.frames)
+    return ranked_texts(
+        video,
+        texts,
+        at=at,
+        encoder=encoder,
+        how=comparing(encoder, bank_of(encoder.name, encoder.fingerprint)),
+        store=settings,
+    )
+
+
 def as_searcher(
     db: "str | Path | Searcher | None", model: str | None, device: str | None
 ) -> "Searcher":
@@ -67,18 +117,35 @@ def as_searcher(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a search was asked for, beside its query."""
+    """What a search was asked for, beside its query.
+
+    Attributes:
+        like: the video that more like it is looked for; None for a sentence.
+        at: seconds of the moment in that video; None for the whole of it.
+    """
 
     k: int
-    per_video: int
+    per_video: int | None
     fold: bool
     under: Path | None = None
-    exclude: Path | None = None
+    like: Path | None = None
+    at: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("k", "per_video"):
-            if getattr(self, name) < 1:
-                raise QueryError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise QueryError(f"{name} is {value}; it must be at least 1.")
+
+    @property
+    def without(self) -> Path | None:
+        """The video that is left out whole."""
+        return self.like if self.at is None else None
+
+    def is_asked(self, moment: Moment) -> bool:
+        """Whether a moment is the very one that more like it is looked for."""
+        at = self.at
+        return at is not None and moment.path == self.like and moment.start <= at <= moment.end
 
 
 class Searcher:
@@ -121,7 +188,7 @@ class Searcher:
         *,
         k: int = 10,
         under: str | Path | None = None,
-        per_video: int = PER_VIDEO,
+        per_video: int | None = None,
         fold: bool = True,
         coverage: float = 0.9,
         risk: float | None = None,
@@ -132,7 +199,8 @@ class Searcher:
             query: a sentence or a few words.
             k: how many moments at most.
             under: only videos at or below this path.
-            per_video: moments of one video at most.
+            per_video: moments of one video at most; None takes 3, and more only where the other
+                videos do not fill the answer.
             fold: whether copies of a video share a row.
             coverage: share of queries whose set of plausible videos is to hold a right one, where
                 percentages were learned.
@@ -151,7 +219,7 @@ class Searcher:
         point = _point(coverage, risk)
         codes = self._comparing.texts(features)
         hits, notes = self._hits(self._comparing.text_vectors(codes), self._score(codes), asked)
-        warnings = (*self._warnings([text], features), *notes)
+        warnings = (*text_warnings(self.encoder, [text], features), *notes)
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
@@ -207,17 +275,19 @@ class Searcher:
         at: float | None = None,
         k: int = 10,
         under: str | Path | None = None,
-        per_video: int = PER_VIDEO,
+        per_video: int | None = None,
         fold: bool = True,
     ) -> Answer:
-        """Moments of other videos that look like a video, or like what it shows at one time.
+        """Moments that look like a video or photo, or like what a video shows at one time.
 
         Args:
-            video: any video file or folder of frames, indexed or not.
-            at: seconds; None takes the whole video, whose best-fitting window counts.
+            video: any video file, photo or folder of frames, indexed or not.
+            at: seconds; other moments of the same video count too. None takes the whole video,
+                whose best-fitting window counts, and looks in the other ones.
             k: how many moments at most.
             under: only videos at or below this path.
-            per_video: moments of one video at most.
+            per_video: moments of one video at most; None takes 3, and more only where the other
+                videos do not fill the answer.
             fold: whether copies of a video share a row.
 
         Raises:
@@ -226,7 +296,7 @@ class Searcher:
         """
         began = time.perf_counter()
         path = absolute(video)
-        asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under), exclude=path)
+        asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under), like=path, at=at)
         looks = MeanFrames()
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
         hits, notes = self._hits(
@@ -249,24 +319,8 @@ class Searcher:
             VideoError: the video cannot be read.
             QueryError: no sentence, or an empty one.
         """
-        if not texts:
-            raise QueryError("There is no sentence to choose from; give at least one.")
-        path = absolute(video)
-        cleaned = [clean(text) for text in texts]
-        features = self.encoder.encode_texts(cleaned)
-        how, windows = self._comparing, asked_windows(self.store, self.encoder, path, at)
-        scores = how.similarity(how.texts(features), how.videos(windows)).max(1)
-        order = np.argsort(-scores, kind="stable")
-        ranked = tuple(
-            Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
-        )
-        return Descriptions(
-            video=path,
-            at=at,
-            ranked=ranked,
-            status="not calibrated",
-            model=self.encoder.name,
-            warnings=self._warnings(cleaned, features),
+        return ranked_texts(
+            video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
         )
 
     def _best_videos(self, query: Any, most: int, under: Path | None) -> VideoScores:
@@ -289,38 +343,23 @@ class Searcher:
         There are more candidates where folding eats them up.
         """
         wanted = max(_CANDIDATES, 10 * asked.k)
+        most = asked.per_video or PER_VIDEO
         while True:
-            near = [self.store.nearest(v, wanted, asked.under, asked.exclude) for v in vectors]
+            near = [self.store.nearest(v, wanted, asked.under, asked.without) for v in vectors]
             windows = union(near)
             scores = score(windows.features)
-            moments = join_adjacent(
-                windows.paths, windows.start, windows.end, scores, per_video=asked.per_video
-            )
-            kept = moments[: asked.k]
-            if asked.fold:
-                kept = fold_copies(moments, windows.signatures, asked.k)
+            kept, left_out = _kept(windows, scores, asked, most)
             if len(kept) >= asked.k or all(len(part.keys) < wanted for part in near):
                 break
             wanted *= 4
+        while asked.per_video is None and left_out and len(kept) < asked.k:
+            most *= 2
+            kept, left_out = _kept(windows, scores, asked, most)
         hits = tuple(_hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
-        left_out = len(windows.paths) - sum(len(moment.rows) for moment in moments)
-        few = left_out > 0 and len(hits) < asked.k
-        return hits, (_few(asked, len(hits)),) if few else ()
-
-    def _warnings(self, texts: Sequence[str], features: TextFeatures) -> tuple[str, ...]:
-        warnings = []
-        if features.truncated.any():
-            longest = features.mask.shape[1]
-            warnings.append(
-                f"The text is longer than the model reads; what follows its first {longest} tokens "
-                f"was left out."
-            )
-        if self.encoder.latin_only and any(other_script(text) for text in texts):
-            warnings.append(
-                f"The model {self.encoder.name!r} knows English only; this answer is guesswork. "
-                f"Index with a multilingual one, such as google/siglip2-base-patch16-224."
-            )
-        return tuple(warnings)
+        notes = [_few(asked, len(hits))] if left_out and len(hits) < asked.k else []
+        if any(hit.missing for hit in hits):
+            notes.append(_GONE)
+        return hits, tuple(notes)
 
     def _answer(
         self,
@@ -364,11 +403,40 @@ def _why_nothing(asked: _Asked, windows: int) -> str:
         return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
     if asked.under is not None:
         return f"Nothing is indexed at or below {printable(asked.under)}."
+    if asked.at is not None:
+        return "Nothing else is indexed than the moment that was asked about."
     return "No other video is indexed."
 
 
 def _below(path: str | Path | None) -> Path | None:
     return None if path is None else absolute(path)
+
+
+def _kept(
+    windows: StoredWindows, scores: Float[np.ndarray, " windows"], asked: _Asked, most: int
+) -> tuple[list[Moment], bool]:
+    """The best moments, at most so many of a video, and whether a video has more of them."""
+    # One more where the moment that was asked about may be among them.
+    grown = join_adjacent(
+        windows.paths,
+        windows.start,
+        windows.end,
+        scores,
+        per_video=most + (asked.at is not None),
+    )
+    left_out = sum(len(moment.rows) for moment in grown) < len(windows.paths)
+    seen: Counter[Path] = Counter()
+    moments = []
+    for moment in grown:
+        if asked.is_asked(moment):
+            continue
+        seen[moment.path] += 1
+        if seen[moment.path] <= most:
+            moments.append(moment)
+    left_out = left_out or max(seen.values(), default=0) > most
+    if asked.fold:
+        return fold_copies(moments, windows.signatures, asked.k), left_out
+    return moments[: asked.k], left_out
 
 
 def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:
@@ -389,4 +457,5 @@ def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit
         score=moment.score,
         frames=frames,
         copies=tuple(moment.copies),
+        missing=is_gone(moment.path),
     )

@@ -69,6 +69,17 @@ def discover(paths: Sequence[Path]) -> Iterator[Source | Unreadable]:
         yield from _walk(top, seen)
 
 
+def is_gone(path: Path) -> bool:
+    """Whether nothing is at a path any more; what may not be looked at is not gone."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def frame_files(folder: Path) -> list[Path]:
     """The images of a folder of frames in the order of their numbers; empty if it is not one.
 

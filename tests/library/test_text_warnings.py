@@ -1,0 +1,31 @@
+"""What is said of texts that a model does not read as they are meant."""
+
+import pytest
+
+from sureshot.library.text_warnings import text_warnings
+from sureshot.models.encoders.tiny import TinyEncoder
+
+
+def warned(*texts, encoder=None):
+    encoder = encoder or TinyEncoder()
+    return text_warnings(encoder, texts, encoder.encode_texts(texts))
+
+
+def test_english_of_usual_length_needs_no_warning():
+    assert warned("a red car", "a dog") == ()
+
+
+@pytest.mark.parametrize("text, said", [("красная машина", "guesswork"), ("ein Hund", "in English")])
+def test_one_text_in_another_language_is_enough(text, said):
+    (warning,) = warned("a red car", text)
+    assert said in warning and "'tiny' knows English only" in warning
+
+
+def test_a_multilingual_model_is_asked_in_any_language():
+    encoder = TinyEncoder()
+    encoder.latin_only = False
+    assert warned("красная машина", "ein Hund", encoder=encoder) == ()
+
+
+def test_a_text_that_is_cut_off_is_told_of():
+    assert ["first 32 tokens" in text for text in warned("word " * 100)] == [True]

@@ -148,7 +148,13 @@ def test_without_a_command_there_is_help(sureshot):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["search", "red"], ["describe", "a.mp4", "a dog"], ["export", "red"], ["status"], ["remove", "a"]],
+    [
+        ["search", "red"],
+        ["describe", "a.mp4", "a dog"],
+        ["export", "red"],
+        ["status"],
+        ["remove", "a"],
+    ],
     ids=" ".join,
 )
 def test_without_an_index_the_error_is_one_sentence_that_says_what_to_type(

@@ -1,8 +1,8 @@
 """Hits opened in a player, which is a script here that writes down how it was called."""
 
-import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +34,7 @@ def installed(tmp_path, monkeypatch):
             assert time.monotonic() < until
             time.sleep(0.01)
         program, *arguments = log.read_text().splitlines()
-        return os.path.basename(program), *arguments
+        return Path(program).name, *arguments
 
     install.told = told
     return install

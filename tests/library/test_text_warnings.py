@@ -15,7 +15,9 @@ def test_english_of_usual_length_needs_no_warning():
     assert warned("a red car", "a dog") == ()
 
 
-@pytest.mark.parametrize("text, said", [("красная машина", "guesswork"), ("ein Hund", "in English")])
+@pytest.mark.parametrize(
+    "text, said", [("красная машина", "guesswork"), ("ein Hund", "in English")]
+)
 def test_one_text_in_another_language_is_enough(text, said):
     (warning,) = warned("a red car", text)
     assert said in warning and "'tiny' knows English only" in warning

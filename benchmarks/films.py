@@ -56,7 +56,7 @@ def join(
 
     Args:
         paths: videos or folders of frames, at least one.
-        to: the mp4; replaced if it exists.
+        to: the mp4; replaced if it exists. Its folder is made if it is not there.
         fade: seconds during which two neighbours blend into each other; 0 cuts.
         seed: shuffles the videos; None keeps their order.
         least: seconds that each video lasts at least, fades included; never less than 3 fades.
@@ -64,6 +64,7 @@ def join(
     Returns:
         Where each video lies, in the order of the film.
     """
+    to.parent.mkdir(parents=True, exist_ok=True)
     order = list(paths)
     if seed is not None:
         np.random.default_rng(seed).shuffle(order)
@@ -115,7 +116,6 @@ def join_several(
     np.random.default_rng(seed).shuffle(dealt)
     shares = np.cumsum(np.arange(count + 1)) / (count * (count + 1) / 2)
     bounds = np.round(shares * len(dealt)).astype(int)
-    to.mkdir(parents=True, exist_ok=True)
     films = {}
     for number, (first, last) in enumerate(pairwise(bounds)):
         film = to / f"film-{number:02}.mp4"

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.films import join
 
 import sureshot
 from sureshot.errors import QueryError, StoreError
 from sureshot.library.search import open_index
 from sureshot.places import absolute
+from sureshot.store.header import IndexSettings
 from tests.clips import blocks, coloured, film
+from tests.encoded import make_store
 from tests.small_library import index
 
 
@@ -45,6 +48,34 @@ def found(answer):
 def test_each_scene_of_a_video_is_found_at_its_own_range(searcher, colour, start):
     ranges = [(h.start, h.end) for h in searcher.search(colour) if h.path.stem == "scenes"]
     assert ranges[0] == pytest.approx((start, start + 4), abs=0.3)
+
+
+@pytest.mark.parametrize("shown", [3, 9, 25])
+def test_each_scene_of_a_film_with_fades_is_found_at_its_own_range(tmp_path, shown):
+    colours = ["red", "green", "blue", "white"]
+    shots = [coloured(tmp_path / f"{c}.mp4", [c], seconds=shown + 1, rate=6) for c in colours]
+    scenes = join(shots, tmp_path / "films" / "film.mp4")
+    sureshot.index(tmp_path / "films", db=tmp_path / "index", model="tiny")
+    film = open_index(tmp_path / "index")
+    assert film.store.count() == len(scenes)
+    for colour, scene in zip(colours, scenes, strict=True):
+        hit = film.search(colour)[0]
+        assert (hit.start, hit.end) == pytest.approx((scene.start, scene.end), abs=0.75)
+        assert scene.start <= hit.peak <= scene.end
+
+
+def test_an_index_made_before_is_searched_and_added_to_as_it_was(tmp_path):
+    shots = [coloured(tmp_path / f"{c}.mp4", [c], seconds=36, rate=2) for c in ("red", "green")]
+    join(shots, tmp_path / "films" / "one.mp4", fade=12.0)
+    make_store(tmp_path / "index", IndexSettings(model="tiny", look=0.0))
+    told = sureshot.index(tmp_path / "films", db=tmp_path / "index")
+    assert told.windows == 2 and "hard cuts only" in told.warnings[0]
+    assert found(open_index(tmp_path / "index").search("green"))[0] == (
+        "one",
+        30.0,
+        pytest.approx(60.0),
+    )
+    assert not sureshot.index(tmp_path / "films", db=tmp_path / "index").warnings
 
 
 def test_the_video_that_shows_it_comes_first(searcher):

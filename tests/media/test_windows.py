@@ -95,6 +95,16 @@ def test_a_scene_cut_too_early_goes_on_with_the_next_one():
     assert spans(cut(frames)) == [(0, 5), (5, 11)]
 
 
+def test_a_window_goes_on_with_a_scene_but_not_over_a_cut_or_a_gap():
+    frames = steady(25) + steady(5, colour=COLOURS[1], start=25.0)
+    assert [window.follows for window in cut(frames, 10.0)] == [False, True, True, False]
+    # At other rates a window ends a little before the next frame comes.
+    assert [window.follows for window in cut(steady(25, 7), 10.0)] == [False, True, True]
+    assert [window.follows for window in cut(steady(11), 10.0)] == [False, True]  # halves
+    gap = steady(15) + steady(5, start=3600.0)
+    assert [window.follows for window in cut(gap, 10.0)] == [False, True, False]
+
+
 def test_a_gap_ends_a_window_where_it_has_its_longest_length():
     frames = steady(5) + steady(5, start=3600.0)
     assert spans(cut(frames)) == [(0, 30), (3600, 3605)]

@@ -123,6 +123,14 @@ def test_a_broken_header_names_the_place_and_the_fix(text: bytes) -> None:
         read(text)
 
 
+def test_an_index_of_format_1_keeps_its_windows() -> None:
+    old = {name: value for name, value in VALUES["settings"].items() if name != "look"}
+    header = read(json.dumps({**VALUES, "schema": 1, "settings": old}).encode())
+    assert header == dataclasses.replace(
+        HEADER, settings=dataclasses.replace(HEADER.settings, look=0.0)
+    )
+
+
 @pytest.mark.parametrize("missing", ["settings", "fingerprint", "dim", "channels"])
 def test_a_header_without_a_part_is_damaged(missing: str) -> None:
     values = {name: value for name, value in VALUES.items() if name != missing}

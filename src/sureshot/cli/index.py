@@ -143,7 +143,7 @@ def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
 
 def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     """What the run did."""
-    from sureshot.cli.show import print_paths, short
+    from sureshot.cli.show import print_notes, print_paths, short
     from sureshot.places import absolute
     from sureshot.text import counted, duration, plain
 
@@ -167,6 +167,7 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     if result.missing:
         gone = counted(result.missing, "video")
         out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
+    print_notes(out, result.warnings)
     out.print(f"Index: {plain(result.index)}")
 
 

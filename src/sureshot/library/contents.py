@@ -49,6 +49,8 @@ class Contents:
         """All but the single files, a line each."""
         settings = self.settings
         cut = "cut at scene changes" if settings.scenes else "not cut at scene changes"
+        if settings.scenes and not settings.look:
+            cut = "cut at hard cuts only"
         length = f", {duration(self.seconds)} in {counted(self.windows, 'window')}"
         lines = [
             f"Index       {plain(self.index)}",

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from sureshot.errors import VideoError
+from sureshot.library.stretches import by_scene
 from sureshot.media.ahead import stream
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
@@ -98,7 +99,7 @@ def encode_videos(
     decode = partial(_decode, settings=settings, encoder=encoder)
     decoding = stream(decode, sources, waiting=_AHEAD, workers=workers)
     with contextlib.closing(decoding) as messages:
-        yield from _encoded(messages, encoder, advance)
+        yield from _encoded(messages, settings, encoder, advance)
 
 
 def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
@@ -152,11 +153,12 @@ def _decode_windows(
 ) -> Generator[_Part, None, str]:
     """The windows of one video; returns what was wrong with it."""
     step = settings.window / settings.frames
+    longest = min(settings.look, settings.window) if _looks(settings) else settings.window
     count = 0
     with open_video(source, decode=settings.decode, step=step, rate=settings.frame_rate) as video:
         for window in windows(
             video,
-            longest=settings.window,
+            longest=longest,
             samples=settings.frames,
             size=encoder.frame_size,
             scenes=settings.scenes,
@@ -170,6 +172,11 @@ def _decode_windows(
     return video.note
 
 
+def _looks(settings: IndexSettings) -> bool:
+    """Whether windows are put together anew by what their frames show."""
+    return settings.scenes and settings.look > 0
+
+
 def _stamp(source: Source) -> tuple[int, int]:
     """Size and modification time of a video now, as `sureshot.media.discover` takes them."""
     files = frame_files(source.path) if source.kind == "frames" else [source.path]
@@ -181,25 +188,25 @@ def _stamp(source: Source) -> tuple[int, int]:
 
 def _encoded(
     messages: Iterator[_Part | _End],
+    settings: IndexSettings,
     encoder: Encoder,
     advance: Callable[[Source, float], None],
 ) -> Iterator[EncodedVideo]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
-    done: dict[Path, list[EncodedWindow]] = defaultdict(list)
+    done: dict[Path, list[tuple[EncodedWindow, bool]]] = defaultdict(list)
     waiting: list[_Part] = []
 
     def flush() -> None:
         for part, features in _encode_parts(waiting, encoder):
             window = part.window
-            done[part.source.path].append(
-                EncodedWindow(
-                    start=window.start,
-                    end=window.end,
-                    times=window.times,
-                    signatures=window.signatures,
-                    features=features,
-                )
+            encoded = EncodedWindow(
+                start=window.start,
+                end=window.end,
+                times=window.times,
+                signatures=window.signatures,
+                features=features,
             )
+            done[part.source.path].append((encoded, window.follows))
             advance(part.source, part.share)
         waiting.clear()
 
@@ -212,10 +219,10 @@ def _encoded(
         # Short videos fill a batch together, so that each costs its share only.
         if sum(len(p.prepared) for p in waiting) >= _BATCH or not waiting or len(ended) >= _AHEAD:
             flush()
-            yield from (_complete(end, done.pop(end.source.path, [])) for end in ended)
+            yield from (_complete(e, done.pop(e.source.path, []), settings) for e in ended)
             ended = []
     flush()
-    yield from (_complete(end, done.pop(end.source.path, [])) for end in ended)
+    yield from (_complete(e, done.pop(e.source.path, []), settings) for e in ended)
 
 
 def _encode_parts(
@@ -243,9 +250,15 @@ def _encode_parts(
             )
 
 
-def _complete(end: _End, encoded: list[EncodedWindow]) -> EncodedVideo:
+def _complete(
+    end: _End, encoded: list[tuple[EncodedWindow, bool]], settings: IndexSettings
+) -> EncodedVideo:
     """A video all of whose messages have come; what a failed one gave so far is dropped."""
     if end.error is not None:
         return EncodedVideo(source=end.source, windows=[], error=end.error)
-    ordered = sorted(encoded, key=lambda w: w.start)
+    encoded = sorted(encoded, key=lambda pair: pair[0].start)
+    ordered = [window for window, _ in encoded]
+    if _looks(settings):
+        follows = [goes_on for _, goes_on in encoded]
+        ordered = by_scene(ordered, follows, longest=settings.window, most=settings.frames)
     return EncodedVideo(source=end.source, windows=ordered, digest=end.digest, note=end.note)

@@ -32,6 +32,7 @@ class Indexed:
         elapsed: seconds the run took.
         current: the video dealt with last.
         interrupted: whether the run was stopped before its end.
+        warnings: what the user should know about the index.
     """
 
     index: str = ""
@@ -53,6 +54,7 @@ class Indexed:
     elapsed: float = 0.0
     current: Path | None = None
     interrupted: bool = False
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def summary(self) -> str:

@@ -25,6 +25,11 @@ from sureshot.store.rows import EncodedWindow, VideoRecord
 from sureshot.store.store import Store
 from sureshot.text import plain
 
+_OLD = (
+    "This index was made when scenes ended at hard cuts only, and goes on so. For times that "
+    "follow fades as well, remove it with `sureshot reset` and index your videos again."
+)
+
 
 def index(
     paths: str | Path | Sequence[str | Path],
@@ -158,6 +163,8 @@ def ingest(
             store.compact()
     except KeyboardInterrupt:
         result.interrupted = True
+    if result.indexed and store.settings.scenes and not store.settings.look:
+        result.warnings.append(_OLD)
     result.elapsed = time.monotonic() - began
     return result
 

@@ -18,7 +18,8 @@ _HELD = 8  # frames held back between two such pictures, at most
 _DENSEST = 0.08  # seconds: frames closer together are not kept as samples
 _INSTANT = 0.04  # seconds that a frame lasts where nothing says how long
 _ROUNDING = 1e-6  # seconds: sums of times are not exact
-_SHORTEST = 1.5  # seconds: a scene that is cut earlier goes on with the one after it
+_TOGETHER = 0.5  # of the longest window: frames further apart do not go on with each other
+SHORTEST = 1.5  # seconds: a scene that is cut earlier goes on with the one after it
 _SPARE = 4  # samples are picked from up to this many times as many kept frames
 
 
@@ -33,6 +34,8 @@ class Window:
         times: seconds of each sampled frame, rising.
         images: the sampled frames, RGB.
         signatures: one near-duplicate signature a frame.
+        follows: whether it shows the scene of the window before it, which had got too long; False
+            for the first one and after a cut or a gap.
     """
 
     start: float
@@ -40,6 +43,7 @@ class Window:
     times: Float[np.ndarray, " frames"]
     images: UInt8[np.ndarray, "frames height width 3"]
     signatures: UInt8[np.ndarray, "frames 256"]
+    follows: bool = False
 
 
 @dataclass(slots=True)
@@ -56,6 +60,7 @@ class _Scene:
     end: float = 0.0
     kept: list[_Kept] = field(default_factory=list)
     spacing: float = _DENSEST
+    follows: bool = False
 
     def add(self, frame: Frame, size: FrameSize, most: int) -> None:
         """Keep a frame if it is far enough from the last one kept."""
@@ -87,7 +92,7 @@ def windows(
         scenes: whether a change of scene ends a window.
     """
     before: _Scene | None = None
-    shortest = min(_SHORTEST, longest / 2)
+    shortest = min(SHORTEST, longest / 2)
     for scene in _scenes(_marked(frames, scenes), longest, shortest, samples * _SPARE, size):
         if before is not None:
             # No more than this apart, or halves of the two could be longer than a window may be.
@@ -151,7 +156,8 @@ def _scenes(
                 # A frame is on screen until the next one comes, but not forever.
                 scene.end = min(frame.time, scene.start + longest)
                 yield scene
-                scene = _Scene(start=frame.time)
+                follows = not is_first and gaps[-1] <= _TOGETHER * longest
+                scene = _Scene(start=frame.time, follows=follows)
         scene.add(frame, size, most)
         last = frame.time
     if scene is not None:
@@ -162,15 +168,16 @@ def _scenes(
 
 def _join(one: _Scene, two: _Scene) -> _Scene:
     fitted = [_Kept(k.time, _fitted(k.image, one.kept[0].image)) for k in two.kept]
-    return _Scene(start=one.start, end=two.end, kept=one.kept + fitted)
+    kept = one.kept + fitted
+    return _Scene(start=one.start, end=two.end, kept=kept, follows=one.follows)
 
 
 def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
     middle = (scene.start + scene.end) / 2
     early = [k for k in scene.kept if k.time < middle]
     late = [k for k in scene.kept if k.time >= middle]
-    first = _Scene(start=scene.start, end=middle, kept=early)
-    return first, _Scene(start=middle, end=scene.end, kept=late)
+    first = _Scene(start=scene.start, end=middle, kept=early, follows=scene.follows)
+    return first, _Scene(start=middle, end=scene.end, kept=late, follows=True)
 
 
 def _fitted(
@@ -186,17 +193,28 @@ def _fitted(
 
 
 def _window(scene: _Scene, samples: int) -> Window:
-    """Pick the kept frame nearest to the middle of each of ``samples`` equal parts, none twice."""
-    kept = scene.kept
-    if len(kept) > samples:
-        times = np.array([k.time for k in kept])
-        length = scene.end - scene.start
-        middles = scene.start + (np.arange(samples) + 0.5) * length / samples
-        kept = [kept[i] for i in sorted({int(np.abs(times - m).argmin()) for m in middles})]
+    times = np.array([k.time for k in scene.kept])
+    kept = [scene.kept[i] for i in evenly(times, scene.start, scene.end, samples)]
     return Window(
         start=scene.start,
         end=scene.end,
         times=np.array([k.time for k in kept]),
         images=np.stack([k.image for k in kept]),
         signatures=np.stack([signature(k.image) for k in kept]),
+        follows=scene.follows,
     )
+
+
+def evenly(times: Float[np.ndarray, " frames"], start: float, end: float, most: int) -> list[int]:
+    """Of some frames those nearest to the middles of ``most`` equal parts of a stretch, none twice.
+
+    Args:
+        times: seconds of each frame, rising.
+        start: seconds.
+        end: seconds.
+        most: frames at most; where there are no more, all of them.
+    """
+    if len(times) <= most:
+        return list(range(len(times)))
+    middles = start + (np.arange(most) + 0.5) * (end - start) / most
+    return sorted({int(np.abs(times - m).argmin()) for m in middles})

@@ -24,6 +24,8 @@ class IndexSettings(Ranged):
         decode: ``all`` frames, ``keyframes`` only, or ``auto``: keyframes for videos over ten
             minutes that have enough of them to lose no sample.
         frame_rate: frames per second that a folder of frames stands for.
+        look: seconds of which ``frames`` are looked at for where a scene fades into another, 1 to
+            30; 0 finds cuts only, as all indexes of format 1 do.
     """
 
     model: str = "bundled"
@@ -32,9 +34,10 @@ class IndexSettings(Ranged):
     scenes: bool = True
     decode: Decode = "auto"
     frame_rate: Annotated[float, Within(0.001, 1000.0)] = 1.0
+    look: Annotated[float, Within(0.0, 30.0)] = 10.0
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had windows by cuts and length alone
 _KEY = b"sureshot"
 
 
@@ -89,6 +92,9 @@ class Header:
                 f"Upgrade with: pip install --upgrade sureshot"
             )
         known = {field.name for field in fields(cls)}
+        settings = values.get("settings")
+        if values["schema"] == 1 and isinstance(settings, dict):
+            values["settings"] = {**settings, "look": 0.0}
         try:
             return build(cls, {name: value for name, value in values.items() if name in known})
         except SureshotError:

@@ -1,0 +1,67 @@
+"""Windows of one scene each, put together from windows that were decoded."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sureshot.library.stretches import by_scene
+from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.store.rows import EncodedWindow
+
+RED, BLUE = np.eye(8, dtype=np.float32)[:2]
+
+
+def decoded(*shown, seconds=1.0, start=0.0):
+    """A window of one frame a second, each with a mark of its own in the other features."""
+    count = len(shown)
+    times = start + (np.arange(count) + 0.5) * seconds
+    mark = times.astype(np.float32)[:, None]
+    return EncodedWindow(
+        start=start,
+        end=start + count * seconds,
+        times=times,
+        signatures=np.repeat(times[:, None].astype(np.uint8), 256, 1),
+        features=FrameFeatures(np.stack(shown), np.repeat(mark[:, None], 8, 2), mark),
+    )
+
+
+def spans(windows):
+    return [(w.start, w.end) for w in windows]
+
+
+def test_a_scene_that_fades_within_a_window_ends_there_and_goes_on_over_the_next():
+    mixed = (RED + BLUE) / 2
+    first = decoded(*[RED] * 7, mixed, BLUE, BLUE)
+    second = decoded(*[BLUE] * 10, start=10.0)
+    one, two = by_scene([first, second], [False, True], longest=30.0, most=12)
+    assert one.start == 0 and 7 <= one.end == two.start <= 8 and two.end == 20
+    assert (one.features.frames[:7] == RED).all() and (two.features.frames[-10:] == BLUE).all()
+
+
+def test_no_scene_goes_on_over_a_cut():
+    windows = [decoded(*[RED] * 5), decoded(*[RED] * 5, start=5.0)]
+    assert spans(by_scene(windows, [False, False], longest=30.0, most=12)) == spans(windows)
+    assert spans(by_scene(windows, [False, True], longest=30.0, most=12)) == [(0, 10)]
+
+
+def test_a_window_keeps_so_many_frames_evenly_and_all_that_belongs_to_them():
+    windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(3)]
+    (window,) = by_scene(windows, [False, True, True], longest=30.0, most=6)
+    assert window.times.tolist() == [2.5, 7.5, 12.5, 17.5, 22.5, 27.5]
+    assert window.features.backbone[:, 0].tolist() == window.times.tolist()
+    assert window.features.patches[:, 0, 0].tolist() == window.times.tolist()
+    assert window.signatures[:, 0].tolist() == [int(time) for time in window.times]
+
+
+def test_a_scene_is_no_longer_than_a_window_may_be():
+    windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(7)]
+    follows = [number > 0 for number in range(7)]
+    assert spans(by_scene(windows, follows, longest=30.0, most=12)) == [(0, 30), (30, 60), (60, 70)]
+
+
+def test_windows_are_left_as_they_came():
+    window = decoded(*[RED] * 3)
+    before = replace(window, times=window.times.copy())
+    (same,) = by_scene([window], [False], longest=30.0, most=12)
+    assert same.times.tolist() == before.times.tolist() == window.times.tolist()
+    assert (same.start, same.end) == (before.start, before.end)

@@ -30,8 +30,8 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
     lines = printed(capsys, answer(hit(copies=["/v/b.mp4"]), warnings=("Mind the gap.",)))
     assert lines == [
         "red",
-        "   score             time  best at  video",
-        "1  0.500  1:02:00-1:02:30  1:02:05  /v/a.mp4",
+        "   best at             time  score  video",
+        "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
         "                                      = /v/b.mp4",
         "note: Mind the gap.",
         "Not calibrated: scores give the order only; even the first may be far off.",
@@ -67,8 +67,8 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
         "red",
         "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",
         "Not sure enough for at most 20 % wrong.",
-        "   score  right             time  best at  video",
-        "1  0.500   57 %  1:02:00-1:02:30  1:02:05  /v/a.mp4",
+        "   best at  right             time  score  video",
+        "1  1:02:05   57 %  1:02:00-1:02:30  0.500  /v/a.mp4",
         learned,
     ]
 
@@ -79,7 +79,7 @@ def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
     show.print_answer(out, answer(hit(path, copies=["/v/b.mp4"])))
     assert out.file.getvalue().splitlines() == [
         "red",
-        "1  0.500  1:02:00-1:02:30, best at 1:02:05",
+        "1  best at 1:02:05  1:02:00-1:02:30  0.500",
         "/home/somebody/Videos/2024 summer/by the lake/",
         "family holiday at the lake.mp4",
         "  = /v/b.mp4",

@@ -113,8 +113,8 @@ def test_the_text_form_is_a_table():
     found = answer(hit(1, score=0.51234), hit(2, "/v/b.mp4", -0.1), warnings=("Mind the gap.",))
     assert str(found).splitlines() == [
         "'red': 2 hits in 7 windows (not calibrated)",
-        "   1   0.512        0:01-0:05  /v/a.mp4",
-        "   2  -0.100        0:01-0:05  /v/b.mp4",
+        "   1     0:02        0:01-0:05   0.512  /v/a.mp4",
+        "   2     0:02        0:01-0:05  -0.100  /v/b.mp4",
         "note: Mind the gap.",
     ]
     assert str(descriptions("a red one")).splitlines() == [
@@ -210,8 +210,8 @@ def test_percentages_are_seen_wherever_an_answer_is_shown():
     found = sure("several plausible")
     lines = repr(found).splitlines()
     assert lines[1] == "".join(found.verdict)
-    assert lines[2].split() == ["1", "0.500", "57", "%", "0:01-0:05", "/v/a.mp4"]
-    assert lines[3].split() == ["2", "0.500", "0:01-0:05", "/v/a.mp4"]
+    assert lines[2].split() == ["1", "0:02", "57", "%", "0:01-0:05", "0.500", "/v/a.mp4"]
+    assert lines[3].split() == ["2", "0:02", "0:01-0:05", "0.500", "/v/a.mp4"]
     assert lines[2].index("0:01") == lines[3].index("0:01")
     table = found._repr_html_()
     assert "<td>57 %</td>" in table and "<th>right</th>" in table and "Unsure: 57 %" in table

@@ -135,9 +135,9 @@ class _Desk:
         from sureshot.cli import show
         from sureshot.text import time_range, timecode
 
-        when = f"{time_range(hit.start, hit.end)}  best at {timecode(hit.peak)}"
+        when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
         copies = "".join(f"  = {show.short(copy)}" for copy in hit.copies)
-        line = f"{hit.rank}  {hit.score:.3f}  {when}  {show.short(hit.path)}{copies}"
+        line = f"{hit.rank}  {when}  {hit.score:.3f}  {show.short(hit.path)}{copies}"
         self._out.print(Text(line, overflow="fold"))
         if not self._told:
             self._told = True

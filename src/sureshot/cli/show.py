@@ -131,14 +131,14 @@ def print_answer(out: Console, answer: Answer) -> None:
     known = answer.confidence is not None
     if answer.hits and known:
         print_verdict(out, answer)
-    names = ["", "score", *(["right"] if known else []), "time", "best at", "video"]
+    names = ["", "best at", *(["right"] if known else []), "time", "score", "video"]
     rows = [
         [
             str(hit.rank),
-            f"{hit.score:.3f}",
+            timecode(hit.peak),
             *([hit.percentage] if known else []),
             time_range(hit.start, hit.end),
-            timecode(hit.peak),
+            f"{hit.score:.3f}",
         ]
         for hit in answer.hits
     ]
@@ -146,8 +146,8 @@ def print_answer(out: Console, answer: Answer) -> None:
     longest = max((cell_len(line) for hit in answer.hits for line in _videos(hit)), default=0)
     if out.width < _NARROW or taken + longest > out.width:
         for hit, row in zip(answer.hits, rows, strict=True):
-            *numbers, when, peak = row
-            out.print("  ".join([*filter(None, numbers), f"{when}, best at {peak}"]))
+            rank, peak, *others = row
+            out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
             for line in _videos(hit):
                 out.print(Text(_broken(line, out.width), "dim" if line.startswith(" ") else ""))
     elif answer.hits:

@@ -211,8 +211,8 @@ class Answer:
         head = f"{self.query!r}: {hits} in {counted(self.searched, 'window')} ({self.status})"
         known = self.confidence is not None
         rows = [
-            f"{h.rank:>4}  {h.score:6.3f}  {f'{h.percentage:>9}  ' if known else ''}"
-            f"{time_range(h.start, h.end):>15}  {plain(h.path)}{h.mark}"
+            f"{h.rank:>4}  {timecode(h.peak):>7}  {f'{h.percentage:>9}  ' if known else ''}"
+            f"{time_range(h.start, h.end):>15}  {h.score:6.3f}  {plain(h.path)}{h.mark}"
             for h in self.hits
         ]
         said = ["".join(self.verdict)] if known else []
@@ -225,15 +225,15 @@ class Answer:
         rows = [
             (
                 str(h.rank),
-                f"{h.score:.3f}",
+                timecode(h.peak),
                 *([h.percentage] if known else []),
                 time_range(h.start, h.end),
-                timecode(h.peak),
+                f"{h.score:.3f}",
                 _named(h),
             )
             for h in self.hits
         ]
-        columns = ("", "score", *(["right"] if known else []), "time", "best at", "video")
+        columns = ("", "best at", *(["right"] if known else []), "time", "score", "video")
         said = html.escape("".join(self.verdict)) if known else self.status
         return _html(f"{head} · {said}", columns, rows, self.warnings)
 

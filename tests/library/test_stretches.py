@@ -1,10 +1,11 @@
 """Windows of one scene each, put together from windows that were decoded."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from sureshot.library.stretches import by_scene
+from sureshot.library.stretches import Stretches, by_scene
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.store.rows import EncodedWindow
 
@@ -65,3 +66,19 @@ def test_windows_are_left_as_they_came():
     (same,) = by_scene([window], [False], longest=30.0, most=12)
     assert same.times.tolist() == before.times.tolist() == window.times.tolist()
     assert (same.start, same.end) == (before.start, before.end)
+
+
+def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():
+    colours = [RED if n // 5 % 2 else BLUE for n in range(400)]
+    scenes = [decoded(*[colour] * 10, start=10.0 * n) for n, colour in enumerate(colours)]
+    film, plain = (Stretches(30.0, 6, by_frames=by_frames) for by_frames in (True, False))
+    for number, window in enumerate(scenes):
+        film.add(window, follows=number > 0)
+        plain.add(window, follows=number > 0)
+    assert spans(plain.windows()) == spans(scenes)
+    found = film.windows()
+    assert found[0].start == 0 and found[-1].end == 4000
+    assert all(one.end == two.start for one, two in pairwise(found))
+    assert {50.0 * n for n in range(80)} <= {window.start for window in found}
+    assert all(len(np.unique(window.features.frames, axis=0)) == 1 for window in found)
+    assert max(len(window.times) for window in found) == 6

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from sureshot.errors import VideoError
-from sureshot.library.stretches import by_scene
+from sureshot.library.stretches import Stretches
 from sureshot.media.ahead import stream
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
@@ -193,7 +193,7 @@ def _encoded(
     advance: Callable[[Source, float], None],
 ) -> Iterator[EncodedVideo]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
-    done: dict[Path, list[tuple[EncodedWindow, bool]]] = defaultdict(list)
+    done: dict[Path, Stretches] = defaultdict(partial(_stretches, settings))
     waiting: list[_Part] = []
 
     def flush() -> None:
@@ -206,7 +206,7 @@ def _encoded(
                 signatures=window.signatures,
                 features=features,
             )
-            done[part.source.path].append((encoded, window.follows))
+            done[part.source.path].add(encoded, follows=window.follows)
             advance(part.source, part.share)
         waiting.clear()
 
@@ -219,10 +219,10 @@ def _encoded(
         # Short videos fill a batch together, so that each costs its share only.
         if sum(len(p.prepared) for p in waiting) >= _BATCH or not waiting or len(ended) >= _AHEAD:
             flush()
-            yield from (_complete(e, done.pop(e.source.path, []), settings) for e in ended)
+            yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
             ended = []
     flush()
-    yield from (_complete(e, done.pop(e.source.path, []), settings) for e in ended)
+    yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
 
 
 def _encode_parts(
@@ -250,15 +250,14 @@ def _encode_parts(
             )
 
 
-def _complete(
-    end: _End, encoded: list[tuple[EncodedWindow, bool]], settings: IndexSettings
-) -> EncodedVideo:
+def _stretches(settings: IndexSettings) -> Stretches:
+    """What the windows of one video come into."""
+    return Stretches(settings.window, settings.frames, by_frames=_looks(settings))
+
+
+def _complete(end: _End, encoded: Stretches | None) -> EncodedVideo:
     """A video all of whose messages have come; what a failed one gave so far is dropped."""
     if end.error is not None:
         return EncodedVideo(source=end.source, windows=[], error=end.error)
-    encoded = sorted(encoded, key=lambda pair: pair[0].start)
-    ordered = [window for window, _ in encoded]
-    if _looks(settings):
-        follows = [goes_on for _, goes_on in encoded]
-        ordered = by_scene(ordered, follows, longest=settings.window, most=settings.frames)
-    return EncodedVideo(source=end.source, windows=ordered, digest=end.digest, note=end.note)
+    windows = [] if encoded is None else encoded.windows()
+    return EncodedVideo(source=end.source, windows=windows, digest=end.digest, note=end.note)

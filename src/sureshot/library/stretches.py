@@ -15,6 +15,48 @@ from sureshot.models.changes import parts, price_of
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.store.rows import EncodedWindow
 
+_BLOCK = 90  # windows, at most 15 minutes, after which a long film is settled so far
+
+
+class Stretches:
+    """The windows of one video as they come from the encoder.
+
+    A block at a time is settled and keeps only the frames that will be stored, so that memory grows
+    with a film no faster than its index. A scene that goes on over the end of a block is two
+    windows, as one is that is too long.
+
+    Args:
+        longest: seconds a window may last.
+        most: frames of a window.
+        by_frames: whether windows are put together anew; False leaves them as they come.
+    """
+
+    def __init__(self, longest: float, most: int, *, by_frames: bool) -> None:
+        self._longest = longest
+        self._most = most
+        self._by_frames = by_frames
+        self._settled: list[EncodedWindow] = []
+        self._waiting: list[tuple[EncodedWindow, bool]] = []
+
+    def add(self, window: EncodedWindow, *, follows: bool) -> None:
+        """Take another window, and whether it goes on with the scene of the one before it."""
+        self._waiting.append((window, follows))
+        if len(self._waiting) == _BLOCK:
+            self._settle()
+
+    def windows(self) -> list[EncodedWindow]:
+        """All windows that are to be stored, in the order of time."""
+        self._settle()
+        return sorted(self._settled, key=lambda window: window.start)
+
+    def _settle(self) -> None:
+        ordered = sorted(self._waiting, key=lambda pair: pair[0].start)
+        windows, follows = [window for window, _ in ordered], [goes_on for _, goes_on in ordered]
+        if windows and self._by_frames:
+            windows = by_scene(windows, follows, longest=self._longest, most=self._most)
+        self._settled += windows
+        self._waiting = []
+
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:

@@ -278,16 +278,19 @@ def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
             (25, {"unchanged": 5, "bytes_done": 500}),
             (30, {"unchanged": 5, "indexed": 1, "bytes_done": 600, "seconds": 60.0}),
             (40, {"unchanged": 5, "bytes_done": 500, "bytes_begun": 100, "failed": broken}),
+            (50, {"unchanged": 9, "bytes_done": 500, "bytes_begun": 250, "seconds_begun": 90.0}),
         ):
             now[0] = seconds
-            progress.update(result(**values))
-    first, second, third, fourth = capsys.readouterr().err.splitlines()
+            progress.update(result(**values, elapsed=seconds))
+    first, second, third, fourth, fifth = capsys.readouterr().err.splitlines()
     assert first == "0 of 10 videos"
     # What cost no time says nothing about the time that is left.
     assert second == "5 of 10 videos"
     # A fifth of what costs time took 30 seconds.
-    assert third == "6 of 10 videos, 2.0 times real time, about 2 min left"
+    assert third == "6 of 10 videos, 1 min of video, 2.0 times real time, about 2 min left"
     assert fourth == "6 of 10 videos, 1 failed, about 3 min left"
+    # The one video that is left may be a film: its time goes on.
+    assert fifth.startswith("9 of 10 videos, 1 min 30 s of video, 1.8 times real time, about")
 
 
 def test_ctrl_c_keeps_what_is_indexed_and_ends_with_130(tmp_path):

@@ -114,6 +114,18 @@ def test_a_folder_is_forgotten(sureshot, db, tmp_path):
     assert videos(sureshot, db) == 0
 
 
+def test_a_video_that_was_removed_for_good_comes_back_when_that_is_said(sureshot, db, tmp_path):
+    video = tmp_path / "videos" / "a.mp4"
+    ran = sureshot("remove", video, "--exclude", "--db", db)
+    assert (ran.code, "--include PATH" in ran.out) == (0, True)
+    ran = sureshot("index", tmp_path / "videos", "--db", db)
+    assert "Excluded: 1 file or folder; `sureshot status` has the patterns" in ran.out
+    assert f"Excluded    {video}\n" in sureshot("status", "--db", db).out
+    assert videos(sureshot, db) == 1
+    sureshot("index", tmp_path / "videos", "--include", video, "--db", db)
+    assert videos(sureshot, db) == 2
+
+
 def test_a_video_that_is_gone_from_disk_can_be_forgotten(sureshot, db, tmp_path):
     (tmp_path / "videos" / "a.mp4").unlink()
     assert sureshot("remove", tmp_path / "videos" / "a.mp4", "--db", db).code == 0

@@ -295,14 +295,18 @@ def decoding_threads() -> list[str]:
 def test_the_share_of_each_video_grows_to_the_whole(clips: Path) -> None:
     told: dict[str, list[float]] = {}
 
-    def advance(source: Source, share: float) -> None:
+    ends: dict[str, list[float]] = {}
+
+    def advance(source: Source, share: float, seconds: float) -> None:
         told.setdefault(source.path.name, []).append(share)
+        ends.setdefault(source.path.name, []).append(seconds)
 
     videos = list(encode_videos(sources(clips), SETTINGS, TINY, workers=2, advance=advance))
     for video in videos:
         count = len(video.windows)
         expected = [(number + 1) / count for number in range(count)]
         assert told[video.source.path.name] == pytest.approx(expected, abs=0.1)
+        assert ends[video.source.path.name] == [window.end for window in video.windows]
 
 
 def test_a_video_of_unknown_length_claims_no_progress(
@@ -311,7 +315,7 @@ def test_a_video_of_unknown_length_claims_no_progress(
     monkeypatch.setattr("sureshot.media.video._claimed_duration", lambda container, stream: 0.0)
     told = []
     for _ in encode_videos(
-        sources(clips / "1.mp4"), SETTINGS, TINY, advance=lambda _, share: told.append(share)
+        sources(clips / "1.mp4"), SETTINGS, TINY, advance=lambda _, share, __: told.append(share)
     ):
         pass
     assert told == [0.0, 0.0]

@@ -376,8 +376,15 @@ def test_progress_is_told_first_and_after_every_window_and_every_video(
 
 def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> None:
     path = coloured(tmp_path / "long.mp4", list(COLOURS) * 2, rate=5)
-    size, told = path.stat().st_size, []
-    run(store, path, observe=lambda r: told.append(r.bytes_done + r.bytes_begun))
+    size, told, decoded = path.stat().st_size, [], []
+
+    def observe(result: Indexed) -> None:
+        told.append(result.bytes_done + result.bytes_begun)
+        decoded.append(result.decoded)
+
+    result, _ = run(store, path, observe=observe)
+    assert decoded == sorted(decoded) and len(set(decoded)) > 8
+    assert (decoded[-1], result.speed * result.elapsed) == pytest.approx((result.seconds,) * 2)
     expected = [size * (number + 1) / 16 for number in range(16)]
     assert told == pytest.approx([0, *expected, size], abs=size / 30)
 

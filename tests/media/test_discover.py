@@ -283,3 +283,18 @@ def test_what_is_hidden_dead_or_no_file_is_no_frame(tmp_path):
     # A dead link in it once cost the folder and everything below.
     assert names(tmp_path) == ["f", "clip.mp4"]
     assert [p.name for p in frame_files(folder)] == ["frame1.png", "frame2.png"]
+
+
+def test_what_is_left_out_is_not_even_entered(tmp_path):
+    for name in ("a.mp4", "b.gif", "raw/c.mp4", "raw/deep/d.mp4", "notes.txt"):
+        put(tmp_path / name)
+    asked = []
+
+    def leave_out(path):
+        asked.append(path.relative_to(tmp_path).as_posix())
+        return path.suffix == ".gif" or path.name == "raw"
+
+    found = [source.path.name for source in discover([tmp_path], leave_out)]
+    assert found == ["a.mp4"]
+    assert sorted(asked) == [".", "a.mp4", "b.gif", "raw"]
+    assert not list(discover([tmp_path / "raw"], leave_out))

@@ -59,6 +59,17 @@ FrameRate = Annotated[
     float | None,
     typer.Option(metavar="N", help="Frames a second in a folder of frames.", show_default="1"),
 ]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Leave out names like '*.gif', or a path and all below it; remembered.",
+    ),
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Take such an --exclude back; `sureshot status` has all."),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Index again what is already there or failed before.")
 ]
@@ -81,6 +92,7 @@ _NEW = (
 EXAMPLES = examples(
     "sureshot index ~/Videos",
     "sureshot index ~/Videos /media/camera/clip.mkv --prune",
+    "sureshot index ~/Videos --exclude '*.gif' --exclude ~/Videos/private",
     "sureshot index ~/Videos --db ~/clip-index --model openai/clip-vit-base-patch16",
 )
 
@@ -95,6 +107,8 @@ def index(
     scenes: Scenes = None,
     decode: Decode = None,
     frame_rate: FrameRate = None,
+    exclude: Exclude = None,
+    include: Include = None,
     force: Force = False,
     prune: Prune = False,
     workers: Workers = None,
@@ -118,6 +132,8 @@ def index(
             scenes=scenes,
             decode=None if decode is None else decode.value,
             frame_rate=frame_rate,
+            exclude=exclude or (),
+            include=include or (),
             force=force,
             prune=prune,
             workers=workers,
@@ -137,7 +153,7 @@ def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
     from sureshot.places import absolute
 
     named = {absolute(path) for path in paths}
-    nothing = not result.found + result.pruned
+    nothing = not result.found + result.pruned + result.excluded + result.forgotten
     return nothing or not named.isdisjoint(path for path, _ in result.failed)
 
 
@@ -154,7 +170,7 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     else:
         out.print(f"No video files in {', '.join(short(absolute(path)) for path in paths)}.")
     if result.indexed:
-        speed = f"{result.seconds / max(result.elapsed, 1e-9):.1f} times real time"
+        speed = f"{result.speed:.1f} times real time"
         windows = counted(result.windows, "window")
         took = f"took {duration(result.elapsed)}, {speed}"
         out.print(f"{duration(result.seconds)} of video in {windows}; {took}.")
@@ -162,6 +178,11 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     print_paths(out, "damaged, indexed as far as it goes", result.notes, "yellow")
     if result.known_failures:
         out.print("What failed before is tried again with --force; `sureshot status` lists it.")
+    if result.excluded:
+        passed = counted(result.excluded, "file or folder", "files and folders")
+        out.print(f"Excluded: {passed}; `sureshot status` has the patterns, --include takes one back.")
+    if result.forgotten:
+        out.print(f"Excluded and forgotten: {counted(result.forgotten, 'video')}.")
     if result.pruned:
         out.print(f"Gone from disk and forgotten: {counted(result.pruned, 'video')}.")
     if result.missing:
@@ -197,11 +218,14 @@ class _Progress:
             self._bar.show(self._text(result), worked, result.bytes_found, self._free)
 
     def _text(self, result: "Indexed") -> str:
+        from sureshot.text import duration
+
         failed = len(result.failed) + result.known_failures
         done = result.indexed + result.unchanged + result.moved + result.copied + failed
         text = f"{done} of {result.found} videos"
         if result.failed:
             text += f", {len(result.failed)} failed"
-        if result.seconds:
-            text += f", {result.seconds / self._bar.elapsed:.1f} times real time"
+        if result.decoded:
+            # Of a film among clips the number of videos stands still for long; its time does not.
+            text += f", {duration(result.decoded)} of video, {result.speed:.1f} times real time"
         return text

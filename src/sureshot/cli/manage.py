@@ -32,6 +32,10 @@ def remove(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH", help="Videos or folders to forget.")
     ],
+    exclude: Annotated[
+        bool,
+        typer.Option("--exclude", help="Also leave them out of what `sureshot index` does later."),
+    ] = False,
     db: Db = None,
     as_json: Json = False,
 ) -> int:
@@ -40,11 +44,14 @@ def remove(
     from sureshot.cli import show
     from sureshot.text import counted
 
-    removed = library.remove(paths, db=db)
+    removed = library.remove(paths, db=db, exclude=exclude)
     if as_json:
         show.print_json({"removed": removed})
     else:
-        show.console().print(f"{counted(removed, 'video')} forgotten; no file was touched.")
+        out = show.console()
+        out.print(f"{counted(removed, 'video')} forgotten; no file was touched.")
+        if exclude:
+            out.print("Left out from now on; `sureshot index --include PATH` takes that back.")
     return 0
 
 

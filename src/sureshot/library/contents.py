@@ -1,5 +1,6 @@
 """What an index holds: to look at, and to take away. The videos themselves are never touched."""
 
+import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ class Contents:
         status: what percentages are learned from, or why there are none.
         failed: files that could not be indexed, with reasons.
         notes: videos that were indexed in spite of some damage, with what it was.
+        excluded: patterns of what is left out.
     """
 
     index: str
@@ -43,6 +45,7 @@ class Contents:
     status: str
     failed: tuple[tuple[Path, str], ...]
     notes: tuple[tuple[Path, str], ...]
+    excluded: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -61,6 +64,8 @@ class Contents:
             f"On disk     {self._size()}",
             f"Confidence  {plain(self.status)}",
         ]
+        if self.excluded:
+            lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
             lines.append(f"Failed      {counted(len(self.failed), 'video')}")
         return "\n".join(lines)
@@ -79,6 +84,7 @@ class Contents:
             "status": self.status,
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
+            "excluded": [printable(pattern) for pattern in self.excluded],
         }
 
     def __repr__(self) -> str:
@@ -129,15 +135,20 @@ def status(db: str | Path | None = None) -> Contents:
         status=_calibrated(store),
         failed=tuple((record.path, record.reason) for record in records if record.reason),
         notes=tuple((record.path, record.note) for record in good if record.note),
+        excluded=store.excluded(),
     )
 
 
-def remove(paths: Sequence[str | Path], *, db: str | Path | None = None) -> int:
+def remove(
+    paths: Sequence[str | Path], *, db: str | Path | None = None, exclude: bool = False
+) -> int:
     """Forget videos; all of them or, where a path is not indexed, none.
 
     Args:
         paths: videos, or folders whose videos are forgotten.
         db: folder or object-storage URI; None is the default index of this user.
+        exclude: whether indexing leaves the paths out from now on, until ``include`` of
+            `sureshot.index` takes that back.
 
     Returns:
         How many were forgotten.
@@ -153,6 +164,8 @@ def remove(paths: Sequence[str | Path], *, db: str | Path | None = None) -> int:
         if not any(record.path.is_relative_to(top) for record in records):
             raise QueryError(f"Nothing at or below {top} is indexed; nothing was removed.")
     chosen = [r for r in records if any(r.path.is_relative_to(top) for top in tops)]
+    if exclude:
+        store.set_excluded([glob.escape(str(top)) for top in tops], excluded=True)
     store.remove(chosen)
     store.compact()
     return len(chosen)

@@ -27,6 +27,8 @@ from sureshot.store.rows import EncodedWindow
 
 _BATCH = 32  # frames encoded at once, windows of several videos together
 _AHEAD = 12  # decoded windows that may wait for the encoder
+# Told of a video, of which share of it is encoded, and up to which second.
+Advance = Callable[[Source, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def encode_videos(
     encoder: Encoder,
     *,
     workers: int | None = None,
-    advance: Callable[[Source, float], None] = lambda source, share: None,
+    advance: Advance = lambda source, share, seconds: None,
 ) -> Generator[EncodedVideo, None, None]:
     """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
 
@@ -94,7 +96,7 @@ def encode_videos(
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
         advance: called after each window with the share of its video that is encoded, from 0 to 1,
-            as far as the length that the video claims is true.
+            as far as the length that the video claims is true, and with where the window ends.
     """
     decode = partial(_decode, settings=settings, encoder=encoder)
     decoding = stream(decode, sources, waiting=_AHEAD, workers=workers)
@@ -190,7 +192,7 @@ def _encoded(
     messages: Iterator[_Part | _End],
     settings: IndexSettings,
     encoder: Encoder,
-    advance: Callable[[Source, float], None],
+    advance: Advance,
 ) -> Iterator[EncodedVideo]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
     done: dict[Path, Stretches] = defaultdict(partial(_stretches, settings))
@@ -207,7 +209,7 @@ def _encoded(
                 features=features,
             )
             done[part.source.path].add(encoded, follows=window.follows)
-            advance(part.source, part.share)
+            advance(part.source, part.share, window.end)
         waiting.clear()
 
     ended: list[_End] = []

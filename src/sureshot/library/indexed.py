@@ -18,6 +18,7 @@ class Indexed:
         bytes_found: their size.
         bytes_done: size of those dealt with, for progress.
         bytes_begun: bytes encoded so far, about, of the videos being encoded now.
+        seconds_begun: length encoded so far of the videos being encoded now.
         indexed: videos decoded, encoded and written.
         unchanged: videos that the index already had.
         moved: videos found again under another name, not encoded again.
@@ -26,6 +27,8 @@ class Indexed:
         notes: paths that were indexed in spite of some damage, with what it was.
         known_failures: files that failed in an earlier run, unchanged since, not tried again.
         pruned: videos removed because their files are gone.
+        excluded: files and folders passed over, as patterns exclude them.
+        forgotten: indexed videos removed because patterns exclude them.
         missing: videos whose files are gone and which stay until ``prune``.
         windows: windows written.
         seconds: length of the videos indexed.
@@ -40,6 +43,7 @@ class Indexed:
     bytes_found: int = 0
     bytes_done: int = 0
     bytes_begun: int = 0
+    seconds_begun: float = 0.0
     indexed: int = 0
     unchanged: int = 0
     moved: int = 0
@@ -48,6 +52,8 @@ class Indexed:
     notes: list[tuple[Path, str]] = field(default_factory=list)
     known_failures: int = 0
     pruned: int = 0
+    excluded: int = 0
+    forgotten: int = 0
     missing: int = 0
     windows: int = 0
     seconds: float = 0.0
@@ -55,6 +61,16 @@ class Indexed:
     current: Path | None = None
     interrupted: bool = False
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def decoded(self) -> float:
+        """Seconds of video that this run has encoded, of videos not yet complete too."""
+        return self.seconds + self.seconds_begun
+
+    @property
+    def speed(self) -> float:
+        """Seconds of video encoded in a second, since the run began."""
+        return self.decoded / max(self.elapsed, 1e-9)
 
     @property
     def summary(self) -> str:
@@ -72,7 +88,7 @@ class Indexed:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         values = asdict(self)
-        for name in ("current", "bytes_begun", "bytes_done", "bytes_found"):
+        for name in ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun"):
             del values[name]
         return {
             "schema": JSON_SCHEMA,

@@ -14,8 +14,10 @@ from typing import Any
 
 from sureshot.errors import QueryError
 from sureshot.library.encode import EncodedVideo, content_digest, encode_videos
+from sureshot.library.excluding import exclude_too, forget_excluded, include_again
 from sureshot.library.indexed import Indexed
 from sureshot.media.discover import Source, Unreadable, discover, frame_files
+from sureshot.media.excluded import Excluded
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
@@ -42,6 +44,8 @@ def index(
     scenes: bool | None = None,
     decode: Decode | None = None,
     frame_rate: float | None = None,
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
     force: bool = False,
     prune: bool = False,
     workers: int | None = None,
@@ -63,6 +67,9 @@ def index(
         scenes: whether a change of scene begins a window.
         decode: frames that are decoded: ``all``, ``keyframes`` or ``auto``.
         frame_rate: frames a second in a folder of frames.
+        exclude: patterns of what is left out from now on, see `sureshot.media.excluded.Excluded`;
+            the index remembers them, and forgets what it has of that.
+        include: patterns that are excluded no more.
         force: index again what is already there, failed files included.
         prune: forget videos below the paths whose files are gone. A path that is itself gone (an
             unplugged drive) is left alone.
@@ -71,7 +78,7 @@ def index(
             raise KeyboardInterrupt.
 
     Raises:
-        QueryError: none of the paths exists.
+        QueryError: none of the paths exists; or a pattern to include is not excluded.
         SureshotError: a setting is out of range.
         ModelError: the model cannot be loaded here.
         StoreError: the index has other settings or is of another model, or it cannot be read or
@@ -100,6 +107,8 @@ def index(
     if isinstance(encoder, Retriever) and frames is None and is_new:
         settings = replace(settings, frames=encoder.frames)
     store = Store.create(place, settings, encoder.fingerprint, encoder.dim, encoder.channels)
+    include_again(store, include)
+    exclude_too(store, exclude)
     return ingest(
         store, encoder, chosen, force=force, prune=prune, observe=observe, workers=workers
     )
@@ -136,35 +145,41 @@ def ingest(
     """
     began = time.monotonic()
     result = Indexed(index=store.location)
+    excluded = Excluded(store.excluded())
     known = {record.path: record for record in store.videos()}
-    begun: dict[Path, int] = {}
+    begun: dict[Path, tuple[int, float]] = {}
 
-    def advance(source: Source, share: float) -> None:
-        begun[source.path] = max(begun.get(source.path, 0), int(share * source.size))
+    def advance(source: Source, share: float, seconds: float) -> None:
+        size, until = begun.get(source.path, (0, 0.0))
+        begun[source.path] = max(size, int(share * source.size)), max(until, seconds)
         tell()
 
     def tell() -> None:
-        result.bytes_begun = sum(begun.values())
+        result.bytes_begun = sum(size for size, _ in begun.values())
+        result.seconds_begun = sum(seconds for _, seconds in begun.values())
         result.elapsed = time.monotonic() - began
         observe(result)
 
     try:
         tell()
-        todo = _plan(store, known, paths, force, result, observe)
+        sources = _find(paths, excluded, result, observe)
+        todo = _plan(store, known, sources, force, result, observe)
         encoding = encode_videos(todo, store.settings, encoder, workers=workers, advance=advance)
         with closing(encoding) as videos:
             for video in videos:
                 _settle(store, known.get(video.source.path), video, result)
                 begun.pop(video.source.path, None)
                 tell()
+        result.forgotten = forget_excluded(store, paths, excluded)
         _forget_missing(store, paths, prune, result)
         store.sweep()
-        if result.indexed + result.pruned + result.moved + result.copied:
+        if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
             store.compact()
     except KeyboardInterrupt:
         result.interrupted = True
     if result.indexed and store.settings.scenes and not store.settings.look:
         result.warnings.append(_OLD)
+    result.bytes_begun, result.seconds_begun = 0, 0.0
     result.elapsed = time.monotonic() - began
     return result
 
@@ -172,7 +187,7 @@ def ingest(
 def _plan(
     store: Store,
     known: Mapping[Path, VideoRecord],
-    paths: Sequence[Path],
+    sources: Sequence[Source],
     force: bool,
     result: Indexed,
     observe: Callable[[Indexed], None],
@@ -183,7 +198,7 @@ def _plan(
         if not record.reason:
             by_size[record.size].append(record)
     todo = []
-    for source in _find(paths, result, observe):
+    for source in sources:
         if force or not _up_to_date(
             store, source, known.get(source.path), by_size[source.size], result
         ):
@@ -195,11 +210,21 @@ def _plan(
 
 
 def _find(
-    paths: Sequence[Path], result: Indexed, observe: Callable[[Indexed], None]
+    paths: Sequence[Path],
+    excluded: Excluded,
+    result: Indexed,
+    observe: Callable[[Indexed], None],
 ) -> list[Source]:
     """Every video at or below the paths; what cannot be looked at is noted."""
+    tops = [absolute(path) for path in paths]
+
+    def leave_out(path: Path) -> bool:
+        left = excluded.matches(path, tops)
+        result.excluded += left
+        return left
+
     sources: list[Source] = []
-    for source in discover(paths):
+    for source in discover(paths, leave_out):
         if isinstance(source, Unreadable):
             result.failed.append((source.path, source.reason))
             continue

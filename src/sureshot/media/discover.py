@@ -1,7 +1,7 @@
 """From paths a user names to the videos below them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -47,17 +47,25 @@ class Unreadable:
     reason: str
 
 
-def discover(paths: Sequence[Path]) -> Iterator[Source | Unreadable]:
+def discover(
+    paths: Sequence[Path], leave_out: Callable[[Path], bool] = lambda path: False
+) -> Iterator[Source | Unreadable]:
     """Every video at or below the paths, each once, folders in the order of their names.
 
     A file named directly is tried whatever its suffix; below a folder only known suffixes are, and
     what is no file or a TypeScript source is passed over. Hidden files and folders are left out.
     Symbolic links are followed, each real folder once, so a loop ends. A folder of at least two
     images whose names differ in one number is one video.
+
+    Args:
+        paths: files and folders.
+        leave_out: whether a file that may be a video, or a folder with all below it, is passed over.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
         top = absolute(path)
+        if leave_out(top):
+            continue
         try:
             top.stat()
             if not (top.is_dir() or top.is_file()):
@@ -66,7 +74,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Source | Unreadable]:
         except OSError as error:
             yield Unreadable(top, reason_of(error))
             continue
-        yield from _walk(top, seen)
+        yield from _walk(top, seen, leave_out)
 
 
 def is_gone(path: Path) -> bool:
@@ -97,7 +105,9 @@ def frame_files(folder: Path) -> list[Path]:
     return images if len(images) > 1 else []
 
 
-def _walk(top: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable]:
+def _walk(
+    top: Path, seen: set[tuple[int, int]], leave_out: Callable[[Path], bool]
+) -> Iterator[Source | Unreadable]:
     """The videos at or below a path, without recursion: folders nest deeper than Python does."""
     todo = [top]
     while todo:
@@ -115,7 +125,11 @@ def _walk(top: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable
         except OSError as error:
             yield Unreadable(path, reason_of(error))
             continue
-        todo += [entry for entry in entries if not _hidden(entry) and _worth_a_look(entry)]
+        todo += [
+            entry
+            for entry in entries
+            if not _hidden(entry) and _worth_a_look(entry) and not leave_out(entry)
+        ]
 
 
 def _worth_a_look(entry: Path) -> bool:

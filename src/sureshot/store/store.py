@@ -22,11 +22,13 @@ from sureshot.store.rows import (
     EncodedWindow,
     StoredWindows,
     VideoRecord,
+    from_text,
     from_texts,
     path_below,
     path_is,
     renamed,
     stored_windows,
+    to_text,
     video_record,
     video_row,
     video_schema,
@@ -37,6 +39,7 @@ from sureshot.store.rows import (
 from sureshot.store.tables import Name, Tables, guard
 from sureshot.store.upkeep import PARTITIONS, compact, index_vectors, sweep
 
+_EXCLUDED = "sureshot.excluded."  # before each pattern, among the settings of the table of videos
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 
 
@@ -152,6 +155,29 @@ class Store:
         """Every video the index knows, failed ones included, in the order of their paths."""
         rows = self._read("videos", columns=video_schema(self._header).names)
         return sorted((video_record(row) for row in rows.to_pylist()), key=lambda r: r.path)
+
+    def excluded(self) -> tuple[str, ...]:
+        """Patterns of what is left out, in their order as texts."""
+        with guard(self.location, "read"):
+            settings = self._tables.use("videos", lambda table: table.config())
+        kept = (name.removeprefix(_EXCLUDED) for name in settings if name.startswith(_EXCLUDED))
+        return tuple(sorted(str(from_text(text)) for text in kept))
+
+    def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
+        """Remember patterns of what is left out, or forget them.
+
+        Args:
+            patterns: patterns of `sureshot.media.excluded.Excluded`.
+            excluded: whether what they match is left out from now on.
+
+        Raises:
+            StoreError: the index cannot be written.
+        """
+        if not patterns:
+            return
+        values = {_EXCLUDED + to_text(Path(p)): "" if excluded else None for p in patterns}
+        with guard(self.location, "write to"):
+            self._tables.use("videos", lambda table: table.update_config(values))
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
         """Store a video, replacing what was known of it. Whole or not at all, also when killed.

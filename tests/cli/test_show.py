@@ -129,3 +129,24 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
     assert json.loads(out) == {"schema": 1, "text": text}
+
+
+def test_a_path_that_is_too_long_for_the_line_gets_lines_of_its_own():
+    out = Console(file=io.StringIO(), width=30)
+    long, short = Path("/films/holidays of 2024/the beach.mp4"), Path("/v/a.mp4")
+    show.print_paths(out, "failed", [(short, "is cut"), (long, "is no video")], "red")
+    show.print_path(out, "Index:", str(long))
+    assert out.file.getvalue().splitlines() == [
+        "  failed: /v/a.mp4 — is cut",
+        "  failed:",
+        "    /films/holidays of 2024/",
+        "    the beach.mp4",
+        "    is no video",
+        "Index:",
+        "    /films/holidays of 2024/",
+        "    the beach.mp4",
+    ]
+
+
+def test_a_hit_whose_file_is_gone_is_marked(capsys):
+    assert printed(capsys, answer(replace(hit(), missing=True)))[2].endswith("/v/a.mp4 (gone)")

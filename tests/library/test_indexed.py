@@ -38,7 +38,11 @@ def test_it_prints_where_the_index_is_and_what_failed_and_why():
 
 
 def test_json_has_no_field_of_the_progress():
-    values = Indexed("/db", bytes_done=7, seconds_begun=3.0, current=Path("/v/a.mp4"), failed=BROKEN).to_dict()
+    values = Indexed(
+        "/db", bytes_done=7, seconds_begun=3.0, current=Path("/v/a.mp4"), failed=BROKEN
+    ).to_dict()
     assert list(values)[:2] == ["schema", "index"]
     assert values["failed"] == [{"path": "/v/a.mp4", "reason": "is \x1b[2Jbroken"}]
-    assert not {"current", "bytes_found", "bytes_done", "bytes_begun", "seconds_begun"} & set(values)
+    assert not {"current", "bytes_found", "bytes_done", "bytes_begun", "seconds_begun"} & set(
+        values
+    )

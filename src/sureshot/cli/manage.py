@@ -22,7 +22,10 @@ def status(db: Db = None, as_json: Json = False) -> int:
         show.print_json(contents.to_dict())
         return 0
     out, failed, notes = show.console(), contents.failed, contents.notes
-    out.print(contents.summary)
+    place, *lines = contents.summary.splitlines()
+    label, path = place.split(maxsplit=1)
+    show.print_path(out, f"{label:11}", path)
+    out.print("\n".join(lines))
     show.print_paths(out, "failed", failed, "red", most=len(failed))
     show.print_paths(out, "damaged, indexed as far as it goes", notes, "yellow", most=len(notes))
     return 0

@@ -200,7 +200,7 @@ def export(
         out = show.console()
         show.print_answers(out, [answer])
         for path in clips.written:
-            out.print(f"wrote {show.short(path)}")
+            show.print_path(out, "wrote", show.short(path))
         show.print_paths(out, "not written", clips.failed, "red", most=len(clips.failed))
     return 1 if clips.failed else 0
 

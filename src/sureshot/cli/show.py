@@ -203,11 +203,26 @@ def print_notes(out: Console, notes: Sequence[str]) -> None:
 def print_paths(
     out: Console, what: str, paths: Sequence[tuple[Path, str]], style: str, most: int = 20
 ) -> None:
-    """Paths with reasons, the first few of them."""
+    """Paths with reasons, the first few of them; a long one with a line of its own for each."""
     for path, reason in paths[:most]:
-        out.print(Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}"))
+        line = Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}")
+        if line.cell_len <= out.width:
+            out.print(line)
+            continue
+        print_path(out, f"  {what}:", short(path), style)
+        out.print(f"    {as_typed(reason)}")
     if len(paths) > most:
         out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
+
+
+def print_path(out: Console, label: str, path: str, style: str = "") -> None:
+    """A path behind its label; where it is too long, on lines of its own that end with slashes."""
+    if cell_len(f"{label} {path}") <= out.width:
+        out.print(Text.assemble((label, style), " ", path))
+        return
+    out.print(Text(label, style))
+    for line in _broken(path, out.width - 4).splitlines():
+        out.print(Text(f"    {line}"))
 
 
 def _videos(hit: Hit) -> list[str]:

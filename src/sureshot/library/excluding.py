@@ -1,4 +1,4 @@
-"""What an index leaves out: patterns remembered and taken back, and what was indexed before them."""
+"""What an index leaves out: patterns remembered and taken back, and videos indexed before."""
 
 import glob
 from collections.abc import Sequence

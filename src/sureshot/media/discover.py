@@ -59,7 +59,7 @@ def discover(
 
     Args:
         paths: files and folders.
-        leave_out: whether a file that may be a video, or a folder with all below it, is passed over.
+        leave_out: whether a file that may be a video, or a folder with all below it, is skipped.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:

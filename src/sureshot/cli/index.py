@@ -190,8 +190,8 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     if result.missing:
         gone = counted(result.missing, "video")
         out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
-    print_path(out, "Index:", plain(result.index))
     print_notes(out, result.warnings)
+    print_path(out, "Index:", plain(result.index))
 
 
 class _Progress:

@@ -34,6 +34,7 @@ _SAME = {
     "persons": "person",
 }
 _ENDINGS = ("ings", "ing", "ies", "es", "ed", "s")
+_LENGTHS = (1, 1, 2, 2, 3)  # words of a search, one of them by lot
 _SHORTEST = 3  # letters that are left of a word
 
 
@@ -41,17 +42,54 @@ def by_captions(
     texts: Sequence[str], owner: Integer[np.ndarray, " texts"], videos: int
 ) -> Bool[np.ndarray, "texts videos"]:
     """Relevance of every video to every caption of a split; to its own it always is."""
-    words = [content(text) for text in texts]
-    relevant = owner[:, None] == np.arange(videos)
+    own = owner[:, None] == np.arange(videos)
+    return own | by_words(texts, texts, owner, videos)
+
+
+def by_words(
+    texts: Sequence[str],
+    captions: Sequence[str],
+    owner: Integer[np.ndarray, " captions"],
+    videos: int,
+) -> Bool[np.ndarray, "texts videos"]:
+    """Which videos have a caption that holds every content word of a text."""
+    relevant = np.zeros((len(texts), videos), bool)
     holding: dict[str, set[int]] = {}  # captions that hold a word
-    for row, own in enumerate(words):
-        for word in own:
+    for row, caption in enumerate(captions):
+        for word in content(caption):
             holding.setdefault(word, set()).add(row)
-    for row, own in enumerate(words):
-        if own:
-            found = set.intersection(*(holding[word] for word in own))
+    for row, text in enumerate(texts):
+        words = content(text)
+        if words:
+            found = set.intersection(*(holding.get(word, set()) for word in words))
             relevant[row, owner[sorted(found)]] = True
     return relevant
+
+
+def keywords(captions: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
+    """Searches of one to three words that stand side by side in a caption, each once.
+
+    Captions are drawn by lot, so words come as often as there are videos that they fit.
+
+    Args:
+        captions: of the videos of a gallery.
+        count: how many; fewer where the captions give no more.
+        rng: source of all chance.
+    """
+    found: dict[str, None] = {}
+    for row in rng.integers(len(captions), size=20 * count):
+        words = [
+            word
+            for word in re.findall(r"[a-z]+", captions[row].lower())
+            if word not in _EMPTY and len(word) >= _SHORTEST
+        ]
+        length = int(rng.choice(_LENGTHS))
+        if len(words) >= length:
+            first = int(rng.integers(len(words) - length + 1))
+            found[" ".join(words[first : first + length])] = None
+        if len(found) == count:
+            break
+    return [text for text in found if content(text)]
 
 
 def content(text: str) -> frozenset[str]:

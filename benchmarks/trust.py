@@ -34,7 +34,7 @@ from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import elsewhere, ranking, similarity
 from sureshot.trust.card import Calibration
 from sureshot.trust.fitting import fit_card
-from sureshot.trust.signals import top_is_relevant
+from sureshot.trust.signals import About, top_is_relevant
 
 Scores = Float[np.ndarray, "queries videos"]
 Relevant = Bool[np.ndarray, "queries videos"]
@@ -77,18 +77,16 @@ class Asked:
 
     def card(self, seed: int = 0) -> Calibration:
         """Calibrated on them."""
-        return fit_card(
-            self.scores,
-            self.relevant,
-            self.owner,
-            sought=self.owner,
-            elsewhere=self.elsewhere,
-            seed=seed,
-        )
+        return fit_card(self.scores, self.relevant, self.owner, about=self.about, seed=seed)
+
+    @property
+    def about(self) -> About:
+        """What else is known of them."""
+        return About(elsewhere=self.elsewhere)
 
     def present(self, card: Calibration) -> Float[np.ndarray, " queries"]:
         """The p-value of each that a right video is there."""
-        return card.p_inside(self.scores, self.elsewhere)
+        return card.p_inside(self.scores, self.about)
 
 
 def main() -> None:
@@ -179,7 +177,7 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
 
 def _judged(card: Calibration, asked: Asked) -> dict[str, Any]:
     right = top_is_relevant(asked.scores, asked.relevant)
-    probability = card.p_top1(asked.scores)
+    probability = card.p_top1(asked.scores, asked.about)
     base = float(right.mean())
     rng = np.random.default_rng(0)
     rows: dict[str, Any] = {
@@ -192,24 +190,11 @@ def _judged(card: Calibration, asked: Asked) -> dict[str, Any]:
         "ECE less its floor": ece(probability, right) - ece_floor(probability, rng),
     }
     for coverage in _COVERAGES:
-        for target in ("annotated", "any"):
-            members = card.members(asked.scores, coverage, target)
-            if members is None:
-                continue
-            held = members & asked.relevant
-            inside = held.any(1)
-            if target == "annotated":
-                inside = members[np.arange(len(right)), asked.owner]
-            elif (asked.relevant.sum(1) == 1).all():
-                continue  # the same
-            rows[f"coverage at {coverage:.0%}, {target}"] = float(inside.mean())
-            rows[f"videos in the set at {coverage:.0%}, {target}"] = float(members.sum(1).mean())
-    for risk in (0.2, 0.5):
-        certificate = card.certificate(risk)
-        answered = probability >= (np.inf if certificate is None else certificate.threshold)
-        rows[f"answered at a certified risk of {risk:.0%}"] = float(answered.mean())
-        if answered.any():
-            rows[f"wrong among those at {risk:.0%}"] = float((~right[answered]).mean())
+        members = card.members(asked.scores, coverage, asked.about)
+        if members is not None:
+            held = (members & asked.relevant).any(1)
+            rows[f"coverage at {coverage:.0%}"] = float(held.mean())
+            rows[f"videos in the set at {coverage:.0%}"] = float(members.sum(1).mean())
     return rows
 
 
@@ -269,7 +254,7 @@ def _split(asked: Asked, splits: int) -> dict[str, Any]:
         rows.setdefault("called absent though there, at 10 %", []).append(low)
     found: dict[str, Any] = {name: float(np.mean(values)) for name, values in rows.items()}
     for coverage in _COVERAGES:
-        values = np.array(rows[f"coverage at {coverage:.0%}, annotated"])
+        values = np.array(rows[f"coverage at {coverage:.0%}"])
         found[f"deviation of the coverage at {coverage:.0%} over splits"] = float(values.std())
     return found
 
@@ -287,11 +272,11 @@ def _grown(asked: Asked) -> dict[str, Any]:
         own = asked.of(mine)
         few = Asked.annotated(own.scores[:, small], place[own.owner], own.elsewhere)
         card, rest = few.card(seed), asked.of(place[asked.owner] < 0)
-        members = card.members(rest.scores, 0.9, "annotated")
+        members = card.members(rest.scores, 0.9, rest.about)
         assert members is not None
         coverages.append(members[np.arange(len(rest.owner)), rest.owner].mean())
         right = top_is_relevant(rest.scores, rest.relevant)
-        probability = card.p_top1(rest.scores)
+        probability = card.p_top1(rest.scores, rest.about)
         eces.append(ece(probability, right) - ece_floor(probability, rng))
     return {
         f"coverage at 90%, mean of {_GROWN} splits": float(np.mean(coverages)),

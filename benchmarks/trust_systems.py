@@ -97,7 +97,7 @@ def trained(
         model = Checkpoint.from_pretrained(fitted.folder).model
     known, owner = similarity(Trained(model), home.val), home.val.split.owner()
     relevant = owner[:, None] == np.arange(known.shape[1])
-    card = fit_card(known, relevant, owner, sought=owner)
+    card = fit_card(known, relevant, owner)
     report = measure(
         similarity(Trained(model), test),
         test.split.owner(),

@@ -238,7 +238,7 @@ def check_search(scorer: Scorer, tested: SplitFeatures, db: Path) -> None:
     sureshot.index(paths, db=db, model=model, scenes=False, workers=1)
     searcher = open_index(db, device="cpu")
     queries = [caption.text for caption in tested.split.captions]
-    found = searcher.all_video_scores(queries)
+    found = searcher.all_scores(queries)
     order = [found.paths.index(path) for path in paths]
     # The index holds 16-bit numbers of what the stem gives, features those of the encoder.
     np.testing.assert_allclose(

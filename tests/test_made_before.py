@@ -39,29 +39,26 @@ def scores(capsys: pytest.CaptureFixture[str], made: Path, model: Path) -> dict[
     ("index", "query"),
     [(index, query) for index, queries in THEN["searches"].items() for query in queries],
 )
-def test_an_index_is_searched_and_its_card_read(capsys, made, index, query):
+def test_an_index_is_searched_and_of_an_older_card_it_is_said(capsys, made, index, query):
     model = ["--model", made / "models" / "xpool"] if index == "by_xpool" else []
     found, then = said(capsys, "search", query, "--db", made / index, *model), THEN["searches"]
     expected = then[index][query]
-    for name, value in (expected["confidence"] or {}).items():
-        assert found["confidence"][name] == pytest.approx(value, abs=1e-3)
+    # Its percentages were of videos, and reckoned with queries that nothing answers.
+    older = any("made by an older Sureshot" in warning for warning in found["warnings"])
+    assert found["confidence"] is None and older == (expected["confidence"] is not None)
     hits = {(hit["path"], hit["start"], hit["end"]): hit for hit in found["hits"]}
     assert len(hits) == len(expected["hits"])
     for hit in expected["hits"]:
         now = hits[hit["path"], hit["start"], hit["end"]]
         assert now["score"] == pytest.approx(hit["score"], abs=1e-4)
-        if hit["relevant"] is None:
-            assert now["relevant"] is None
-        else:
-            assert now["relevant"] == pytest.approx(hit["relevant"], abs=1e-3)
+        assert now["relevant"] is None
 
 
 def test_judged_queries_give_a_card_that_is_as_good(capsys, made):
     judged = ["--labels", made / "judged" / "judged.jsonl", "--db", made / "judged" / "index"]
-    quality = said(capsys, "calibrate", *judged)["quality"]["result"]
-    assert {name: quality[name] for name in THEN["calibrated"]} == pytest.approx(
-        THEN["calibrated"], abs=1e-3
-    )
+    quality, then = said(capsys, "calibrate", *judged)["quality"]["result"], THEN["calibrated"]
+    assert quality["auroc"] > then["auroc"] - 0.02
+    assert quality["brier"] < then["brier"] + 0.005
 
 
 @pytest.mark.parametrize("model", THEN["evaluated"])

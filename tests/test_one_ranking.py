@@ -103,8 +103,8 @@ def banked(request, plain, features, tmp_path, monkeypatch) -> Case:
 
 def searched(case: Case, split: Split) -> Float[np.ndarray, "texts videos"]:
     """What a search scores the videos of the split, in the order of the split."""
-    found = open_index(case.db, device="cpu").all_video_scores(TEXTS)
-    assert found.windows == len(CLIPS)  # one each, or the two would not compare the same
+    found = open_index(case.db, device="cpu").all_scores(TEXTS)
+    assert len(found.paths) == len(CLIPS)  # one each, or the two would not compare the same
     column = {path: number for number, path in enumerate(found.paths)}
     return found.scores[:, [column[item.path] for item in split.items]]
 
@@ -125,7 +125,7 @@ def test_without_a_bank(plain, split, features):
 
 def test_with_a_bank(banked, split, features):
     evaluated = ranking(banked.scorer, features)
-    found = open_index(banked.db, device="cpu").all_video_scores(TEXTS)
+    found = open_index(banked.db, device="cpu").all_scores(TEXTS)
     check(evaluated, searched(banked, split))
     np.testing.assert_allclose(elsewhere(banked.scorer, features), found.elsewhere, atol=TOLERANCE)
     corrected = np.abs(evaluated - similarity(banked.scorer.raw, features)).max() > 1e-2

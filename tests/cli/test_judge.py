@@ -49,7 +49,7 @@ def test_answers_can_come_from_a_file(library, queries, judged):
     assert "None of 3 videos is right" in ran.out
     assert ran.out.splitlines()[-2:] == [
         f"2 queries judged in {judged}, 1 of them not found.",
-        "48 more for a rough calibration (50), 198 for a good one (200).",
+        "8 more, and percentages can be learned from them.",
     ]
 
 
@@ -79,7 +79,7 @@ def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
     queries.write_text("".join(f"red {n}\n" for n in range(51)))
     ran = judge(library, queries, judged, "y\n" * 50 + "q\n", "-k", "1")
     assert ran.out.splitlines()[-2:] == [
-        "Enough for a rough calibration; 150 more for a good one.",
+        "Enough to learn from; more, up to 200, make the percentages better.",
         f"sureshot calibrate --labels {judged}",
     ]
 
@@ -87,7 +87,7 @@ def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
 def test_json_has_the_counts_and_the_questions_go_elsewhere(library, queries, judged):
     ran = judge(library, queries, judged, "y\nn\nn\na\n", "--json")
     assert json.loads(ran.out) == {
-        "schema": 1,
+        "schema": 2,
         "labels": str(judged),
         "judged": 2,
         "present": 1,

@@ -41,11 +41,10 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
 @pytest.mark.parametrize(
     "yours, learned",
     [
-        (True, "Percentages learned on judgements of your own."),
+        (True, "learned on judgements of your own."),
         (
             False,
-            "Percentages learned on other people's videos; judgements of your own (`sureshot "
-            "judge`) make them yours.",
+            "learned on other people's videos. Ten judgements (`sureshot judge`) make them yours.",
         ),
     ],
 )
@@ -55,8 +54,6 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
         present=0.5,
         coverage=0.9,
         plausible=19,
-        risk=0.2,
-        certified=False,
         valid_for="mine",
         yours=yours,
     )
@@ -66,10 +63,9 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
     assert printed(capsys, known) == [
         "red",
         "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",
-        "Not sure enough for at most 20 % wrong.",
         "   best at  right             time  score  video",
         "1  1:02:05   57 %  1:02:00-1:02:30  0.500  /v/a.mp4",
-        learned,
+        "Percentages: how often such a hit is right if what you look for is here; " + learned,
     ]
 
 
@@ -128,7 +124,7 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
     show.print_json({"text": text})
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
-    assert json.loads(out) == {"schema": 1, "text": text}
+    assert json.loads(out) == {"schema": 2, "text": text}
 
 
 def test_a_path_that_is_too_long_for_the_line_gets_lines_of_its_own():

@@ -168,7 +168,7 @@ def test_a_noun_follows_its_number():
 
 
 def sure(status: Status, right: float = 0.57, **values) -> Answer:
-    known = {"present": 0.5, "coverage": 0.9, "plausible": 19, "risk": None, "certified": None}
+    known = {"present": 0.5, "coverage": 0.9, "plausible": 19}
     confidence = Confidence(right=right, valid_for="mine", **known | values)
     hits = dataclasses.replace(hit(), relevant=right), hit(2)
     return dataclasses.replace(answer(*hits), status=status, confidence=confidence)
@@ -187,7 +187,7 @@ def sure(status: Status, right: float = 0.57, **values) -> Answer:
         (sure("several plausible", plausible=1), "Unsure: 57 % for the first one."),
         (sure("several plausible", 0.09), "Weak: 9 % for the first one."),
         (
-            sure("probably not here", 0.48, present=0.06),
+            sure("probably not here", 0.08, present=0.06),
             "Probably not in your videos. Only 6 in 100 searches for something that is there look "
             "this weak. Closest:",
         ),

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library.confidence import OperatingPoint, drift, find_card, judged
+from sureshot.library.confidence import Rivals, drift, find_card, judged
+from sureshot.library.moments import Moment
 from sureshot.library.search import open_index
-from sureshot.library.videos import VideoScores
 from sureshot.models.bank import bank_of
 from sureshot.models.encoders import load_encoder
 from sureshot.trust.assessment import assess
 from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit_card
+from sureshot.trust.signals import About
 from tests.small_library import index
 from tests.trust.worlds import world
 
@@ -56,21 +57,65 @@ def test_without_a_card_nothing_is_said(place):
 def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
     searcher = beside(place, card)
     answer = searcher.search("red", k=20, fold=False)
-    found = searcher.video_scores("red")
-    expected = assess(card, found.scores.astype(float), results=len(found.scores))
+    rivals = searcher.rivals("red")
+    expected = assess(card, rivals.scores, rivals.about)
     assert answer.status != "not calibrated" and answer.confidence is not None
-    assert answer.confidence.right == pytest.approx(expected.p_top1)
+    assert answer.confidence.right == pytest.approx(expected.p_relevant[0])
     assert answer.confidence.present == pytest.approx(expected.p_inside)
-    assert answer.confidence.plausible == len(expected.members)
-    shown = dict(zip(expected.order.tolist(), expected.p_relevant.tolist(), strict=True))
-    for hit in answer:
-        column = found.paths.index(hit.path)
-        assert hit.relevant == pytest.approx(shown[column])
-        assert hit.plausible == (column in expected.members)
+    assert answer.confidence.plausible == expected.plausible
+    shown: dict[float, float] = {}
+    for moment, p in zip(rivals.moments, expected.p_relevant, strict=True):
+        shown.setdefault(moment.score, p)
+    least = rivals.moments[expected.plausible - 1].score
+    known = [hit for hit in answer if hit.score in shown]
+    assert len(known) > 3
+    for hit in known:
+        assert hit.relevant == pytest.approx(shown[hit.score])
+        assert hit.plausible == (hit.score >= least)
     assert "a simulation" in answer.confidence.valid_for
-    assert any(
-        "percentages were learned on" in warning for warning in answer.warnings
-    )  # 5 videos, not 300
+
+
+def test_a_moment_of_a_film_has_a_percentage_of_its_own(place, card):
+    """The red scene, the green one and the blue one of one film."""
+    moments = beside(place, card).search("red", k=20, per_video=9, fold=False)
+    scenes = [hit for hit in moments if hit.path.name == "scenes.mp4"]
+    assert len(scenes) > 1
+    assert scenes[0].relevant > 2 * scenes[-1].relevant
+
+
+@pytest.mark.parametrize("query", ["red", "white and black", "yellow", "a purple elephant"])
+def test_a_hit_has_the_same_percentage_in_every_answer(place, card, query):
+    searcher = beside(place, card)
+    said: dict[tuple[Path, float, float], set[float | None]] = {}
+    for k in (1, 2, 5, 50):
+        for per_video in (1, 3, 9):
+            for fold in (True, False):
+                answer = searcher.search(query, k=k, per_video=per_video, fold=fold)
+                for hit in answer:
+                    said.setdefault((hit.path, hit.start, hit.end), set()).add(hit.relevant)
+    assert said and {len(values) for values in said.values()} == {1}
+
+
+def test_real_answers_do_not_contradict_themselves(place, card):
+    searcher = beside(place, card)
+    for query in ("red", "green", "white and black blocks", "a wedding", "yellow then magenta"):
+        answer = searcher.search(query, k=50, per_video=9)
+        known = answer.confidence
+        percentages = [hit.relevant for hit in answer]
+        assert percentages == sorted(percentages, reverse=True)
+        assert percentages[0] == pytest.approx(known.right)
+        assert (known.plausible == 1) == (known.right >= known.coverage)
+        if answer.status == "probably not here":
+            assert known.right < 0.2 and all(hit.weak for hit in answer)
+
+
+def test_weak_hits_can_be_left_out(place, card):
+    searcher = beside(place, card)
+    whole = searcher.search("red", k=20)
+    cut = whole[0].relevant
+    answer = searcher.search("red", k=20, minimum=cut)
+    assert answer.hits == tuple(hit for hit in whole if hit.relevant >= cut)
+    assert f"{len(whole) - len(answer)} hit" in answer.warnings[-1]
 
 
 def test_the_users_point_is_kept_and_checked(place, card):
@@ -78,18 +123,15 @@ def test_the_users_point_is_kept_and_checked(place, card):
     wide = searcher.search("red", coverage=0.95).confidence
     narrow = searcher.search("red", coverage=0.5).confidence
     assert wide.coverage == 0.95 and wide.plausible >= narrow.plausible
-    asked = searcher.search("red", risk=0.5).confidence
-    assert asked.risk == 0.5 and asked.certified is not None
-    assert searcher.search("red").confidence.certified is None
-    for wrong in ({"coverage": 1.0}, {"coverage": 0.0}, {"risk": -0.1}, {"risk": 1.5}):
-        with pytest.raises(QueryError, match="must be between 0 and 1"):
+    for wrong in ({"coverage": 1.0}, {"coverage": 0.0}, {"minimum": -0.1}, {"minimum": 1.0}):
+        with pytest.raises(QueryError, match="it must be"):
             searcher.search("red", **wrong)
 
 
 def test_json_carries_it_all(place, card):
     told = beside(place, card).search("red").to_dict()
     assert set(told["confidence"]) == {
-        "right", "present", "coverage", "plausible", "risk", "certified", "valid_for"
+        "right", "present", "coverage", "plausible", "valid_for", "yours"
     }  # fmt: skip
     assert all("relevant" in hit and "plausible" in hit for hit in told["hits"])
     json.dumps(told, allow_nan=False)
@@ -119,50 +161,40 @@ def test_a_card_that_was_edited_or_damaged_is_not_used_and_that_is_said(
     assert any(reason in warning and FILE in warning for warning in answer.warnings)
 
 
-def test_copies_of_the_best_video_are_no_rivals_of_it(card):
-    paths = [Path(f"/v/{name}.mp4") for name in "abcd"]
-    scores = VideoScores(np.array([0.9, 0.9, 0.2, 0.1]), paths, 4, 4)
-    lonely = VideoScores(np.array([0.9, 0.2, 0.1]), [paths[0], *paths[2:]], 3, 3)
-    hit = _hit(paths[0])
-    copied = judged(card, scores, [replace(hit, copies=(paths[1],))], OperatingPoint())[1]
-    alone = judged(card, lonely, [hit], OperatingPoint())[1]
-    twice = judged(card, scores, [hit, _hit(paths[1])], OperatingPoint())[1]
-    assert copied.right == pytest.approx(alone.right)
-    assert twice.right < copied.right
-
-
-def test_videos_that_were_not_scored_count_as_the_worst_that_were(card):
-    paths = [Path(f"/v/{number}.mp4") for number in range(300)]
-    values = np.concatenate([np.linspace(0.9, 0.2, 20), np.full(280, 0.2)])
-    whole = VideoScores(values, paths, 300, 300)
-    part = VideoScores(values[:20], paths[:20], 300, 300)
-    hits = [_hit(paths[0])]
-    *seen, (warning,) = judged(card, part, hits, OperatingPoint())
-    assert [*seen, ()] == list(judged(card, whole, hits, OperatingPoint()))
-    assert "nearest 20 of 300 videos were looked at" in warning
-    sparse = VideoScores(np.append(values[:20], np.full(280, -0.9)), paths, 300, 300)
-    known = judged(card, sparse, hits, OperatingPoint())[1]
-    assert judged(card, part, hits, OperatingPoint())[1].right <= known.right
-
-
-def test_a_query_that_scores_well_elsewhere_is_probably_not_here(card):
-    knowing = replace(card, valid_for=replace(card.valid_for, elsewhere=True))
-    paths = [Path(f"/v/{number}.mp4") for number in range(300)]
-    found = VideoScores(np.linspace(2.0, -1.0, 300), paths, 300, 300, elsewhere=0.0)
-    hits = [_hit(paths[0])]
-    told = [
-        judged(knowing, replace(found, elsewhere=value), hits, OperatingPoint())
-        for value in (-1.0, 9.0)
+def rivals(scores, videos=None, elsewhere=None):
+    moments = [
+        Moment(Path(f"/v/{n}.mp4"), n, [n], 0.0, 5.0, score) for n, score in enumerate(scores)
     ]
-    assert told[0][1].right == told[1][1].right
-    assert told[0][1].present > told[1][1].present
-    assert told[1][0] == "probably not here"
+    apart = None if elsewhere is None else np.array([elsewhere])
+    return Rivals(moments, About(elsewhere=apart, videos=videos or len(moments)))
+
+
+def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
+    found = beside(place, card).rivals("white and black blocks")
+    names = [moment.path.name for moment in found.moments]
+    assert len({"tape.mp4", "copy.mp4"} & set(names)) == 1
+    assert found.about.videos > len(names)
+
+
+def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):
+    hits = [_hit(Path("/v/0.mp4")), replace(_hit(Path("/v/9.mp4")), score=-0.5)]
+    _, _, shown, _ = judged(card, rivals([0.9, 0.5, 0.2]), hits, 0.9)
+    assert shown[0].relevant > shown[1].relevant
+    expected = assess(card, np.array([0.9, 0.5, 0.2])).p_relevant
+    assert [hit.relevant for hit in shown] == pytest.approx([expected[0], expected[2]])
+
+
+def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
+    hits = [_hit(Path("/v/0.mp4"))]
+    scores = np.linspace(0.3, -1.0, 300)
+    told = [
+        judged(card, rivals(scores, elsewhere=value), hits, 0.9)[1].present for value in (-1.0, 9.0)
+    ]
+    assert told[0] > told[1]
 
 
 def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):
-    own = judged(
-        card, VideoScores(np.array([0.9]), [Path("/v/a.mp4")], 1, 1), [], OperatingPoint()
-    )[1]
+    own = judged(card, rivals([0.9]), [], 0.9)[1]
 
     def some(present):
         return [replace(own, present=value) for value in present]
@@ -171,7 +203,9 @@ def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_ar
     assert drift(card, some(even)) == ()
     assert drift(card, some(even[:15] / 20)) == ()  # too few to say
     (warning,) = drift(card, some(even / 20))
-    assert "60 queries" in warning and "docs/trust.md" in warning
+    assert "60 queries" in warning and "not here" in warning
+    (higher,) = drift(card, some(1 - even / 20))
+    assert "not here" not in higher
 
 
 def test_a_file_of_queries_ends_with_that_warning(place, card, tmp_path, capsys):
@@ -203,7 +237,7 @@ def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     card, _, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
     assert warnings == () and card is not None
     assert "MSR-VTT" in card.valid_for.dataset and not card.refused
-    assert (card.valid_for.smallest, card.valid_for.largest) == (10, 476)
+    assert (card.valid_for.smallest, card.valid_for.largest) == (10, 1000)
 
 
 def _hit(path):

@@ -7,7 +7,7 @@ from PIL import Image
 
 from sureshot.errors import QueryError, SureshotError
 from sureshot.library.judging import Judgements, Sitting, judge, judge_query
-from sureshot.library.labels import Label, read_labels
+from sureshot.library.labels import Label, append, read_labels
 from sureshot.library.search import open_index
 from tests.small_library import index
 
@@ -54,6 +54,18 @@ def test_each_of_the_best_hits_is_judged_and_no_video_twice(searcher):
     assert names(label.relevant) == {"red", "scenes"} == set(person.names[:2])
     assert len(set(person.names)) == 3 == len(label.judged)
     assert (label.state, person.more) == ("present", [])
+
+
+def test_the_times_of_what_was_judged_are_kept(searcher, tmp_path):
+    person = Person("yes", "no")
+    label = person.judge(searcher, "red", k=2)
+    judged = [(m.video, m.start, m.end, m.right) for m in label.moments]
+    assert judged == [
+        (hit.path, hit.start, hit.end, right)
+        for hit, right in zip(person.hits, (True, False), strict=True)
+    ]
+    append(tmp_path / "labels", label)
+    assert read_labels(tmp_path / "labels") == [label]
 
 
 def test_what_is_right_of_a_video_is_right_of_its_copies(searcher):
@@ -153,8 +165,8 @@ def test_the_hits_in_hand_can_be_drawn(searcher, tmp_path):
 @pytest.mark.parametrize(
     "judged, more",
     [
-        (49, "\n1 more for a rough calibration (50), 151 for a good one (200)."),
-        (50, "\nEnough for a rough calibration; 150 more for a good one."),
+        (9, "\n1 more, and percentages can be learned from them."),
+        (10, "\nEnough to learn from; more, up to 200, make the percentages better."),
         (200, ""),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.library.labels import Label, append, located, mend, read_labels
+from sureshot.library.labels import JudgedMoment, Label, append, located, mend, read_labels
 
 VIDEOS = [
     Path(p) for p in ("/v/goal.mp4", "/v/2024/swan.mov", "/v/2024/dog.mp4", "/v/2025/dog.mp4")
@@ -262,3 +262,56 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
 def test_a_full_disk_is_said():
     with pytest.raises(SureshotError, match="cannot be written to /dev/full: no space left"):
         append(Path("/dev/full"), Label("a", ()))
+
+
+# --- moments --------------------------------------------------------------------------------------
+
+
+def test_a_table_may_name_the_time_of_what_is_right(tmp_path):
+    file = tmp_path / "judged.csv"
+    file.write_text("query,video,start,end\na goal,a.mp4,1:05,75\na goal,b.mp4,,\n")
+    (label,) = read_labels(file)
+    assert label.relevant == (Path("a.mp4"), Path("b.mp4"))
+    assert label.moments == (JudgedMoment(Path("a.mp4"), 65.0, 75.0, True),)
+    file.write_text("query,video,start,end\na goal,a.mp4,soon,75\n")
+    with pytest.raises(SureshotError, match="line 2: start and end are no times"):
+        read_labels(file)
+
+
+def test_judged_moments_survive_their_file_and_get_the_paths_of_the_index(tmp_path):
+    moments = tuple(JudgedMoment(Path(f"{n}.mp4"), 1.5, 4.0, n == "a") for n in "ab")
+    label = Label("a goal", (Path("a.mp4"),), (Path("a.mp4"), Path("b.mp4")), moments=moments)
+    append(tmp_path / "judged.jsonl", label)
+    assert read_labels(tmp_path / "judged.jsonl") == [label]
+    videos = [Path("/v/a.mp4"), Path("/v/c.mp4")]
+    ((found,), _) = located([label], tmp_path / "judged.jsonl", videos)
+    assert found.moments == (JudgedMoment(Path("/v/a.mp4"), 1.5, 4.0, True),)  # b is gone
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "3",
+        '{"video": "a.mp4", "start": 3, "end": 9}',
+        '{"video": "a.mp4", "start": 9, "end": 3, "right": true}',
+        '{"video": "a.mp4", "start": "3", "end": 9, "right": true}',
+        '{"video": "", "start": 3, "end": 9, "right": true}',
+    ],
+)
+def test_a_moment_that_is_none_is_an_error(tmp_path, moment):
+    file = tmp_path / "judged.jsonl"
+    file.write_text(f'{{"query": "a goal", "relevant": ["a.mp4"], "moments": [{moment}]}}\n')
+    with pytest.raises(SureshotError, match="line 1: a moment is"):
+        read_labels(file)
+
+
+def test_a_verdict_is_of_the_time_where_it_is_known_and_else_of_the_video():
+    a, b, c = (Path(f"/v/{name}.mp4") for name in "abc")
+    timed = (JudgedMoment(a, 10.0, 20.0, True), JudgedMoment(a, 30.0, 40.0, False))
+    label = Label("a goal", (a, b), judged=(a, b, c), moments=timed)
+    assert label.verdict(a, 15.0, 25.0) is True
+    assert label.verdict(a, 30.0, 35.0) is False
+    assert label.verdict(a, 50.0, 55.0) is None  # nobody looked there
+    assert (label.verdict(b, 0.0, 5.0), label.verdict(c, 0.0, 5.0)) == (True, False)
+    assert label.verdict(Path("/v/d.mp4"), 0.0, 5.0) is None
+    assert Label("a goal", (a,)).verdict(c, 0.0, 5.0) is False

@@ -20,6 +20,7 @@ from sureshot.research.scores import elsewhere, similarity, stored_videos
 from sureshot.research.training.correction import encoded
 from sureshot.trust.fitting import fit_card
 from sureshot.trust.measure import measure
+from sureshot.trust.signals import About
 from tests import judged
 from tests.cli.test_json import DOCUMENT, fields, shape
 from tests.trained import saved
@@ -68,7 +69,7 @@ def card(scores, tmp_path):
         found, owner = scores
         known = {"model": load("tiny").fingerprint, "dataset": "other photos", **more}
         relevant = owner[:, None] == np.arange(found.shape[1])
-        made = fit_card(found, relevant, owner, sought=owner, date="2026-01-02", **known)
+        made = fit_card(found, relevant, owner, date="2026-01-02", **known)
         path = tmp_path / "card.json"
         path.write_text(made.to_json(), "utf-8")
         return path
@@ -157,7 +158,7 @@ def test_a_card_is_measured(evaluate, card):
         "2026-01-02."
     )
     assert told["calibration"] == expected
-    assert told["warnings"] == [] and told["risks"][0]["asked"] == 1
+    assert told["warnings"] == []
 
 
 def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
@@ -178,7 +179,7 @@ def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     assert both["trust"]["orders"] != plain["trust"]["orders"]
     bank = Bank.load(folder, encoder.fingerprint).digest
     found = elsewhere(load(folder), windows)
-    path = card(model=encoder.fingerprint, bank=bank, elsewhere=found)
+    path = card(model=encoder.fingerprint, bank=bank, about=About(elsewhere=found))
     assert evaluate(folder, trust=True, card=path).trust is not None
     (folder / "bank.safetensors").unlink()
     with pytest.raises(SureshotError, match="another hub correction"):
@@ -206,7 +207,7 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
     (tmp_path / "text").write_text("{}")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     edited = tmp_path / "edited"
-    edited.write_text(other.read_text().replace('"absent": 0.0', '"absent": 0.5', 1))
+    edited.write_text(other.read_text().replace('"elsewhere": false', '"elsewhere": true', 1))
     for path, message in (
         (other, "is not about tiny. The calibration is of another model."),
         (tmp_path / "text", "The calibration card cannot be used: it is another file"),

@@ -337,18 +337,3 @@ def test_only_videos_that_can_be_found_are_counted(store: Store) -> None:
     store.fail(record("/v/d.mp4", reason="broken"))
     assert (store.count_videos(), store.count_videos(Path("/v"))) == (3, 2)
     assert (store.count_videos(Path("/v/a.mp4")), store.count_videos(Path("/x"))) == (1, 0)
-
-
-def test_keys_of_the_nearest_are_those_of_the_windows(store: Store) -> None:
-    for seed, path in enumerate(("/v/a.mp4", "/v/b.mp4", "/w/c.mp4")):
-        store.write(record(path), random_windows(5, seed=seed))
-    whole = store.nearest(AXES[3], 7)
-    assert store.nearest_keys(AXES[3], 7) == list(zip(whole.keys, whole.paths, strict=True))
-    inside = store.nearest(AXES[3], 20, Path("/v"))
-    assert [key for key, _ in store.nearest_keys(AXES[3], 20, Path("/v"))] == inside.keys
-    wanted = whole.keys[:3]
-    found = store.windows_with([*wanted, "gone"])
-    assert found.keys == sorted(wanted)
-    places = [whole.keys.index(key) for key in found.keys]
-    np.testing.assert_array_equal(found.frames, whole.frames[places])
-    assert store.windows_with([]).keys == []

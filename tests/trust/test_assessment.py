@@ -1,92 +1,131 @@
-"""What is said about one query, for every kind of row of scores."""
+"""What is said about one query, for every kind of row of scores; and that it never disagrees."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from sureshot.errors import SureshotError
-from sureshot.trust.assessment import assess
+from sureshot.trust.assessment import WEAK, assess
 from sureshot.trust.card import Calibration
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.fitting import fit_card
-from sureshot.trust.risk import Certificate
+from sureshot.trust.signals import About
 from tests.trust.worlds import world
 
 
-@pytest.fixture(scope="module")
-def card() -> Calibration:
+def made() -> Calibration:
     w = world(1, 300)
-    return fit_card(w.scores, w.relevant, w.video, sought=w.video, sizes=(30, 53, 95, 169, 300))
+    return fit_card(w.scores, w.relevant, w.video, sizes=(30, 53, 95, 169, 300))
+
+
+CARD = made()
+
+
+@pytest.fixture
+def card() -> Calibration:
+    return CARD
+
+
+def ordered(seed, videos):
+    return -np.sort(-world(seed, videos).scores, axis=1)
 
 
 def test_it_says_what_the_card_says(card):
-    w = world(2, 200)
-    for row in (0, 5, 9):
-        found = assess(card, w.scores[row])
-        one = w.scores[row : row + 1]
-        assert found.p_top1 == card.p_top1(one)[0]
+    for row in ordered(2, 200)[:10]:
+        found = assess(card, row)
+        one = row[None]
         assert found.p_inside == card.p_inside(one)[0]
-        order, relevant = card.p_relevant(one)
-        np.testing.assert_array_equal(found.order, order[0])
-        np.testing.assert_array_equal(found.p_relevant, relevant[0])
-        inside = np.flatnonzero(card.members(w.scores[row]))
-        assert set(found.members) == set(inside)
-        assert (np.diff(w.scores[row, found.members]) <= 0).all()
+        np.testing.assert_array_equal(found.p_relevant, card.p_relevant(one, results=None)[1][0])
+        assert found.p_relevant[0] == card.p_top1(one)[0]
+        assert found.plausible == 1 or found.plausible >= card.members(one).sum()
         assert found.warnings == ()
 
 
 def test_statuses_follow_the_numbers(card):
-    w = world(3, 250)
-    for row in w.scores[:100]:
+    statuses = set()
+    for row in ordered(3, 250):
         found = assess(card, row)
-        expected = "confident" if found.p_top1 >= 0.8 else "several"
-        assert found.status == ("absent" if found.p_inside < 0.1 else expected)
-    statuses = {assess(card, row).status for row in w.scores}
+        first = found.p_relevant[0]
+        absent = found.p_inside < 0.1 and first < WEAK
+        assert found.status == ("absent" if absent else "confident" if first >= 0.8 else "several")
+        statuses.add(found.status)
     assert statuses == {"confident", "several", "absent"}
 
 
 def test_abstention_can_be_set(card):
-    row = world(3, 250).scores[0]
+    row = next(r for r in ordered(3, 250) if assess(card, r).status == "absent")
     p = assess(card, row).p_inside
     assert assess(card, row, abstain=p).status != "absent"
     assert assess(card, row, abstain=p + 0.001).status == "absent"
 
 
-def test_a_risk_sets_the_threshold(card):
-    w = world(4, 250)
-    known = Certificate(0.2, 0.95, 0.55, 0.5, 90, 9, 0.17)
-    card = replace(card, certificates=(known,))
-    for row in w.scores[:60]:
-        found = assess(card, row, risk=0.25, abstain=0.0)
-        assert (found.status == "confident") == (found.p_top1 >= 0.55)
-        never = assess(card, row, risk=0.1, abstain=0.0)
-        assert never.status == "several"
-        assert "cannot be certified" in never.warnings[0]
+ROWS = arrays.arrays(
+    np.float64,
+    st.integers(1, 200),
+    elements=st.floats(-1, 1, allow_subnormal=False),
+)
+
+
+@given(
+    row=ROWS,
+    level=st.floats(-6, 6),
+    coverage=st.sampled_from([0.5, 0.8, 0.9]),
+    more=st.integers(0, 5000),
+)
+def test_nothing_that_is_said_contradicts_the_rest(row, level, coverage, more):
+    """Whatever the scores are, and however sure the card is of everything."""
+    lifted = replace(CARD.top1, bias=CARD.top1.bias + level)
+    each = replace(CARD.result, bias=CARD.result.bias + level)
+    card = replace(CARD, top1=lifted, result=each)
+    row = -np.sort(-row)
+    found = assess(card, row, About(videos=len(row) + more), coverage=coverage)
+    p = found.p_relevant
+    assert ((p >= 0) & (p <= 1)).all() and (np.diff(p) <= 0).all()
+    assert 1 <= found.plausible <= len(row)
+    # Who is sure of the first needs no other, and only who is.
+    assert (found.plausible == 1) == (p[0] >= coverage or len(row) == 1)
+    # As many as percentages say are needed at least: nothing else could hold what is promised.
+    if p[0] < coverage and found.plausible < len(row):
+        assert p[: found.plausible].sum() >= coverage - 1e-9
+    if found.status == "absent":
+        assert p[0] < WEAK
+    if found.status == "confident":
+        assert p[0] >= 0.8
+
+
+def test_a_wider_coverage_takes_no_fewer(card):
+    for row in ordered(5, 200)[:40]:
+        sizes = [assess(card, row, coverage=c).plausible for c in (0.5, 0.8, 0.9, 0.95)]
+        assert sizes == sorted(sizes)
 
 
 def test_what_cannot_be_promised_is_not_all_videos(card):
-    few = replace(card, any=Nonconformity.of(np.arange(8.0)))
-    found = assess(few, world(5, 100).scores[0])
-    assert found.members is None
-    assert "8 labelled videos are too few" in found.warnings[0]
-    assert assess(few, world(5, 100).scores[0], coverage=0.8).members is not None
+    few = Nonconformity.of(np.arange(8.0))
+    short = tuple(tuple(replace(r, below=few) for r in part) for part in card.references)
+    found = assess(replace(card, references=short), ordered(5, 100)[0])
+    assert found.plausible is None
+    assert "Too few labelled videos" in found.warnings[0]
+    again = assess(replace(card, references=short), ordered(5, 100)[0], coverage=0.8)
+    assert again.plausible is not None
 
 
 @pytest.mark.parametrize("videos", [29, 301, 5000])
 def test_galleries_outside_of_the_calibrated_range_are_warned_of(card, videos):
-    row = np.random.default_rng(0).random(videos)
-    assert str(videos) in assess(card, row).warnings[0]
-    assert assess(card, row[:30] if videos > 30 else np.append(row, 0.1)).warnings == ()
+    row = -np.sort(-np.random.default_rng(0).random(60))
+    assert str(videos) in assess(card, row[:29], About(videos=videos)).warnings[0]
+    assert assess(card, row).warnings == ()
 
 
 def test_without_a_card_there_are_no_percentages(card):
-    row = np.array([0.1, 0.9, 0.5])
+    row = np.array([0.9, 0.5, 0.1])
     for calibration in (None, replace(card, refused="The labels do not separate")):
-        found = assess(calibration, row, results=2)
+        found = assess(calibration, row)
         assert found.status == "uncalibrated"
-        assert found.p_top1 is found.p_inside is found.members is found.p_relevant is None
-        assert found.order.tolist() == [1, 2]
+        assert found.p_inside is found.plausible is found.p_relevant is None
         assert len(found.warnings) == 1
         assert found.warnings[0].endswith(".")
 
@@ -100,18 +139,15 @@ def test_without_a_card_there_are_no_percentages(card):
         np.repeat([0.9, 0.1], 25),
         np.full(40, -1e9),
         np.full(40, 1e9),
-        np.append(np.full(60, -np.inf), 0.2),
         np.array([0.3, 0.2], np.float32),
     ],
-    ids=["one", "constant", "zeros", "ties", "low", "high", "ruled-out", "half"],
+    ids=["one", "constant", "zeros", "ties", "low", "high", "half"],
 )
 def test_odd_rows_get_an_answer(card, row):
     found = assess(card, row)
-    assert 0 <= found.p_top1 <= 1
     assert 0 < found.p_inside <= 1
     assert ((found.p_relevant >= 0) & (found.p_relevant <= 1)).all()
-    assert (row[found.members] > -np.inf).all()
-    assert len(found.order) == min(10, len(row))
+    assert len(found.p_relevant) == len(row)
 
 
 def test_ties_and_a_single_video_are_never_confident(card):
@@ -120,17 +156,9 @@ def test_ties_and_a_single_video_are_never_confident(card):
     assert assess(card, np.array([0.7])).status != "confident"
 
 
-def test_low_scores_are_absent_and_have_an_empty_set(card):
-    found = assess(card, np.full(50, -0.9))
-    assert found.status == "absent"
-    assert found.members.tolist() == []
-
-
 def test_rows_that_are_no_scores_are_refused(card):
     for row in (np.zeros(0), np.array([np.nan, 0.1]), np.full(3, -np.inf), np.array([np.inf, 0])):
         with pytest.raises(SureshotError):
             assess(card, row)
     with pytest.raises(SureshotError, match="coverage is 1"):
         assess(card, np.zeros(5), coverage=1.0)
-    with pytest.raises(SureshotError, match="results is 0"):
-        assess(card, np.zeros(5), results=0)

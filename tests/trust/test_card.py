@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.card import FILE, Calibration, Inside, save_card
+from sureshot.trust.card import FILE, Calibration, Reference, save_card
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.fitting import fit_card
-from sureshot.trust.risk import Certificate
-from sureshot.trust.signals import features, query_signals, result_signals
+from sureshot.trust.signals import About, features, query_signals, result_signals
 from tests.trust.worlds import world
 
 
@@ -22,7 +21,6 @@ def card() -> Calibration:
         w.scores,
         w.relevant,
         w.video,
-        sought=w.video,
         model="abc",
         dataset="a world",
         date="2026-01-01",
@@ -51,7 +49,7 @@ def test_a_card_says_what_it_is_valid_for(card):
     )
     assert (valid.smallest, valid.largest) == (20, 200)
     assert (valid.queries, valid.videos, valid.fitted, valid.certified) == (200, 200, 66, 134)
-    assert card.any.videos == card.annotated.videos == 134
+    assert card.references[0][0].below.videos == 134
     assert card.mismatches("abc", None) == ()
     assert "another model" in card.mismatches("abd", None)[0]
     assert "another hub correction" in card.mismatches("abc", "captions")[0]
@@ -64,7 +62,7 @@ def test_a_card_says_what_it_is_valid_for(card):
         ("top1", "bias"),
         ("valid_for", "model"),
         ("valid_for", "fitted"),
-        ("any", "scores", 3),
+        ("references", 0, 0, "below", "scores", 3),
         ("quality", "top1", "brier"),
         ("refused",),
         ("checksum",),
@@ -96,9 +94,9 @@ def test_the_order_and_space_of_the_file_do_not_matter(card):
         ("{}", "another file"),
         ('{"kind": "sureshot calibration", "temperature": NaN}', "holds NaN"),
         ('{"kind": "sureshot calibration", "temperature": Infinity}', "holds Infinity"),
-        ('{"kind": "sureshot calibration", "version": 3}', "version 3.*update"),
-        ('{"kind": "sureshot calibration", "version": 1}', "older Sureshot"),
-        ('{"kind": "sureshot calibration", "version": 2}', "changed after"),
+        ('{"kind": "sureshot calibration", "version": 4}', "version 4.*update"),
+        ('{"kind": "sureshot calibration", "version": 2}', "older Sureshot"),
+        ('{"kind": "sureshot calibration", "version": 3}', "changed after"),
     ],
 )
 def test_what_is_no_card_is_refused(text, message):
@@ -114,6 +112,9 @@ def signed(values):
     return json.dumps({**values, "checksum": _checksum(values)})
 
 
+UNSORTED = {"scores": [2.0, 1.0], "sharing": [1, 1]}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -122,10 +123,11 @@ def signed(values):
         ({"temperature": -1.0}, "temperature is not above 0"),
         ({"version": 0}, "older Sureshot"),
         ({"signals": ["top"]}, "signals are not those"),
-        ({"inside": []}, "sizes of its galleries"),
+        ({"references": []}, "sizes of its galleries"),
+        ({"references": [[]]}, "sizes of its galleries"),
         ({"top1": {"mean": [], "scale": [], "coef": [], "bias": 0.0}}, "coefficient a signal"),
-        ({"any": {"scores": [2.0, 1.0], "sharing": [1, 1]}}, "ascending"),
-        ({"annotated": 3}, "expected a table"),
+        ({"references": [[{"videos": 3, "best": UNSORTED, "below": UNSORTED}]]}, "ascending"),
+        ({"own": 3}, "expected a table"),
     ],
 )
 def test_a_signed_card_that_is_wrong_inside_is_refused(card, change, message):
@@ -135,8 +137,8 @@ def test_a_signed_card_that_is_wrong_inside_is_refused(card, change, message):
 
 def test_a_missing_part_is_refused(card):
     values = json.loads(card.to_json())
-    del values["inside"]
-    with pytest.raises(SureshotError, match="inside is missing"):
+    del values["references"]
+    with pytest.raises(SureshotError, match="references is missing"):
         Calibration.from_json(signed(values))
 
 
@@ -154,13 +156,16 @@ def test_probabilities_are_the_fits_of_the_signals(card):
     np.testing.assert_array_equal(order, columns)
     np.testing.assert_allclose(found[:, 0], expected)
     each = card.result.probability(features(signals)).reshape(60, 4)
-    np.testing.assert_allclose(found[:, 1:], each[:, 1:])
+    falling = np.minimum.accumulate(np.column_stack([expected, each[:, 1:]]), axis=1)
+    np.testing.assert_allclose(found, falling)
     assert card.p_relevant(w.scores, results=None)[1].shape == w.scores.shape
 
 
 def test_p_inside_counts_best_scores_and_interpolates_in_log_size(card):
     best = Nonconformity.of(-np.linspace(0.1, 0.9, 9)), Nonconformity.of(-np.linspace(0.5, 1.3, 9))
-    card = replace(card, inside=(Inside(10, best[0]), Inside(1000, best[1])))
+    none = Nonconformity.of(np.zeros(9))
+    known = (Reference(10, best[0], none), Reference(1000, best[1], none))
+    card = replace(card, references=(known,))
 
     def p(top, videos):
         return card.p_inside(np.append(np.full(videos - 1, -1.0), top)[None])[0]
@@ -176,25 +181,16 @@ def test_p_inside_counts_best_scores_and_interpolates_in_log_size(card):
     assert card.p_inside(ruled_out[None])[0] == p(0.55, 10)
 
 
-def test_the_set_of_a_target(card):
-    w = world(4, 80)
-    smaller = card.members(w.scores, 0.9, "any")
-    larger = card.members(w.scores, 0.9, "annotated")
-    assert (larger | ~smaller).all()
-    assert larger.sum() > smaller.sum()
-    assert card.members(w.scores, 0.999) is None
-    with pytest.raises(SureshotError, match="which one video"):
-        replace(card, annotated=None).members(w.scores, 0.9, "annotated")
-
-
-def test_the_certificate_of_a_risk_is_of_that_or_a_stricter_one(card):
-    known = tuple(Certificate(r, 0.95, 1 - r, r, 90, 1, r) for r in (0.1, 0.2, 0.4))
-    card = replace(card, certificates=known)
-    assert card.certificate(0.05) is None
-    assert card.certificate(0.1) == known[0]
-    assert card.certificate(0.3) == known[1]
-    assert card.certificate(0.6 - 0.4) == known[1]
-    assert card.certificate(0.9) == known[2]
+def test_a_set_reaches_as_far_below_the_best_as_the_worst_data_set_says(card):
+    below = [Nonconformity.of(np.linspace(0, high, 9)) for high in (0.1, 0.3, 0.2)]
+    best = Nonconformity.of(np.zeros(9))
+    one = (Reference(10, best, below[0]), Reference(1000, best, below[1]))
+    card = replace(card, references=(one, (Reference(100, best, below[2]),)))
+    for videos, reach in ((5, 0.2), (100, 0.2), (1000, 0.3), (9000, 0.3)):
+        assert card.reach(np.zeros((1, 3)), 0.9, About(videos=videos)) == pytest.approx([reach])
+    scores = np.array([[0.5, 0.3, 0.2999]])
+    assert card.members(scores, 0.9, About(videos=100)).tolist() == [[True, True, False]]
+    assert card.members(scores, 0.95) is None
 
 
 def test_a_row_that_rules_out_every_video_is_refused(card):
@@ -213,15 +209,20 @@ def test_a_smaller_gallery_makes_nothing_surer(card):
     np.testing.assert_allclose(card.p_top1(grown), expected)
 
 
-def test_scores_from_elsewhere_are_given_where_the_card_knows_them(card):
+@pytest.mark.parametrize("what", ["elsewhere", "words"])
+def test_what_a_card_was_made_with_is_asked_for(card, what):
+    knowing = replace(card, valid_for=replace(card.valid_for, **{what: True}))
     scores = np.zeros((1, 5))
-    with pytest.raises(SureshotError, match="with scores of videos from elsewhere"):
-        card.p_inside(scores, np.zeros(1))
-    knowing = replace(card, valid_for=replace(card.valid_for, elsewhere=True))
-    with pytest.raises(SureshotError, match="without scores of videos from elsewhere"):
-        knowing.p_inside(scores)
-    # A query that scores well elsewhere stands out less.
-    two = knowing.p_inside(np.full((2, 5), scores.max() + 0.5), np.array([0.0, 2.0]))
+    for said in (knowing.p_inside, knowing.p_top1, knowing.p_relevant):
+        with pytest.raises(SureshotError, match="Queries came without"):
+            said(scores)
+    assert knowing.p_inside(
+        scores, About(**{what: np.ones(1, int if what == "words" else float)})
+    ).shape == (1,)
+
+
+def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
+    two = card.p_inside(np.full((2, 5), 0.5), About(np.array([0.0, 2.0])))
     assert two[1] < two[0]
 
 

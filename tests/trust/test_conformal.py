@@ -39,16 +39,6 @@ def test_p_values_agree_with_crepes():
     np.testing.assert_allclose(ours, np.ravel(theirs))
 
 
-def test_sets_are_the_videos_whose_p_value_is_above_what_may_be_missed():
-    reference = Nonconformity.of(-rng(3).random(60))
-    ranking = rng(4).random((5, 40))
-    for coverage in (0.8, 0.9, 0.95):
-        p = reference.p_value(-ranking)
-        np.testing.assert_array_equal(
-            reference.members(ranking, coverage), p > 1 - coverage + 1e-12
-        )
-
-
 def test_all_queries_of_a_video_weigh_as_one():
     # Videos a, b and c; a has two queries. Weights 1/8, 1/8, 1/4, 1/4, and 1/4 for the new one.
     reference = Nonconformity.of(np.array([1.0, 4.0, 2.0, 3.0]), np.array([7, 7, 1, 3]))
@@ -59,15 +49,6 @@ def test_all_queries_of_a_video_weigh_as_one():
     assert {c: reference.quantile(c) for c in expected} == expected
     found = reference.p_value(np.array([0.0, 1.0, 1.5, 2.5, 3.5, 5.0]))
     np.testing.assert_allclose(found, [1, 1, 0.875, 0.625, 0.375, 0.25])
-
-
-def test_ties_and_rounding_are_in_the_set():
-    scores = np.full(20, np.float32(0.1234567), np.float64)
-    reference = Nonconformity.of(-scores)
-    shown = reference.members(np.array([0.1234567, 0.12345665, 0.1234]), 0.9)
-    assert shown.tolist() == [True, True, False]
-    assert reference.p_value(np.array([-0.12345665]))[0] == 1
-    assert Nonconformity.of(np.zeros(4)).p_value(np.zeros(1))[0] == 1
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 12345.678])
@@ -98,7 +79,6 @@ def test_coverage_is_as_promised(captions):
 def test_what_cannot_be_promised_is_said():
     reference = Nonconformity.of(np.arange(8.0))
     assert reference.quantile(0.9) == math.inf
-    assert reference.members(np.zeros(5), 0.9) is None
 
 
 def test_bad_references_and_shares_are_refused():

@@ -8,42 +8,41 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.metrics.detection import auroc
 from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import _refusal, fit_card
-from sureshot.trust.signals import features, query_signals, top_is_relevant
+from sureshot.trust.fitting import _refusal, fit_card, fit_over
+from sureshot.trust.labelled import labelled
+from sureshot.trust.signals import About, features, query_signals, top_is_relevant
 from tests.trust.worlds import world
 
 
 def among(card, w):
-    """Whether each query of a world is one of the certifying, by what its own video scores."""
-    own = -w.scores[np.arange(len(w.video)), w.video]
-    kept = set(card.annotated.scores)
-    return np.array([Nonconformity.of(own[i : i + 1]).scores[0] in kept for i in range(len(own))])
+    """Whether each query of a world is one of the certifying, by its best score."""
+    top = -w.scores.max(1)
+    kept = set(card.references[0][-1].best.scores)
+    return np.array([Nonconformity.of(top[i : i + 1]).scores[0] in kept for i in range(len(top))])
 
 
 def test_the_same_seed_gives_the_same_card_and_another_one_another():
     w = world(0, 150)
-    first = fit_card(w.scores, w.relevant, w.video, sought=w.video)
-    assert fit_card(w.scores, w.relevant, w.video, sought=w.video) == first
-    assert fit_card(w.scores, w.relevant, w.video, sought=w.video, seed=1) != first
+    first = fit_card(w.scores, w.relevant, w.video)
+    assert fit_card(w.scores, w.relevant, w.video) == first
+    assert fit_card(w.scores, w.relevant, w.video, seed=1) != first
 
 
 def test_numbers_of_videos_are_only_names():
     w = world(0, 150)
     names = 1000 - 7 * w.video
-    mixed = fit_card(w.scores, w.relevant, names, sought=w.video)
-    assert mixed.valid_for == fit_card(w.scores, w.relevant, w.video, sought=w.video).valid_for
+    mixed = fit_card(w.scores, w.relevant, names)
+    assert mixed.valid_for == fit_card(w.scores, w.relevant, w.video).valid_for
 
 
 def test_references_are_scores_of_the_certifying_queries_alone():
     w = world(1, 120)
-    card = fit_card(w.scores, w.relevant, w.video, sought=w.video, sizes=(120,))
-    own = Nonconformity.of(-w.scores[np.arange(120), w.video]).scores
-    best = Nonconformity.of(-np.where(w.relevant, w.scores, -9).max(1)).scores
-    top = Nonconformity.of(-w.scores.max(1)).scores
+    card = fit_card(w.scores, w.relevant, w.video, sizes=(120,))
+    below = w.scores.max(1) - np.where(w.relevant, w.scores, -9).max(1)
+    ((known,),) = card.references
     for reference, all_of_them in (
-        (card.annotated, own),
-        (card.any, best),
-        (card.inside[0].best, top),
+        (known.below, Nonconformity.of(below).scores),
+        (known.best, Nonconformity.of(-w.scores.max(1)).scores),
     ):
         assert reference.videos == 80
         assert set(reference.scores) <= set(all_of_them)
@@ -59,11 +58,10 @@ def test_all_captions_of_a_video_are_on_one_side():
     card = fit_card(w.scores, w.relevant, w.video)
     valid = card.valid_for
     assert (valid.queries, valid.videos, valid.fitted, valid.certified) == (300, 60, 20, 40)
-    assert card.any.videos == 40
-    assert set(card.any.sharing) == {5}
-    assert card.annotated is None
+    for reference in card.references[0]:
+        assert reference.below.videos == reference.best.videos == 40
+        assert set(reference.below.sharing) == {5}
     assert card.quality.top1.cases == 200
-    assert max(c.answered for c in card.certificates) <= 40
 
 
 def test_many_captions_do_not_swell_the_card(monkeypatch):
@@ -71,40 +69,40 @@ def test_many_captions_do_not_swell_the_card(monkeypatch):
     monkeypatch.setattr("sureshot.trust.fitting._FITTED", 60)
     w = world(2, 60, captions=5)
     card = fit_card(w.scores, w.relevant, w.video)
-    assert set(card.any.sharing) == {2}
-    assert len(card.any.scores) == len(card.inside[0].best.scores) == 80
+    for reference in card.references[0]:
+        assert set(reference.below.sharing) == {2}
+        assert len(reference.below.scores) == len(reference.best.scores) == 80
 
 
 def test_galleries_have_several_sizes():
     w = world(3, 100)
     card = fit_card(w.scores, w.relevant, w.video)
-    assert [inside.videos for inside in card.inside] == [2, 4, 10, 21, 46, 100]
+    assert [known.videos for known in card.references[0]] == [2, 4, 10, 21, 46, 100]
     # Every query is fitted in each of them.
     assert card.top1.mean[-1] == pytest.approx(np.log([2, 4, 10, 21, 46, 100]).mean())
-    medians = [np.median(inside.best.scores) for inside in card.inside]
+    medians = [np.median(known.best.scores) for known in card.references[0]]
     assert medians == sorted(medians, reverse=True)  # the best of more is better
     chosen = fit_card(w.scores, w.relevant, w.video, sizes=(50, 20))
-    assert [inside.videos for inside in chosen.inside] == [20, 50]
+    assert [known.videos for known in chosen.references[0]] == [20, 50]
     assert chosen.result.mean[-1] == pytest.approx(chosen.top1.mean[-1])  # ten results in each
     assert (chosen.valid_for.smallest, chosen.valid_for.largest) == (20, 50)
 
 
 def test_queries_without_a_relevant_video_are_left_out():
     w = world(4, 90)
-    expected = fit_card(w.scores, w.relevant, w.video, sought=w.video)
+    expected = fit_card(w.scores, w.relevant, w.video)
     rng = np.random.default_rng(0)
     card = fit_card(
         np.concatenate([w.scores, rng.normal(size=(30, 90))]),
         np.concatenate([w.relevant, np.zeros((30, 90), bool)]),
         np.concatenate([w.video, 500 + np.arange(30)]),
-        sought=np.concatenate([w.video, np.full(30, -1)]),
     )
     assert card == expected
 
 
 def test_quality_is_measured_on_the_certifying_queries():
     w = world(6, 300)
-    card = fit_card(w.scores, w.relevant, w.video, sought=w.video)
+    card = fit_card(w.scores, w.relevant, w.video)
     certifying = among(card, w)
     p, right = card.p_top1(w.scores), top_is_relevant(w.scores, w.relevant)
     judged = card.quality.top1
@@ -119,27 +117,6 @@ def test_quality_is_measured_on_the_certifying_queries():
     expected = np.mean(best[:, None] > rest) + np.mean(best[:, None] == rest) / 2
     assert card.quality.absent_auroc == pytest.approx(expected)
     assert card.quality.result.cases == 2000
-
-
-def test_absent_queries_lower_the_probabilities():
-    w = world(7, 400)
-    some = fit_card(w.scores, w.relevant, w.video, absent=0.4)
-    none = fit_card(w.scores, w.relevant, w.video)
-    assert some.valid_for.absent == 0.4
-    # What is fitted is a mixture in these shares, so the mean of a feature is linear in them.
-    there, mixed, mostly = (
-        fit_card(w.scores, w.relevant, w.video, absent=share, sizes=(400,)).top1.mean[0]
-        for share in (0.0, 0.4, 0.8)
-    )
-    assert mixed < there
-    assert mostly - there == pytest.approx(2 * (mixed - there))
-    fresh = world(8, 400)
-    right = top_is_relevant(fresh.scores, fresh.relevant)
-    assert none.p_top1(fresh.scores).mean() == pytest.approx(right.mean(), abs=0.06)
-    there = some.p_top1(fresh.scores).mean()
-    gone = some.p_top1(np.where(fresh.relevant, -np.inf, fresh.scores)).mean()
-    assert 0.6 * there + 0.4 * gone == pytest.approx(0.6 * right.mean(), abs=0.06)
-    assert some.quality.top1.share == pytest.approx(0.6 * none.quality.top1.share, abs=0.08)
 
 
 def labels(queries, right, videos=40, noise=0.0):
@@ -233,10 +210,8 @@ def bad(scores=None, **change):
         (bad(scores=lambda w: np.where(w.relevant, -np.inf, w.scores)), "NaN or infinite"),
         (bad(scores=lambda w: w.scores[:, 1:]), "same queries and videos"),
         (bad(video=np.arange(59)), "same queries and videos"),
-        (bad(sought=np.arange(59)), "same queries and videos"),
-        (bad(sought=np.full(60, -1)), "not labelled relevant"),
-        (bad(sought=np.roll(np.arange(60), 7)), "not labelled relevant"),
-        (bad(absent=1.0), "absent is 1.0"),
+        (bad(about=About(elsewhere=np.zeros(59))), "same queries and videos"),
+        (bad(about=About(words=np.ones(59, int))), "same queries and videos"),
         (bad(sizes=(10, 61)), "cannot be drawn from 60"),
         (bad(sizes=()), "cannot be drawn from 60"),
     ],
@@ -244,3 +219,25 @@ def bad(scores=None, **change):
 def test_arguments_that_do_not_fit_together_are_refused(arguments, message):
     with pytest.raises(SureshotError, match=message):
         fit_card(**arguments)
+
+
+def test_several_data_sets_weigh_the_same_and_each_gives_its_own_references():
+    small, large = world(0, 80), world(1, 300, captions=2)
+    parts = [labelled(w.scores, w.relevant, w.video) for w in (small, large)]
+    card = fit_over(parts)
+    assert [known[-1].videos for known in card.references] == [80, 300]
+    assert (card.valid_for.smallest, card.valid_for.largest) == (2, 300)
+    assert (card.valid_for.queries, card.valid_for.videos) == (680, 380)
+    sizes = [np.log([known.videos for known in one]).mean() for one in card.references]
+    assert card.top1.mean[-1] == pytest.approx(np.mean(sizes))
+    assert card.quality.top1.cases == 54 + 400
+    fresh = world(5, 200)
+    reach = card.reach(fresh.scores, 0.9)
+    alone = [
+        replace(card, references=(known,)).reach(fresh.scores, 0.9) for known in card.references
+    ]
+    np.testing.assert_array_equal(reach, np.max(alone, axis=0))
+    inside = [
+        replace(card, references=(known,)).p_inside(fresh.scores) for known in card.references
+    ]
+    np.testing.assert_allclose(card.p_inside(fresh.scores), np.mean(inside, axis=0))

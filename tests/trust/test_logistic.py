@@ -116,3 +116,29 @@ def test_a_fit_that_does_not_fit_together_is_refused():
         Logistic((0.0,), (0.0,), (1.0,), 0.0)
     with pytest.raises(SureshotError, match="3 features"):
         Logistic((0.0,), (1.0,), (1.0,), 0.0).probability(np.zeros((1, 3)))
+
+
+def test_new_data_move_a_fit_as_far_as_they_outweigh_it():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 2))
+    before = Logistic.fit(x, rng.random(400) < 1 / (1 + np.exp(-x[:, 0])))
+    fresh = rng.normal(size=(3000, 2))
+    right = rng.random(3000) < 1 / (1 + np.exp(1 - fresh[:, 0]))  # the level is lower by one
+    shifts = [
+        before.bias - before.adapted(fresh[:n], right[:n], shift=0.7).bias for n in (5, 50, 3000)
+    ]
+    assert abs(shifts[0]) < 0.7 and shifts[1] > 0.3
+    assert shifts[2] == pytest.approx(1, abs=0.25)
+    assert before.adapted(fresh, right, shift=0.7).coef == before.coef
+    steeper = before.adapted(fresh, rng.random(3000) < 0.5, shift=0.7, slope=5.0)
+    assert np.abs(steeper.coef).max() < 0.2 * np.abs(before.coef).max()
+    own = before.adapted(fresh, fresh[:, 1] > 0, shift=0.7, slope=0.3, each=5.0)
+    assert own.coef[1] > 3 * abs(own.coef[0])
+
+
+def test_rows_of_one_label_move_a_fit_and_no_rows_are_refused():
+    before = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
+    lower = before.adapted(np.ones((9, 1)), np.zeros(9), shift=0.7)
+    assert lower.bias < before.bias
+    with pytest.raises(SureshotError, match="one row at least"):
+        before.adapted(np.ones((0, 1)), np.zeros(0), shift=0.7)

@@ -9,7 +9,7 @@ import pytest
 from sureshot.metrics.detection import auroc
 from sureshot.metrics.reliability import brier, ece, ece_floor
 from sureshot.trust.fitting import fit_card
-from sureshot.trust.signals import top_is_relevant
+from sureshot.trust.signals import About, top_is_relevant
 from tests.trust.worlds import world
 
 SPLITS = 16
@@ -29,7 +29,7 @@ def cards():
     made = []
     for seed in range(SPLITS):
         known, fresh = split(seed)
-        card = fit_card(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
+        card = fit_card(known.scores, known.relevant, known.video, seed=seed)
         assert not card.refused
         made.append((card, fresh))
     return made
@@ -37,15 +37,12 @@ def cards():
 
 @pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
 def test_sets_cover_as_often_as_they_say(cards, coverage):
-    any_relevant, annotated = [], []
+    any_relevant = []
     for card, fresh in cards:
-        inside = card.members(fresh.scores, coverage, "any")
+        inside = card.members(fresh.scores, coverage)
         any_relevant.append((inside & fresh.relevant).any(1).mean())
-        inside = card.members(fresh.scores, coverage, "annotated")
-        annotated.append(inside[np.arange(len(inside)), fresh.video].mean())
     # One split is off by about two or three hundredths.
     assert np.mean(any_relevant) == pytest.approx(coverage, abs=0.025)
-    assert np.mean(annotated) == pytest.approx(coverage, abs=0.025)
     assert np.std(any_relevant) < 0.06
 
 
@@ -90,17 +87,6 @@ def test_probabilities_of_results_are_calibrated(cards):
     assert np.mean(excess) < 0.02
 
 
-def test_certified_risks_are_rarely_violated(cards):
-    violated = []
-    for card, fresh in cards:
-        p, right = card.p_top1(fresh.scores), top_is_relevant(fresh.scores, fresh.relevant)
-        violated += [
-            (~right[p >= known.threshold]).mean() > known.risk + 0.03 for known in card.certificates
-        ]
-    assert len(violated) > 5 * SPLITS
-    assert np.mean(violated) < 0.08
-
-
 def test_the_probability_orders_better_than_the_best_score_and_the_margin(cards):
     better = []
     for card, fresh in cards:
@@ -113,21 +99,22 @@ def test_the_probability_orders_better_than_the_best_score_and_the_margin(cards)
     assert ours > 0.84
 
 
-def test_sets_hold_in_a_gallery_five_times_as_large():
+def test_what_is_said_in_a_gallery_five_times_as_large():
     coverage, bias, ratio = [], [], []
     for seed in range(8):
         w = world(seed, 1000)
         mixed = np.random.default_rng(seed).permutation(1000)
         known = w.gallery(np.sort(mixed[:200]))
-        card = fit_card(known.scores, known.relevant, known.video, sought=known.video)
+        card = fit_card(known.scores, known.relevant, known.video)
         fresh = w.texts(np.sort(mixed[200:]))
-        inside = card.members(fresh.scores, 0.9, "annotated")
-        coverage.append(inside[np.arange(len(inside)), fresh.video].mean())
+        inside = card.members(fresh.scores, 0.9)
+        coverage.append((inside & fresh.relevant).any(1).mean())
         right = top_is_relevant(fresh.scores, fresh.relevant)
         p = card.p_top1(fresh.scores)
         bias.append(p.mean() - right.mean())
         ratio.append(brier(p, right) / (right.mean() * (1 - right.mean())))
-    assert np.mean(coverage) == pytest.approx(0.9, abs=0.03)
+    # Sets of the largest gallery known are too small there; a search says so (`_outgrown`).
+    assert 0.6 < np.mean(coverage) < 0.9
     # Probabilities are extrapolated there, and come out somewhat low.
     assert abs(np.mean(bias)) < 0.12
     assert np.mean(ratio) < 0.7
@@ -137,9 +124,9 @@ def test_captions_of_a_video_count_as_one():
     coverage, called = [], []
     for seed in range(10):
         known, fresh = split(seed, 300, 120, captions=4)
-        card = fit_card(known.scores, known.relevant, known.video, sought=known.video, seed=seed)
-        assert card.any.videos == 80
-        inside = card.members(fresh.scores, 0.9, "any")
+        card = fit_card(known.scores, known.relevant, known.video, seed=seed)
+        assert card.references[0][0].below.videos == 80
+        inside = card.members(fresh.scores, 0.9)
         coverage.append((inside & fresh.relevant).any(1).mean())
         called.append((card.p_inside(fresh.scores) < 0.1).mean())
     assert np.mean(coverage) == pytest.approx(0.9, abs=0.03)
@@ -171,12 +158,12 @@ def test_videos_from_elsewhere_tell_absent_queries_and_the_promise_holds():
         lifts = [0.3 * rng.normal(size=len(part.scores)) for part in (known, fresh)]
         apart = [lift + 0.05 * rng.normal(size=len(lift)) for lift in lifts]
         scores = [known.scores + lifts[0][:, None], fresh.scores + lifts[1][:, None]]
-        card = fit_card(scores[0], known.relevant, known.video, elsewhere=apart[0], seed=seed)
+        card = fit_card(scores[0], known.relevant, known.video, about=About(apart[0]), seed=seed)
         plain = fit_card(scores[0], known.relevant, known.video, seed=seed)
         gone = np.where(fresh.relevant, -np.inf, scores[1])
         there = np.repeat([1, 0], len(gone))
         pairs = [
-            (card.p_inside(scores[1], apart[1]), card.p_inside(gone, apart[1])),
+            tuple(card.p_inside(part, About(apart[1])) for part in (scores[1], gone)),
             (plain.p_inside(scores[1]), plain.p_inside(gone)),
         ]
         told.append([auroc(np.concatenate(pair), there) for pair in pairs])

@@ -7,10 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sureshot.metrics.bootstrap import Interval
 from sureshot.trust.measure import measure
 from sureshot.trust.report import TrustReport
-from sureshot.trust.table import RiskRow
 from tests.trust.worlds import world
 
 
@@ -33,8 +31,9 @@ def test_the_text_fits_a_terminal_and_ends_with_a_line(report):
 def test_every_block_has_its_line_and_its_numbers(report):
     blocks = report.text().split("\n\n")
     starts = [
-        *("Trust: ", "Which signal", "Do the probabilities", "And for each", "How often do the"),
-        *("Does it show", "How many answers", "Hubness: "),
+        *("Trust: ", "Which signal", "Do the probabilities", "And for each"),
+        *("What is said of each place", "How often do the"),
+        *("Does it show", "Hubness: "),
     ]
     for block, start in zip(blocks, starts, strict=True):
         assert block.startswith(start)
@@ -50,7 +49,7 @@ def test_every_block_has_its_line_and_its_numbers(report):
     assert "minus distance vacuity" in blocks[1] and "model's scale 99.12" in blocks[2]
     held = report.sets[1]
     shown = f"{100 * held.covered.value:.1f} % [{100 * held.covered.low:.1f}, "
-    assert blocks[4].splitlines()[5].startswith("90.0 %") and shown in blocks[4]
+    assert blocks[5].splitlines()[5].startswith("90.0 %") and shown in blocks[5]
     assert f"{report.right.mean() * 100:.1f} % of 400 queries about 200 videos" in blocks[0]
 
 
@@ -63,19 +62,6 @@ def test_columns_line_up(report):
         assert all(line[end - 1] != " " and line[end : end + 2].strip() == "" for end in ends)
 
 
-def test_what_is_not_answered_has_no_share_of_wrong_ones(report):
-    some = Interval(0.125, 0.0, 0.25)
-    rows = (
-        RiskRow(risk=0.1, answered=0.0, wrong=None, certified=0, asked=2),
-        RiskRow(risk=0.2, answered=0.5, wrong=some, certified=2, asked=2),
-    )
-    text = replace(report, risks=rows).text()
-    assert re.search(r"^10\.0 % +0\.0 % +none given +0 of 2$", text, re.MULTILINE)
-    assert re.search(r"^20\.0 % +50\.0 % +12\.5 % \[0\.0, 25\.0\] +2 of 2$", text, re.MULTILINE)
-    assert "too few queries to promise any coverage" in replace(report, sets=()).text()
-    assert "hold a relevant video?" in replace(report, target="any").text()
-
-
 def test_plain_values_hold_all_numbers(report):
     told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert told["title"] == "a title" and told["right"] == report.right.mean()
@@ -86,7 +72,7 @@ def test_plain_values_hold_all_numbers(report):
     first = told["reliability"][0]
     assert first["signal"] == "P(first is right)" and sum(first["count"]) == 400
     assert set(first) == {"signal", "low", "high", "probability", "right", "count"}
-    assert told["risks"][0].keys() == {"risk", "answered", "wrong", "certified", "asked"}
+    assert told["places"][0] == {"place": 1, **{k: told["places"][0][k] for k in ("said", "right")}}
 
 
 def test_a_report_of_nothing_is_two_lines():
@@ -95,3 +81,7 @@ def test_a_report_of_nothing_is_two_lines():
         "Trust: the first result is the annotated video for 100.0 % of 3 queries about 1 video.\n"
         "! There is one video.\n"
     )
+
+
+def test_without_sets_it_says_so(report):
+    assert "too few queries to promise any coverage" in replace(report, sets=()).text()

@@ -10,12 +10,15 @@ from hypothesis.extra import numpy as arrays
 
 from sureshot.errors import SureshotError
 from sureshot.trust.signals import (
+    BEST,
+    About,
     features,
     fit_temperature,
     query_signals,
     result_signals,
     standing,
     top_is_relevant,
+    word_counts,
 )
 from tests.trust.worlds import world
 
@@ -32,6 +35,8 @@ def slow(scores, t):
         "top_logit": min(30, math.log(p[0] / sum(p[1:]))),
         "entropy": -sum(q * math.log(q) for q in p),
         "top_less_lse": s[0] - t * math.log(mass),
+        "elsewhere": 0.0,
+        "log_words": 0.0,
         "log_videos": math.log(len(s)),
     }
 
@@ -67,6 +72,9 @@ def test_result_signals_are_their_formulas():
                 "score": s[j],
                 "logit": math.log(p[j] / (p.sum() - p[j])),
                 "below_top": s.max() - s[j],
+                "gap": s[j] - np.sort(s)[::-1][place + 1 : place + 10].mean(),
+                "elsewhere": 0.0,
+                "log_words": 0.0,
                 "log_rank": math.log(2 + place),
                 "log_videos": math.log(30),
             }
@@ -141,7 +149,7 @@ def test_features_are_the_signals_side_by_side_and_a_small_gallery_counts_as_lar
     scores = np.random.default_rng(5).normal(size=(3, 9))
     _, found = result_signals(scores, 0.1, results=4)
     rows = features(found, smallest=20)
-    assert rows.shape == (12, 5)
+    assert rows.shape == (12, 8)
     for column, name in enumerate(found._fields[:-1]):
         np.testing.assert_array_equal(rows[:, column], getattr(found, name).ravel())
     np.testing.assert_array_equal(rows[:, -1], np.log(20))
@@ -215,3 +223,29 @@ def test_standing_is_the_best_score_less_what_is_found_elsewhere():
     scores = np.array([[0.2, 0.9, -np.inf], [0.1, 0.1, 0.1]])
     assert standing(scores).tolist() == [0.9, 0.1]
     np.testing.assert_allclose(standing(scores, np.array([0.4, -0.2])), [0.6, 0.25])
+
+
+def test_what_else_is_known_of_queries_is_a_signal_of_each():
+    scores = np.random.default_rng(7).normal(size=(3, 9))
+    about = About(np.array([0.1, 0.2, 0.3]), word_counts(["a", "a dog", " "]), 500)
+    found = query_signals(scores, 0.1, about)
+    np.testing.assert_array_equal(found.elsewhere, about.elsewhere)
+    np.testing.assert_allclose(found.log_words, np.log([1, 2, 1]))
+    np.testing.assert_allclose(found.log_videos, np.log(500))
+    each = result_signals(scores, 0.1, about, results=2)[1]
+    np.testing.assert_array_equal(each.elsewhere, np.repeat(about.elsewhere[:, None], 2, axis=1))
+    one = query_signals(scores[1:2], 0.1, about.of(np.array([1])))
+    np.testing.assert_allclose(features(one), features(found)[1:2])
+
+
+def test_signals_do_not_look_beyond_the_best_hundred():
+    scores = -np.sort(-np.random.default_rng(8).normal(size=(2, 300)))
+    about = About(videos=300)
+    np.testing.assert_allclose(
+        features(query_signals(scores[:, :BEST], 0.1, about)),
+        features(query_signals(scores, 0.1, about)),
+    )
+    several = [
+        result_signals(part, 0.1, about, results=20)[1] for part in (scores, scores[:, :120])
+    ]
+    np.testing.assert_allclose(features(several[0]), features(several[1]))

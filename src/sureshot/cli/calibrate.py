@@ -1,7 +1,7 @@
 """`sureshot calibrate`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from sureshot.cli.options import (
     VideoFolder,
     examples,
 )
+
+if TYPE_CHECKING:
+    from sureshot.library.search import Searcher
 
 EXAMPLES = examples(
     "sureshot calibrate --labels judged.jsonl",
@@ -58,16 +61,12 @@ def calibrate(
     ids: Ids = None,
     label: Label = None,
     experts: Experts = None,
-    absent: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=0.99,
-            help="Share of queries to reckon with that nothing answers.",
-            show_default="that of the labels, else 0",
-        ),
-    ] = None,
+    show_card: Annotated[
+        bool, typer.Option("--show", help="Say what percentages are learned from, and end.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Go back to the percentages of the model, and end.")
+    ] = False,
     to: Annotated[
         Path | None,
         typer.Option(
@@ -86,15 +85,19 @@ def calibrate(
 ) -> int:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
-    Ends with 1 and leaves no card where the labels do not allow it.
+    Ten judgements move the percentages that come with the model towards your videos.
     """
     from sureshot import library, research
     from sureshot.cli import show
     from sureshot.cli.bar import Bar
     from sureshot.places import absolute_model
 
-    if (labels is None) == (data is None):
-        raise MistypedError("Give one of: --labels FILE, or MODEL --data NAME --root PATH.")
+    if (labels is not None) + (data is not None) + show_card + forget != 1:
+        raise MistypedError(
+            "Give one of: --labels FILE, --show, --forget, or MODEL --data NAME --root PATH."
+        )
+    if show_card or forget:
+        return _kept(library.open_index(db, model=model, device=device), forget, as_json)
     with Bar(show.console(err=True), "scoring") as bar:
         if labels is not None:
             done = library.calibrate(
@@ -103,10 +106,9 @@ def calibrate(
                 model=model,
                 device=device,
                 lenient=skip_unknown,
-                absent=absent,
                 date=date,
                 to=to,
-                told=lambda done, total: bar.update("windows scored", done, total),
+                told=lambda done, total: bar.update("scored", done, total),
             )
         elif data is None or model is None or root is None:
             raise MistypedError("--data needs the MODEL and --root as well.")
@@ -121,7 +123,6 @@ def calibrate(
                 ids=ids,
                 label=label,
                 experts=experts,
-                absent=absent or 0.0,
                 date=date,
                 to=to,
                 device=device,
@@ -133,3 +134,22 @@ def calibrate(
     else:
         typer.echo(repr(done))
     return 1 if done.card.refused else 0
+
+
+def _kept(searcher: "Searcher", forget: bool, as_json: bool) -> int:
+    """Say what the percentages of an index are learned from, its own card deleted or not."""
+    from sureshot import library
+    from sureshot.cli import show
+
+    forgotten = library.forget(searcher) if forget else None
+    learned = searcher.learned_from()
+    if as_json:
+        show.print_json({"learned_from": learned, "forgotten": forgotten})
+        return 0
+    if forgotten is not None:
+        said = (
+            "Your own percentages are forgotten." if forgotten else "There were none of your own."
+        )
+        typer.echo(said)
+    typer.echo(f"Percentages: {learned}.")
+    return 0

@@ -77,7 +77,7 @@ def judge(
     from sureshot import library
     from sureshot.cli import show
     from sureshot.cli.search import lines_of
-    from sureshot.library.judging import ROUGH
+    from sureshot.trust.own import JUDGED
 
     out = show.console(err=as_json)
     desk = _Desk(out)
@@ -101,7 +101,7 @@ def judge(
         show.print_json(result.to_dict())
     else:
         out.print(repr(result), soft_wrap=True)
-        if result.judged >= ROUGH:
+        if result.judged >= JUDGED:
             out.print(f"sureshot calibrate --labels {show.short(to)}", soft_wrap=True)
     return 130 if result.interrupted else 0
 

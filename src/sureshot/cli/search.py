@@ -85,9 +85,9 @@ Coverage = Annotated[
     float,
     typer.Option(metavar="SHARE", help="How often the listed videos should include a right one."),
 ]
-Risk = Annotated[
-    float | None,
-    typer.Option(metavar="SHARE", help='Say "sure" only where at most this share is wrong.'),
+Minimum = Annotated[
+    str,
+    typer.Option("--min", metavar="PERCENT", help="Hide hits that are less likely right: 20%."),
 ]
 
 SEARCH_EXAMPLES = examples(
@@ -114,7 +114,7 @@ def search(
     per_video: PerVideo = None,
     fold: Fold = True,
     coverage: Coverage = 0.9,
-    risk: Risk = None,
+    minimum: Minimum = "0%",
     db: Db = None,
     model: Model = None,
     device: Device = None,
@@ -136,7 +136,7 @@ def search(
     searcher = open_index(db, model=model, device=device)
     wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
     if like is None:
-        wanted |= {"coverage": coverage, "risk": risk}
+        wanted |= {"coverage": coverage, "minimum": _share(minimum)}
     if asks:
         converse(searcher, wanted, as_json=as_json)
         return 0
@@ -269,6 +269,18 @@ def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Ite
         save_sheet(contact_sheet(f"{answer.query} · {''.join(answer.verdict)}", rows), target)
         yield answer
     show.console(err=True).print(f"Contact sheet: {plain(target)}")
+
+
+def _share(text: str) -> float:
+    """A share of 1 from ``20%``, ``20 %`` or ``0.2``."""
+    number, sign, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if sign else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share < 1:
+        raise MistypedError(f"--min is {text!r}; write it as 20%.")
+    return share
 
 
 def _sentences(given: Sequence[str]) -> list[str]:

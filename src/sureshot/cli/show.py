@@ -23,7 +23,7 @@ from sureshot.library.answer import (
     Hit,
     Status,
 )
-from sureshot.text import percent, plain, time_range, timecode
+from sureshot.text import plain, time_range, timecode
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
@@ -114,12 +114,18 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
     if shown.confidence is None:
         print_verdict(out, shown)
     elif shown.confidence.yours:
-        out.print(Text("Percentages learned on judgements of your own.", "dim"))
+        out.print(
+            Text(
+                "Percentages: how often such a hit is right if what you look for is here; learned "
+                "on judgements of your own.",
+                "dim",
+            )
+        )
     else:
         out.print(
             Text(
-                "Percentages learned on other people's videos; judgements of your own (`sureshot "
-                "judge`) make them yours.",
+                "Percentages: how often such a hit is right if what you look for is here; learned "
+                "on other people's videos. Ten judgements (`sureshot judge`) make them yours.",
                 "dim",
             )
         )
@@ -149,26 +155,23 @@ def print_answer(out: Console, answer: Answer) -> None:
             rank, peak, *others = row
             out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
             for line in _videos(hit):
-                out.print(Text(_broken(line, out.width), "dim" if line.startswith(" ") else ""))
+                dim = hit.weak or line.startswith(" ")
+                out.print(Text(_broken(line, out.width), "dim" if dim else ""))
     elif answer.hits:
         table = _table(*names)
         for hit, row in zip(answer.hits, rows, strict=True):
             first, *copies = _videos(hit)
             files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
-            table.add_row(*row, files, style="dim" if hit.plausible is False else "")
+            table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)
     print_notes(out, answer.warnings)
 
 
 def print_verdict(out: Console, answer: Answer) -> None:
-    """How sure an answer is, in a line, and in another one whether its risk is certified."""
+    """How sure an answer is, in a line."""
     word, rest = answer.verdict
     style = "dim" if answer.confidence is None else f"bold {_COLOURS[answer.status]}"
     out.print(Text.assemble((word, style), (rest, "dim" if answer.confidence is None else "")))
-    known = answer.confidence
-    if known is not None and known.certified is not None and known.risk is not None:
-        word = "Sure enough" if known.certified else "Not sure enough"
-        out.print(Text(f"{word} for at most {percent(known.risk)} wrong.", "dim"))
 
 
 def print_descriptions(out: Console, found: Descriptions) -> None:

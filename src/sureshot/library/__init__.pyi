@@ -1,6 +1,7 @@
 from .answer import Answer as Answer
 from .answer import Hit as Hit
 from .calibration import calibrate as calibrate
+from .calibration import forget as forget
 from .clips import Exported as Exported
 from .clips import export as export
 from .contents import Contents as Contents

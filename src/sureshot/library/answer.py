@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from sureshot.text import counted, percent, plain, printable, time_range, timecode
+from sureshot.trust.assessment import WEAK
 
-JSON_SCHEMA = 1  # docs/json.md describes it; raised whenever a field changes its meaning
+JSON_SCHEMA = 2  # docs/json.md describes it; raised whenever a field changes its meaning
 # How sure an answer is, from the best to the worst that can be said.
 Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
-_WEAK = 0.2  # below this chance for the first hit an answer is called weak
 
 
 def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
@@ -42,9 +42,10 @@ class Hit:
             says nothing about 0.3 for another.
         frames: the sampled frames of the moment in the order of time.
         copies: other videos that show the same pictures, folded under this one.
-        relevant: probability that the video is a right answer; None where nothing was calibrated.
-        plausible: whether the video is in the set that holds a right answer with the coverage asked
-            for; None where there is no such set.
+        relevant: probability that the moment is a right answer, if one is there at all; None where
+            nothing was calibrated.
+        plausible: whether the moment is in the set that holds a right answer with the coverage
+            asked for; None where there is no such set.
         missing: whether the file is gone from where it was indexed.
     """
 
@@ -68,6 +69,11 @@ class Hit:
     def peak(self) -> float:
         """Seconds of the frame that fits the query best, where a player should start."""
         return max(self.frames, key=lambda f: f.score).time
+
+    @property
+    def weak(self) -> bool:
+        """Whether the probability is below 20 %."""
+        return self.relevant is not None and self.relevant < WEAK
 
     @property
     def percentage(self) -> str:
@@ -96,14 +102,11 @@ class Confidence:
     """How sure an answer is, as a calibration on labelled queries has it.
 
     Attributes:
-        right: probability that the best video is a right answer.
+        right: probability that the best moment is a right answer, if one is there at all.
         present: how ordinary the best hit is among queries that the library did answer: the share
             of them whose best hit stood out no more. Small means: probably not here.
-        coverage: share of queries whose set of plausible videos holds a right answer.
-        plausible: how many videos that set has; None if the labels were too few to promise one.
-        risk: the share of wrong answers that ``certified`` is about; None if none was asked for.
-        certified: whether this answer is among those of which no more than that share is wrong,
-            with 95 % confidence.
+        coverage: share of queries whose set of plausible moments holds a right answer.
+        plausible: how many moments that set has; None if the labels were too few to promise one.
         valid_for: what the labels were of, in words.
         yours: whether the labels were of the library itself, not of other videos.
     """
@@ -112,8 +115,6 @@ class Confidence:
     present: float
     coverage: float
     plausible: int | None
-    risk: float | None
-    certified: bool | None
     valid_for: str
     yours: bool = False
 
@@ -124,9 +125,8 @@ class Confidence:
             "present": round(self.present, 4),
             "coverage": self.coverage,
             "plausible": self.plausible,
-            "risk": self.risk,
-            "certified": self.certified,
             "valid_for": self.valid_for,
+            "yours": self.yours,
         }
 
 
@@ -170,7 +170,7 @@ class Answer:
             return "Probably not in your videos.", rest
         if self.status == "confident":
             return f"{right} sure", " the first one is right."
-        if known.right < _WEAK:
+        if known.right < WEAK:
             return "Weak", f": {right} for the first one."
         look = ""
         if known.plausible is not None and known.plausible > 1:

@@ -1,4 +1,8 @@
-"""A calibration card from judged queries of an index."""
+"""A calibration card from judged queries of an index.
+
+Where the model of the index brings a card along, judgements move it. Where it brings none, as any
+CLIP, one is fitted to them, which takes more of them.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +10,18 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int
 
-from sureshot.errors import SureshotError, option
+from sureshot.errors import SureshotError, option, reason_of
+from sureshot.library.confidence import model_card
 from sureshot.library.labels import Label, located, read_labels
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.library.videos import Told
+from sureshot.library.videos import Gallery, Told
 from sureshot.places import absolute
+from sureshot.text import counted
 from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
-from sureshot.trust.card import FILE
+from sureshot.trust.card import FILE, Calibration
 from sureshot.trust.fitting import fit_card
+from sureshot.trust.own import JUDGED, JudgedQuery, adapt
+from sureshot.trust.signals import About, word_counts
 
 
 def calibrate(
@@ -23,7 +31,6 @@ def calibrate(
     model: str | None = None,
     device: str | None = None,
     lenient: bool = False,
-    absent: float | None = None,
     date: str = "",
     to: str | Path | None = None,
     save: bool = True,
@@ -31,10 +38,9 @@ def calibrate(
 ) -> Calibrated:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
-    Each query is scored with every video of the index. It counts as about the first right video
-    that its label names. Queries without a right video only say how often that happens: signals of
-    such queries are made by taking the right videos of the others away. Those of which none was
-    found among the judged hits count in the same way, since their first hit was wrong.
+    A label with times says whether a hit that meets them is right; one without is about the best
+    moment of its video. Percentages say how likely a hit is right if what was asked for is here, so
+    queries that nothing here answers change none of them.
 
     Args:
         labels: file of judged queries, see `sureshot.library.labels`.
@@ -42,17 +48,14 @@ def calibrate(
         model: the model of the index, if its folder has moved.
         device: torch device; None takes a GPU where there is one.
         lenient: leave out queries about videos that are not in the index.
-        absent: share of queries to reckon with whose video is not there; None is that of the
-            labels.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the index, where searches look for it.
         save: whether to write the card. One that is refused is never written.
-        told: called with windows scored and windows there are.
+        told: called with queries or windows scored and how many there are.
 
     Raises:
         ArgumentError: the date is none.
-        SureshotError: the labels cannot be used, are too few or too one-sided; or there is no place
-            for the card.
+        SureshotError: the labels cannot be used or are too few; or there is no place for the card.
     """
     day = date_or_today(date)
     searcher = as_searcher(db, model, device)
@@ -61,32 +64,20 @@ def calibrate(
         file = card_of_index(searcher) if to is None else absolute(to)
     videos = [video.path for video in searcher.store.videos() if video.windows]
     known, left_out = located(read_labels(labels), labels, videos, lenient=lenient)
-    present = [label for label in known if label.state == "present"]
-    if not present:
-        raise SureshotError(
-            f"None of the {len(known)} queries of {labels} has a right video, so there is nothing "
-            f"to calibrate on. Judge queries whose videos are in the index."
-        )
-    gallery = searcher.all_video_scores([label.query for label in present], told=told)
-    relevant, about = _relevance(present, gallery.paths)
-    card = fit_card(
-        gallery.scores,
-        relevant,
-        about,
-        elsewhere=gallery.elsewhere,
-        model=searcher.encoder.fingerprint,
-        bank=None if searcher.bank is None else searcher.bank.digest,
-        dataset=Path(labels).name,
-        date=day,
-        absent=1 - len(present) / len(known) if absent is None else absent,
-    )
+    prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
+    if prior is None:
+        card, gallery = _fitted(searcher, known, Path(labels), day, told)
+        sets = sets_of(card, gallery.scores, _about(known, gallery))
+    else:
+        card, sets = _moved(searcher, prior, known, Path(labels), told), ()
     done = Calibrated(
         card=card,
-        gallery=len(gallery.paths),
-        sets=sets_of(card, gallery.scores),
+        gallery=len(videos),
+        sets=sets,
         absent=sum(label.state == "absent" for label in known),
         not_found=sum(label.state == "not found" for label in known),
         left_out=left_out,
+        labels=Path(labels).name,
     )
     if file is not None:
         done = done.saved(file)
@@ -109,16 +100,126 @@ def card_of_index(searcher: Searcher) -> Path:
     return Path(location) / FILE
 
 
+def forget(searcher: Searcher) -> bool:
+    """Delete the card of an index, so that its model's own is used again.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        SureshotError: it cannot be deleted, or the index is in object storage.
+    """
+    file = card_of_index(searcher)
+    there = file.exists()
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise SureshotError(f"{file} cannot be deleted: {reason_of(error)}.") from None
+    searcher.refresh_card()
+    return there
+
+
+def _moved(
+    searcher: Searcher,
+    prior: Calibration,
+    labels: Sequence[Label],
+    file: Path,
+    told: Told | None,
+) -> Calibration:
+    """The card of the model, moved towards judgements."""
+    if len(labels) < JUDGED:
+        raise SureshotError(
+            f"{file} has {counted(len(labels), 'judged query', 'judged queries')}; "
+            f"{JUDGED} are needed. Judge some more with `sureshot judge`."
+        )
+    judged = []
+    for number, label in enumerate(labels, 1):
+        if label.state != "absent":
+            judged.append(_judged(searcher, label))
+        if told is not None:
+            told(number, len(labels))
+    known = [query for query in judged if (query.right >= 0).any()]
+    if not any(query.right[0] >= 0 for query in known):
+        raise SureshotError(
+            f"{file} says of no first hit whether it is right, so there is nothing to learn from. "
+            "Judge queries whose videos are in the index."
+        )
+    return adapt(prior, known)
+
+
+def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
+    """What a search finds for a judged query, and what is known of each hit."""
+    rivals = searcher.rivals(label.query)
+    timed = {moment.video for moment in label.moments}
+    seen: set[Path] = set()
+    right = []
+    for moment in rivals.moments:
+        verdict = label.verdict(moment.path, moment.start, moment.end)
+        if moment.path in seen and moment.path not in timed and moment.path in label.relevant:
+            verdict = None  # another moment of a right video, which nobody named
+        seen.add(moment.path)
+        right.append(-1 if verdict is None else int(verdict))
+    return JudgedQuery(scores=rivals.scores, right=np.array(right), about=rivals.about)
+
+
+def _fitted(
+    searcher: Searcher, labels: Sequence[Label], file: Path, day: str, told: Told | None
+) -> tuple[Calibration, Gallery]:
+    """A card of these judgements alone, and the scores it was fitted to."""
+    present = [label for label in labels if label.state == "present"]
+    if not present:
+        raise SureshotError(
+            f"None of the {len(labels)} queries of {file} has a right video, so there is nothing "
+            f"to calibrate on. Judge queries whose videos are in the index."
+        )
+    gallery = searcher.all_scores([label.query for label in present], told=told)
+    relevant, video = _relevance(present, gallery)
+    card = fit_card(
+        gallery.scores,
+        relevant,
+        video,
+        about=_about(present, gallery),
+        model=searcher.encoder.fingerprint,
+        bank=None if searcher.bank is None else searcher.bank.digest,
+        dataset=file.name,
+        date=day,
+    )
+    return card, gallery
+
+
+def _about(labels: Sequence[Label], gallery: Gallery) -> About:
+    queries = [label.query for label in labels if label.state == "present"]
+    return About(elsewhere=gallery.elsewhere, words=word_counts(queries))
+
+
 def _relevance(
-    labels: Sequence[Label], paths: Sequence[Path]
-) -> tuple[Bool[np.ndarray, "queries videos"], Int[np.ndarray, " queries"]]:
-    """Which videos are right for which query, and the column of the one that it is about."""
-    column = {path: place for place, path in enumerate(paths)}
-    relevant = np.zeros((len(labels), len(paths)), bool)
+    labels: Sequence[Label], gallery: Gallery
+) -> tuple[Bool[np.ndarray, "queries windows"], Int[np.ndarray, " queries"]]:
+    """Which windows are right for which query, and the number of the video that it is about.
+
+    Of a right video without times it is the best window; its others are taken out of the race.
+    """
+    number = {path: place for place, path in enumerate(dict.fromkeys(gallery.paths))}
+    of = np.array([number[path] for path in gallery.paths], int)
+    relevant = np.zeros(gallery.scores.shape, bool)
     about = np.zeros(len(labels), int)
     for row, label in enumerate(labels):
+        timed = [moment for moment in label.moments if moment.right]
         # What another process removed since the labels were read is not here.
-        columns = [column[path] for path in label.relevant if path in column]
-        relevant[row, columns] = True
-        about[row] = columns[0] if columns else 0
+        right = [number[path] for path in label.relevant if path in number]
+        about[row] = right[0] if right else 0
+        for video in right:
+            columns = np.flatnonzero(of == video)
+            met = [
+                column
+                for column in columns
+                for moment in timed
+                if moment.video == gallery.paths[column]
+                and moment.meets(gallery.start[column], gallery.end[column])
+            ]
+            best = columns[np.argmax(gallery.scores[row, columns])]
+            if not met:
+                others = columns[columns != best]
+                gallery.scores[row, others] = gallery.scores[row].min()
+            relevant[row, met or [best]] = True
     return relevant, about

@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float64
 
 from sureshot.errors import SureshotError
 from sureshot.library.answer import Confidence, Hit, Status
-from sureshot.library.videos import VideoScores
+from sureshot.library.moments import Moment
 from sureshot.models.bank import Bank, home_of
+from sureshot.text import counted
 from sureshot.trust.assessment import assess
 from sureshot.trust.card import FILE, Calibration
 from sureshot.trust.shift import shift_p_value
+from sureshot.trust.signals import About
 
 _QUERIES = 20  # fewer are not compared with the labelled ones
 _SHIFTED = 0.01  # p-value from which they are said to differ
@@ -29,19 +31,26 @@ _STATUS: dict[str, Status] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OperatingPoint:
-    """What a user asks of percentages.
+@dataclass(frozen=True, slots=True, eq=False)
+class Rivals:
+    """The moments that a query may mean.
+
+    Every moment of a library counts, also several of one film; those that show the same pictures as
+    a better one do not. They depend on the query and the library alone, not on how many hits of
+    them are shown, so a hit has the same percentage in every answer.
 
     Attributes:
-        coverage: share of queries whose set of plausible videos is to hold a right one, above 0 and
-            below 1.
-        risk: call an answer confident only if at most this share of such answers is wrong, with
-            95 % confidence; None asks for a probability of 80 %.
+        moments: the best of them, best first; at least one.
+        about: what else is known of the query, and how many moments there are in all.
     """
 
-    coverage: float = 0.9
-    risk: float | None = None
+    moments: Sequence[Moment]
+    about: About
+
+    @property
+    def scores(self) -> Float64[np.ndarray, " moments"]:
+        """Score of each moment, descending."""
+        return np.array([moment.score for moment in self.moments], np.float64)
 
 
 def find_card(
@@ -59,125 +68,107 @@ def find_card(
         The card, if there is one; whether it was made on the library itself; and what is wrong with
         cards that cannot be used.
     """
-    warnings: list[str] = []
-    known_as = None if bank is None else bank.digest
-    for yours, path in ((True, Path(index) / FILE), (False, home_of(model) / FILE)):
-        if not path.is_file():
-            continue
-        try:
-            card = Calibration.from_json(path.read_text("utf-8"))
-        except (SureshotError, OSError, UnicodeDecodeError) as error:
-            warnings.append(f"{path} cannot be used: {error}")
-            continue
-        odd = card.mismatches(fingerprint, known_as)
-        if not odd:
-            return card, yours, tuple(warnings)
-        warnings += odd
-    return None, False, tuple(warnings)
+    own, wrong = _usable(Path(index) / FILE, fingerprint, bank)
+    if own is not None:
+        return own, True, ()
+    card, more = model_card(model, fingerprint, bank)
+    return card, False, (*wrong, *more)
+
+
+def model_card(
+    model: str, fingerprint: str, bank: Bank | None
+) -> tuple[Calibration | None, tuple[str, ...]]:
+    """The calibration card that a model brings along, if it has one; and what is wrong with it.
+
+    Args:
+        model: name of the model.
+        fingerprint: digest that identifies it.
+        bank: its hub correction.
+    """
+    return _usable(home_of(model) / FILE, fingerprint, bank)
+
+
+def _usable(
+    path: Path, fingerprint: str, bank: Bank | None
+) -> tuple[Calibration | None, tuple[str, ...]]:
+    if not path.is_file():
+        return None, ()
+    try:
+        card = Calibration.from_json(path.read_text("utf-8"))
+    except (SureshotError, OSError, UnicodeDecodeError) as error:
+        return None, (f"{path} cannot be used: {error}",)
+    odd = card.mismatches(fingerprint, None if bank is None else bank.digest)
+    return (None, odd) if odd else (card, ())
 
 
 def judged(
     card: Calibration,
-    best: VideoScores,
+    rivals: Rivals,
     hits: Sequence[Hit],
-    point: OperatingPoint,
+    coverage: float,
     *,
     yours: bool = False,
 ) -> tuple[Status, Confidence | None, tuple[Hit, ...], tuple[str, ...]]:
     """What a card says of an answer.
 
-    Videos that show the same pictures as a better hit are no rivals of it and are left out. Where
-    the index has more videos than were scored, the rest counts as if each fitted as well as the
-    worst of those that were. That is rather too much, but that a hub correction may lift one of
-    them: where many videos are plausible it is said that there may be more.
-
     Args:
         card: calibration card that fits the model.
-        best: scores of the best videos, best first.
+        rivals: the moments that the query may mean.
         hits: hits of the answer.
-        point: what the user asks for.
+        coverage: share of queries whose set of plausible moments is to hold a right one.
         yours: whether the card was made on the library itself.
 
     Returns:
         Status, the numbers behind it, the hits with theirs, and warnings.
     """
-    scores = _rivals(best, hits)
-    result = assess(
-        card,
-        scores,
-        best.elsewhere,
-        coverage=point.coverage,
-        risk=point.risk,
-        results=min(len(scores), 100),
-    )
+    scores = rivals.scores
+    result = assess(card, scores, rivals.about, coverage=coverage)
     status = _STATUS[result.status]
-    if result.p_top1 is None or result.p_inside is None or result.p_relevant is None:
+    if result.p_relevant is None or result.p_inside is None:
         return status, None, tuple(hits), result.warnings
-    column = {path: place for place, path in enumerate(best.paths)}
-    relevant = dict(zip(result.order.tolist(), result.p_relevant.tolist(), strict=True))
-    members = None if result.members is None else set(result.members.tolist())
+    # The percentage of a moment depends on its score alone, so that of a copy is its original's.
+    rising, best = np.unique(scores, return_index=True)
+    relevant = result.p_relevant[best]
+    least = np.inf if result.plausible is None else scores[result.plausible - 1]
     judged_hits = tuple(
         replace(
             hit,
-            relevant=relevant.get(column.get(hit.path, -1)),
-            plausible=None if members is None else column.get(hit.path) in members,
+            relevant=float(np.interp(hit.score, rising, relevant)),
+            plausible=None if result.plausible is None else bool(hit.score >= least),
         )
         for hit in hits
     )
-    unseen = best.videos - len(best.paths)
-    warnings = result.warnings
-    if unseen > 0 and members is not None and len(members) > len(best.paths) // 4:
-        warnings += (
-            f"Only the nearest {len(best.paths)} of {best.videos} videos were looked at, so more "
-            f"than {len(members)} may be plausible.",
-        )
     confidence = Confidence(
-        right=result.p_top1,
+        right=float(result.p_relevant[0]),
         present=result.p_inside,
-        coverage=point.coverage,
-        plausible=None if members is None else len(members),
-        risk=point.risk,
-        certified=None if point.risk is None else result.status == "confident",
+        coverage=coverage,
+        plausible=result.plausible,
         valid_for=describe_card(card),
         yours=yours,
     )
-    return status, confidence, judged_hits, warnings
+    return status, confidence, judged_hits, result.warnings
 
 
 def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ...]:
-    """A warning where queries score unlike those of a card: other queries, or absent videos.
-
-    Nothing is said of fewer than 20 queries.
-    """
+    """A warning where queries score unlike those of a card; nothing is said of fewer than 20."""
     if len(confidences) < _QUERIES:
         return ()
     present = np.array([confidence.present for confidence in confidences])
     if shift_p_value(present, card.valid_for.certified) >= _SHIFTED:
         return ()
+    weak = "or many of them are about what is not here" if np.median(present) < 0.5 else ""
+    why = f"they are of another kind{', ' * bool(weak)}{weak}"
     return (
         f"These {len(confidences)} queries score unlike those the percentages were learned from: "
-        "they are of another kind, or many of their videos are not there. Judge some of them and "
-        "calibrate again (docs/trust.md).",
+        f"{why}. Judge ten of them (`sureshot judge`), then `sureshot calibrate`.",
     )
 
 
 def describe_card(card: Calibration) -> str:
     """What the labels of a card were of, and which libraries it holds for."""
     valid = card.valid_for
+    own = f"; then {counted(card.own.queries, 'judgement')} of your own" if card.own else ""
     return (
         f"{valid.queries} queries about {valid.videos} videos ({valid.dataset}, {valid.date}), in "
-        f"libraries of {valid.smallest} to {valid.largest} videos"
+        f"libraries of {valid.smallest} to {valid.largest} moments{own}"
     )
-
-
-def _rivals(best: VideoScores, hits: Sequence[Hit]) -> Float[np.ndarray, " videos"]:
-    """Scores of all videos of the index, those that copy a hit ruled out."""
-    copies = {path for hit in hits for path in hit.copies}
-    scores = np.array(
-        [
-            -np.inf if path in copies else score
-            for path, score in zip(best.paths, best.scores.tolist(), strict=True)
-        ]
-    )
-    unseen = best.videos - len(best.paths)
-    return np.concatenate([scores, np.full(unseen, best.scores.min())]) if unseen > 0 else scores

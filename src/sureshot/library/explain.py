@@ -26,7 +26,8 @@ def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
 
 def _row(hit: Hit, frame_rate: float) -> SheetRow:
     title = f"{hit.rank}. {printable(hit.path.name)}"
-    subtitle = f"{time_range(hit.start, hit.end)} · score {hit.score:.3f}"
+    right = f"right {hit.percentage} · " if hit.percentage else ""
+    subtitle = f"{time_range(hit.start, hit.end)} · {right}score {hit.score:.3f}"
     if hit.copies:
         subtitle += f" · {counted(len(hit.copies), 'copy', 'copies')} elsewhere"
     chosen = _thinned(hit.frames)

@@ -8,13 +8,12 @@ from typing import Any, Literal
 from sureshot.errors import SureshotError, reason_of
 from sureshot.library.answer import JSON_SCHEMA, Hit
 from sureshot.library.explain import sheet_rows
-from sureshot.library.labels import Label, append, mend, read_labels
+from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.media.sheet import contact_sheet, save_sheet
 from sureshot.places import absolute
 from sureshot.text import clean, counted, plain, printable
-
-ROUGH, FULL = 50, 200  # judged queries that a first and a full calibration need
+from sureshot.trust.own import ALL, JUDGED
 
 Verdict = Literal["yes", "no", "absent", "more", "unknown", "again", "skip", "quit"]
 
@@ -121,15 +120,12 @@ class Sitting:
         head = f"{counted(self.judged, 'query', 'queries')} judged in {plain(self.file)}"
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
-        if self.judged >= FULL:
+        if self.judged >= ALL:
             return f"{head}."
-        if self.judged >= ROUGH:
-            more = f"Enough for a rough calibration; {FULL - self.judged} more for a good one."
+        if self.judged < JUDGED:
+            more = f"{JUDGED - self.judged} more, and percentages can be learned from them."
         else:
-            more = (
-                f"{ROUGH - self.judged} more for a rough calibration ({ROUGH}), "
-                f"{FULL - self.judged} for a good one ({FULL})."
-            )
+            more = f"Enough to learn from; more, up to {ALL}, make the percentages better."
         return f"{head}.\n{more}"
 
 
@@ -224,6 +220,7 @@ def judge_query(
     while True:
         relevant: list[Path] = []
         judged: list[Path] = []
+        moments: list[JudgedMoment] = []
         verdict: Verdict = "no"
         for page in _pages(searcher, query, k):
             for hit in page:
@@ -233,6 +230,11 @@ def judge_query(
                 shown = (hit.path, *hit.copies)
                 judged += shown
                 relevant += shown if verdict == "yes" else ()
+                moments.append(
+                    JudgedMoment(
+                        video=hit.path, start=hit.start, end=hit.end, right=verdict == "yes"
+                    )
+                )
             if verdict in ("yes", "no") and not relevant:
                 verdict = ask_more(len(judged))
             if verdict != "more":
@@ -243,7 +245,13 @@ def judge_query(
             return verdict
         if verdict != "again":
             absent = verdict == "absent" and not relevant
-            return Label(query=query, relevant=tuple(relevant), judged=tuple(judged), absent=absent)
+            return Label(
+                query=query,
+                relevant=tuple(relevant),
+                judged=tuple(judged),
+                absent=absent,
+                moments=tuple(moments),
+            )
 
 
 def _draw(searcher: Searcher, query: str, k: int, target: Path) -> None:

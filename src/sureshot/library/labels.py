@@ -10,6 +10,11 @@ among them: a video outside of it may still be right. A query without a right vi
 means that the library has none; with ``judged`` it is absent only if it says so, else it was merely
 not found among those. Rows of one query are taken together.
 
+A moment may be named as well, with the times it lasts from and to. In a table that is a row with
+the columns ``start`` and ``end``, whose moment is right; in JSON a list, right and wrong ones::
+
+    {"query": "a goal", ..., "moments": [{"video": "a.mp4", "start": 3, "end": 9, "right": true}]}
+
 A video is named by its absolute path, by one from the folder of the file, or by the end of its path
 (``goal.mp4``, ``2024/goal.mp4``, both also without the suffix) if only one in the index ends so.
 """
@@ -19,6 +24,7 @@ import difflib
 import io
 import itertools
 import json
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,10 +35,24 @@ from typing import Any, Literal
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import append_line, parse_json
-from sureshot.text import counted, decoded, plain
+from sureshot.text import counted, decoded, parse_time, plain
 
 State = Literal["present", "absent", "not found"]
 _SHOWN = 5  # unknown videos that are named
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMoment:
+    """Whether a stretch of one video is right for a query; times in seconds."""
+
+    video: Path
+    start: float
+    end: float
+    right: bool
+
+    def meets(self, start: float, end: float) -> bool:
+        """Whether another stretch of the same video has some time in common with it."""
+        return bool(start < self.end and self.start < end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +64,15 @@ class Label:
         relevant: the right videos.
         judged: all that were looked at, the right ones among them; None where nobody says.
         absent: whether somebody said that the library has no right one.
+        moments: stretches of these videos that were looked at; of a video without any the best
+            moment is meant.
     """
 
     query: str
     relevant: tuple[Path, ...]
     judged: tuple[Path, ...] | None = None
     absent: bool = False
+    moments: tuple[JudgedMoment, ...] = ()
 
     @property
     def state(self) -> State:
@@ -58,12 +81,33 @@ class Label:
             return "present"
         return "absent" if self.absent or self.judged is None else "not found"
 
+    def verdict(self, video: Path, start: float, end: float) -> bool | None:
+        """Whether a hit is right; None where nobody looked at it.
+
+        Args:
+            video: video of the hit, the best of that video's.
+            start: where the hit begins, in seconds.
+            end: where it ends, in seconds.
+        """
+        timed = [moment for moment in self.moments if moment.video == video]
+        if timed:
+            met = [moment.right for moment in timed if moment.meets(start, end)]
+            return any(met) if met else None
+        if video in self.relevant:
+            return True
+        return False if self.judged is None or video in self.judged else None
+
     def to_line(self) -> str:
         """The JSON of one line of a file, in ASCII, with the newline at its end."""
         # Undecodable bytes of a path are lone surrogates, which ASCII JSON carries both ways.
         value: dict[str, Any] = {"query": self.query, "relevant": _texts(self.relevant)}
         if self.judged is not None:
             value |= {"judged": _texts(self.judged), "absent": self.absent}
+        if self.moments:
+            value["moments"] = [
+                {"video": os.fspath(m.video), "start": m.start, "end": m.end, "right": m.right}
+                for m in self.moments
+            ]
         return json.dumps(value) + "\n"
 
 
@@ -138,7 +182,9 @@ def located(
             # What is gone since was not right, and takes part in no search.
             looked_at = [names.find(name) for name in label.judged]
             judged = tuple(dict.fromkeys(path for path in looked_at if path is not None))
-        kept.append(replace(label, relevant=right, judged=judged))
+        there = ((moment, names.find(moment.video)) for moment in label.moments)
+        moments = tuple(replace(m, video=path) for m, path in there if path is not None)
+        kept.append(replace(label, relevant=right, judged=judged, moments=moments))
     if unknown and not lenient:
         raise SureshotError(_unknown(file, list(unknown), names))
     if not kept:
@@ -297,7 +343,18 @@ def _row(values: dict[str, str], columns: int, row: list[str]) -> Any:
     if len(row) > columns:
         return ValueError("has more fields than the first line; put the query in quotes")
     video = values.get("video", "").strip()
-    return {"query": values.get("query", ""), "relevant": [video] if video else []}
+    told: dict[str, Any] = {
+        "query": values.get("query", ""),
+        "relevant": [video] if video else [],
+    }
+    times = [values.get(name, "").strip() for name in ("start", "end")]
+    if video and any(times):
+        try:
+            start, end = (parse_time(time) for time in times)
+        except SureshotError:
+            return ValueError("start and end are no times; write both, as 75 or 1:15, or neither")
+        told["moments"] = [{"video": video, "start": start, "end": end, "right": True}]
+    return told
 
 
 def _label(values: Any) -> Label:
@@ -325,7 +382,42 @@ def _label(values: Any) -> Label:
         raise ValueError("absent is true, but relevant names a video; it can only be one of them")
     if judged is not None:
         judged = tuple(dict.fromkeys((*judged, *relevant)))
-    return Label(query=query, relevant=relevant, judged=judged, absent=absent)
+    return Label(
+        query=query,
+        relevant=relevant,
+        judged=judged,
+        absent=absent,
+        moments=tuple(_moment(value) for value in _listed(values)),
+    )
+
+
+def _listed(values: dict[str, Any]) -> list[Any]:
+    listed = values.get("moments", [])
+    if not isinstance(listed, list):
+        raise ValueError(f"moments is {plain(repr(listed))[:80]}; it must be a list")
+    return listed
+
+
+def _moment(value: Any) -> JudgedMoment:
+    """One entry of the moments of a line.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    wrong = ValueError(
+        f"a moment is {plain(repr(value))[:80]}; it needs video, start, a later end, and right"
+    )
+    if not isinstance(value, dict):
+        raise wrong
+    video, right = value.get("video"), value.get("right")
+    times = [value.get("start"), value.get("end")]
+    real = all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times)
+    if not (isinstance(video, str) and video.strip() and isinstance(right, bool) and real):
+        raise wrong
+    start, end = float(value["start"]), float(value["end"])
+    if not 0 <= start < end < math.inf:
+        raise wrong
+    return JudgedMoment(video=Path(video), start=start, end=end, right=right)
 
 
 def _paths(values: dict[str, Any], name: str) -> tuple[Path, ...]:
@@ -342,7 +434,13 @@ def _joined(old: Label, new: Label) -> Label:
     if old.judged is not None and new.judged is not None:
         judged = tuple(dict.fromkeys((*old.judged, *new.judged)))
     absent = not relevant and "absent" in (old.state, new.state)
-    return Label(query=old.query, relevant=relevant, judged=judged, absent=absent)
+    return Label(
+        query=old.query,
+        relevant=relevant,
+        judged=judged,
+        absent=absent,
+        moments=tuple(dict.fromkeys((*old.moments, *new.moments))),
+    )
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:

@@ -46,7 +46,7 @@ def join_adjacent(
     end: Float[np.ndarray, " windows"],
     scores: Float[np.ndarray, " windows"],
     *,
-    per_video: int,
+    per_video: int | None,
 ) -> list[Moment]:
     """Moments, best first, each grown from a window to its neighbours that score nearly as well.
 
@@ -60,7 +60,7 @@ def join_adjacent(
         start: seconds.
         end: seconds.
         scores: similarity of each window to the query, higher is better.
-        per_video: moments kept from one video.
+        per_video: moments kept from one video; None keeps all.
     """
     if len(paths) == 0:
         return []
@@ -70,7 +70,7 @@ def join_adjacent(
         by_video.setdefault(paths[row], []).append(int(row))
     moments = []
     for path, rows in by_video.items():
-        for best, near in _grow(rows, start, end, scores, slack, per_video):
+        for best, near in _grow(rows, start, end, scores, slack, per_video or len(rows)):
             moments.append(
                 Moment(
                     path=path,
@@ -124,23 +124,43 @@ def fold_copies(
             count them.
         most: moments kept.
     """
-    if not moments:
-        return []
-    pictures = _pictures(signatures[[m.best for m in moments]])
+    original = _originals(moments, signatures, most)
     kept: list[Moment] = []
-    original: dict[int, Moment] = {}
     for place, moment in enumerate(moments):
         if place in original:
             if moment.path not in original[place].copies:
                 original[place].copies.append(moment.path)
         elif len(kept) < most:
             kept.append(moment)
+    return kept
+
+
+def without_copies(
+    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 256"], most: int
+) -> list[Moment]:
+    """All moments but those that `fold_copies` would fold under the first ``most``."""
+    original = _originals(moments, signatures, most)
+    return [moment for place, moment in enumerate(moments) if place not in original]
+
+
+def _originals(
+    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 256"], most: int
+) -> dict[int, Moment]:
+    """The moment of which each copy is one, by the place of the copy."""
+    original: dict[int, Moment] = {}
+    if not moments:
+        return original
+    pictures = _pictures(signatures[[m.best for m in moments]])
+    kept = 0
+    for place, moment in enumerate(moments):
+        if place not in original and kept < most:
+            kept += 1
             for later in _worth_comparing(moment, pictures[place:], signatures):
                 other = moments[place + later]
                 free = place + later not in original and other.path != moment.path
                 if free and _shows(moment, other, signatures):
                     original[place + later] = moment
-    return kept
+    return original
 
 
 def _shows(

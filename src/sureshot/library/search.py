@@ -10,22 +10,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import QueryError, option
+from sureshot.errors import QueryError, StoreError, option
 from sureshot.library.answer import Answer, Descriptions, FrameScore, Hit
-from sureshot.library.confidence import OperatingPoint, drift, find_card, judged
+from sureshot.library.confidence import Rivals, describe_card, drift, find_card, judged
 from sureshot.library.describing import ranked_texts
-from sureshot.library.moments import Moment, fold_copies, join_adjacent
+from sureshot.library.moments import Moment, fold_copies, join_adjacent, without_copies
 from sureshot.library.query_video import asked_windows
 from sureshot.library.text_warnings import text_warnings
-from sureshot.library.videos import (
-    AT_MOST,
-    Gallery,
-    Score,
-    Told,
-    VideoScores,
-    best_videos,
-    every_video,
-)
+from sureshot.library.videos import Gallery, Score, Told, every_window
 from sureshot.media.discover import is_gone
 from sureshot.models.bank import bank_of
 from sureshot.models.comparing import MeanFrames, comparing
@@ -36,11 +28,13 @@ from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.store import Store
-from sureshot.text import clean, counted, plain, printable
+from sureshot.text import clean, counted, percent, plain, printable
+from sureshot.trust.signals import About, word_counts
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
 _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
 _CANDIDATES = 200  # windows scored exactly, at least
+_FOLDED = 20  # moments whose copies are no rivals of theirs
 _TEXTS = 64  # encoded at once
 
 
@@ -148,6 +142,28 @@ class _Asked:
         return at is not None and moment.path == self.like and moment.start <= at <= moment.end
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Near:
+    """The windows nearest to a query.
+
+    Attributes:
+        windows: the windows.
+        scores: their exact scores.
+        wanted: how many were asked for.
+        whole: whether there are no others.
+    """
+
+    windows: StoredWindows
+    scores: Float[np.ndarray, " windows"]
+    wanted: int
+    whole: bool
+
+    def moments(self, per_video: int | None) -> list[Moment]:
+        """Their moments, best first."""
+        found = self.windows
+        return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=per_video)
+
+
 class Searcher:
     """Searches one index with the encoder that wrote it.
 
@@ -177,6 +193,12 @@ class Searcher:
             self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
         )
 
+    def learned_from(self) -> str:
+        """What percentages are learned from, or why there are none."""
+        if self._card is None:
+            return "; ".join(("not calibrated", *self._card_warnings))
+        return describe_card(self._card)
+
     def __repr__(self) -> str:
         videos, windows = self.store.count_videos(), self.store.count()
         size = f"{counted(videos, 'video')} in {counted(windows, 'window')}"
@@ -191,7 +213,7 @@ class Searcher:
         per_video: int | None = None,
         fold: bool = True,
         coverage: float = 0.9,
-        risk: float | None = None,
+        minimum: float = 0.0,
     ) -> Answer:
         """Moments that a sentence describes, best first.
 
@@ -202,56 +224,63 @@ class Searcher:
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             fold: whether copies of a video share a row.
-            coverage: share of queries whose set of plausible videos is to hold a right one, where
+            coverage: share of queries whose set of plausible moments is to hold a right one, where
                 percentages were learned.
-            risk: call the answer confident only if at most this share of such answers is wrong;
-                None asks for a probability of 80 %.
+            minimum: leave out hits that are right with a lower probability than this.
 
         Raises:
-            QueryError: an empty query, ``k`` or ``per_video`` below 1, or ``coverage`` or ``risk``
-                not between 0 and 1.
+            QueryError: an empty query, ``k`` or ``per_video`` below 1, ``coverage`` not between 0
+                and 1, or ``minimum`` not from 0 to below 1.
             StoreError: the index cannot be read.
         """
         began = time.perf_counter()
         text = clean(query)
         features = self.encoder.encode_texts([text])
         asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under))
-        point = _point(coverage, risk)
+        _check_shares(coverage, minimum)
         codes = self._comparing.texts(features)
-        hits, notes = self._hits(self._comparing.text_vectors(codes), self._score(codes), asked)
+        vectors, score = self._comparing.text_vectors(codes), self._score(codes)
+        near = self._near(vectors, score, _CANDIDATES, asked)
+        hits, notes = self._hits(vectors, score, asked, near)
         warnings = (*text_warnings(self.encoder, [text], features), *notes)
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
-        videos = self._best_videos(codes, AT_MOST, asked.under)
-        status, confidence, hits, more = judged(self._card, videos, hits, point, yours=self._yours)
+        rivals = self._rivals(text, codes, near, asked.under)
+        status, known, hits, more = judged(self._card, rivals, hits, coverage, yours=self._yours)
+        kept = tuple(hit for hit in hits if hit.relevant is None or hit.relevant >= minimum)
+        if len(kept) < len(hits):
+            more += (f"{counted(len(hits) - len(kept), 'hit')} below {percent(minimum)} left out.",)
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
-        return replace(answer, status=status, confidence=confidence)
+        return replace(answer, status=status, confidence=known, hits=kept)
+
+    def rivals(self, query: str, *, under: str | Path | None = None) -> Rivals:
+        """The moments that a sentence may mean, by which percentages are worked out.
+
+        Args:
+            query: a sentence or a few words.
+            under: only videos at or below this path.
+
+        Raises:
+            QueryError: an empty query.
+            SureshotError: nothing is indexed there.
+        """
+        text = clean(query)
+        codes = self._comparing.texts(self.encoder.encode_texts([text]))
+        asked = _Asked(k=1, per_video=1, fold=True, under=_below(under))
+        vectors, score = self._comparing.text_vectors(codes), self._score(codes)
+        near = self._near(vectors, score, _CANDIDATES, asked)
+        if not near.windows.keys:
+            raise StoreError(_why_nothing(asked, self.store.count()))
+        return self._rivals(text, codes, near, asked.under)
 
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
         """A warning where many answers are unlike those of the queries that were judged."""
         known = [answer.confidence for answer in answers if answer.confidence is not None]
         return () if self._card is None else drift(self._card, known)
 
-    def video_scores(
-        self, query: str, *, under: str | Path | None = None, most: int = AT_MOST
-    ) -> VideoScores:
-        """The best videos for a sentence, each with the score of its best window.
-
-        Args:
-            query: a sentence or a few words.
-            under: only videos at or below this path.
-            most: videos at most.
-
-        Raises:
-            QueryError: an empty query.
-            StoreError: the index cannot be read.
-        """
-        codes = self._comparing.texts(self.encoder.encode_texts([clean(query)]))
-        return self._best_videos(codes, most, _below(under))
-
-    def all_video_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
-        """The score of every sentence with the best window of every indexed video.
+    def all_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
+        """The score of every sentence with every indexed window.
 
         Args:
             queries: sentences.
@@ -266,7 +295,7 @@ class Searcher:
         texts = [clean(query) for query in queries]
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = [self._comparing.texts(self.encoder.encode_texts(part)) for part in parts]
-        return every_video(self.store, self._comparing, codes, told)
+        return every_window(self.store, self._comparing, codes, told)
 
     def like(
         self,
@@ -299,9 +328,12 @@ class Searcher:
         asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under), like=path, at=at)
         looks = MeanFrames()
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
-        hits, notes = self._hits(
-            vectors, lambda windows: looks.similarity(vectors, looks.videos(windows)).max(0), asked
-        )
+
+        def score(windows: VideoFeatures) -> Float[np.ndarray, " windows"]:
+            return looks.similarity(vectors, looks.videos(windows)).max(0)
+
+        near = self._near(vectors, score, _CANDIDATES, asked)
+        hits, notes = self._hits(vectors, score, asked, near)
         name = printable(path) + (f"@{at:g}" if at is not None else "")
         return self._answer(name, hits, asked, began, notes)
 
@@ -323,12 +355,27 @@ class Searcher:
             video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
         )
 
-    def _best_videos(self, query: Any, most: int, under: Path | None) -> VideoScores:
-        """The best videos for one coded query."""
-        vector, score = self._comparing.text_vectors(query)[0], self._score(query)
-        best = best_videos(self.store, vector, score, most=most, under=under)
-        elsewhere = self._comparing.elsewhere(query)
-        return replace(best, elsewhere=None if elsewhere is None else float(elsewhere[0]))
+    def _near(
+        self, vectors: Float[np.ndarray, "queries dim"], score: Score, wanted: int, asked: _Asked
+    ) -> _Near:
+        """The windows nearest to queries any of which may match."""
+        near = [self.store.nearest(v, wanted, asked.under, asked.without) for v in vectors]
+        windows = union(near)
+        whole = all(len(part.keys) < wanted for part in near)
+        return _Near(windows=windows, scores=score(windows.features), wanted=wanted, whole=whole)
+
+    def _rivals(self, text: str, codes: Any, near: _Near, under: Path | None) -> Rivals:
+        moments = near.moments(None)
+        apart = without_copies(moments, near.windows.signatures, _FOLDED)
+        elsewhere = self._comparing.elsewhere(codes)
+        return Rivals(
+            moments=apart,
+            about=About(
+                elsewhere=None if elsewhere is None else elsewhere.astype(np.float64),
+                words=word_counts([text]),
+                videos=self.store.count(under),
+            ),
+        )
 
     def _score(self, texts: Any) -> Score:
         """What scores windows by the best of some coded texts."""
@@ -336,25 +383,29 @@ class Searcher:
         return lambda windows: how.similarity(texts, how.videos(windows)).max(0)
 
     def _hits(
-        self, vectors: Float[np.ndarray, "queries dim"], score: Score, asked: _Asked
+        self,
+        vectors: Float[np.ndarray, "queries dim"],
+        score: Score,
+        asked: _Asked,
+        near: _Near,
     ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         """Hits for queries any of which may match, and a note where one video has more of them.
 
         There are more candidates where folding eats them up.
         """
-        wanted = max(_CANDIDATES, 10 * asked.k)
+        wanted = max(near.wanted, 10 * asked.k)
         most = asked.per_video or PER_VIDEO
         while True:
-            near = [self.store.nearest(v, wanted, asked.under, asked.without) for v in vectors]
-            windows = union(near)
-            scores = score(windows.features)
-            kept, left_out = _kept(windows, scores, asked, most)
-            if len(kept) >= asked.k or all(len(part.keys) < wanted for part in near):
+            if wanted > near.wanted:
+                near = self._near(vectors, score, wanted, asked)
+            kept, left_out = _kept(near, asked, most)
+            if len(kept) >= asked.k or near.whole:
                 break
             wanted *= 4
         while asked.per_video is None and left_out and len(kept) < asked.k:
             most *= 2
-            kept, left_out = _kept(windows, scores, asked, most)
+            kept, left_out = _kept(near, asked, most)
+        windows = near.windows
         hits = tuple(_hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
         notes = [_few(asked, len(hits))] if left_out and len(hits) < asked.k else []
         if any(hit.missing for hit in hits):
@@ -384,11 +435,11 @@ class Searcher:
         )
 
 
-def _point(coverage: float, risk: float | None) -> OperatingPoint:
-    for name, value in (("coverage", coverage), ("risk", risk)):
-        if value is not None and not 0 < value < 1:
-            raise QueryError(f"{name} is {value}; it must be between 0 and 1, such as 0.9 or 0.2.")
-    return OperatingPoint(coverage, risk)
+def _check_shares(coverage: float, minimum: float) -> None:
+    if not 0 < coverage < 1:
+        raise QueryError(f"coverage is {coverage}; it must be between 0 and 1, such as 0.9.")
+    if not 0 <= minimum < 1:
+        raise QueryError(f"minimum is {minimum}; it must be 0 or more and below 1, such as 0.2.")
 
 
 def _few(asked: _Asked, hits: int) -> str:
@@ -412,19 +463,11 @@ def _below(path: str | Path | None) -> Path | None:
     return None if path is None else absolute(path)
 
 
-def _kept(
-    windows: StoredWindows, scores: Float[np.ndarray, " windows"], asked: _Asked, most: int
-) -> tuple[list[Moment], bool]:
+def _kept(near: _Near, asked: _Asked, most: int) -> tuple[list[Moment], bool]:
     """The best moments, at most so many of a video, and whether a video has more of them."""
     # One more where the moment that was asked about may be among them.
-    grown = join_adjacent(
-        windows.paths,
-        windows.start,
-        windows.end,
-        scores,
-        per_video=most + (asked.at is not None),
-    )
-    left_out = sum(len(moment.rows) for moment in grown) < len(windows.paths)
+    grown = near.moments(most + (asked.at is not None))
+    left_out = sum(len(moment.rows) for moment in grown) < len(near.windows.paths)
     seen: Counter[Path] = Counter()
     moments = []
     for moment in grown:
@@ -435,7 +478,7 @@ def _kept(
             moments.append(moment)
     left_out = left_out or max(seen.values(), default=0) > most
     if asked.fold:
-        return fold_copies(moments, windows.signatures, asked.k), left_out
+        return fold_copies(moments, near.windows.signatures, asked.k), left_out
     return moments[: asked.k], left_out
 
 

@@ -1,8 +1,4 @@
-"""Scores of the videos of an index, each the score of its best window.
-
-A confidence is worked out from how the videos of a library score, not its windows: a long film must
-not count as many rivals of itself.
-"""
+"""Scores of all windows of an index, for calibrating on them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,98 +10,38 @@ from jaxtyping import Float
 
 from sureshot.models.comparing import Comparing
 from sureshot.models.encoders.protocol import VideoFeatures
-from sureshot.store.rows import StoredWindows, VideoRecord
+from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 
-AT_MOST = 500  # videos of one query
-_FIRST, _LAST = 1600, 25_600  # windows looked at: first, and at most for one query
-_EACH = 4  # windows of a video that are scored exactly
-_AT_ONCE = 2000  # windows held in memory where all are scored
+_AT_ONCE = 2000  # windows held in memory
 # The score of each window: that of the query it fits best.
 Score = Callable[[VideoFeatures], Float[np.ndarray, " windows"]]
 Told = Callable[[int, int], None]  # how many windows are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
-class VideoScores:
-    """The best videos for one query.
-
-    Attributes:
-        scores: score of the best window of each video, higher is better, best first.
-        paths: the videos, in the same order; equal scores in the order of paths.
-        windows: how many windows are indexed, at or below the path where one was named.
-        videos: how many videos these windows are of.
-        elsewhere: what the query scores with videos that the model brings along; None without.
-    """
-
-    scores: Float[np.ndarray, " videos"]
-    paths: list[Path]
-    windows: int
-    videos: int
-    elsewhere: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Gallery:
-    """Scores of some queries with every video of an index.
+    """Scores of some queries with every window of an index.
 
     Attributes:
-        scores: score of the best window of each video, higher is better.
-        paths: the videos, in the order of the columns, which is that of paths.
-        windows: windows in the index.
+        scores: score of each window, higher is better.
+        paths: the video of each window, in order; its windows in the order of time.
+        start: where each window begins, in seconds.
+        end: where it ends, in seconds.
         elsewhere: what each text scores with videos that the model brings along; None without.
     """
 
-    scores: Float[np.ndarray, "texts videos"]
+    scores: Float[np.ndarray, "texts windows"]
     paths: list[Path]
-    windows: int
+    start: Float[np.ndarray, " windows"]
+    end: Float[np.ndarray, " windows"]
     elsewhere: Float[np.ndarray, " texts"] | None = None
 
 
-def best_videos(
-    store: Store,
-    vector: Float[np.ndarray, " dim"],
-    score: Score,
-    *,
-    most: int = AT_MOST,
-    under: Path | None = None,
-) -> VideoScores:
-    """The videos whose windows lie nearest to a query, scored exactly.
-
-    Windows are looked at from the nearest on until there are so many videos, or 25,600 of them. Of
-    each video the four nearest are scored; for an encoder alone without a hub correction the best
-    is always among them, otherwise almost always.
-
-    Args:
-        store: the index.
-        vector: the query's unit vector, which chooses the candidates.
-        score: gives the scores of their windows.
-        most: videos at most.
-        under: only videos at or below this path.
-    """
-    windows, videos = store.count(under), store.count_videos(under)
-    wanted = _FIRST
-    while True:
-        near = store.nearest_keys(vector, wanted, under)
-        keys = _nearest_each(near, most)
-        if len(keys) >= min(most, videos) or len(near) < wanted or wanted >= _LAST:
-            break
-        wanted *= 4
-    near_windows = store.windows_with([key for few in keys.values() for key in few])
-    best = best_windows(near_windows, score(near_windows.features)[None])
-    order = np.argsort(-best.scores[0], kind="stable")[:most]
-    return VideoScores(
-        scores=best.scores[0][order],
-        paths=[best.paths[row] for row in order],
-        windows=windows,
-        videos=videos,
-    )
-
-
-def every_video(
+def every_window(
     store: Store, comparing: Comparing, texts: Sequence[Any], told: Told | None = None
 ) -> Gallery:
-    """The score of every text with the best window of every video, none left out.
+    """The score of every text with every window, none left out.
 
     Args:
         store: the index.
@@ -114,44 +50,29 @@ def every_video(
         told: called with windows done and windows there are.
     """
     videos = [video for video in store.videos() if video.windows]
-    total, done = sum(video.windows for video in videos), 0
+    total = sum(video.windows for video in videos)
     queries = comparing.join(texts)
-    galleries = []
+    none = np.zeros((len(comparing.text_vectors(queries)), 0), np.float32)
+    scores, starts, ends = [none], [np.zeros(0)], [np.zeros(0)]
+    paths: list[Path] = []
     for part in _parts(videos):
         windows = store.windows_in(part)
         codes = comparing.videos(windows.features)
-        scores = [comparing.similarity(batch, codes) for batch in texts]
-        galleries.append(best_windows(windows, np.concatenate(scores)))
-        done += sum(video.windows for video in part)
+        scores.append(np.concatenate([comparing.similarity(batch, codes) for batch in texts]))
+        paths += windows.paths
+        starts.append(windows.start)
+        ends.append(windows.end)
         if told is not None:
-            told(done, total)
-    none = np.zeros((len(comparing.text_vectors(queries)), 0), np.float32)
+            told(len(paths), total)
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    order = sorted(range(len(paths)), key=lambda row: (paths[row], start[row]))
     return Gallery(
-        scores=np.concatenate([none, *(gallery.scores for gallery in galleries)], axis=1),
-        paths=[path for gallery in galleries for path in gallery.paths],
-        windows=total,
+        scores=np.concatenate(scores, axis=1)[:, order],
+        paths=[paths[row] for row in order],
+        start=start[order],
+        end=end[order],
         elsewhere=comparing.elsewhere(queries),
     )
-
-
-def best_windows(windows: StoredWindows, scores: Float[np.ndarray, "texts windows"]) -> Gallery:
-    """Of each video among some windows the score of its best one, videos in the order of paths."""
-    paths = sorted(set(windows.paths))
-    column = {path: number for number, path in enumerate(paths)}
-    best = np.full((len(paths), len(scores)), -np.inf, scores.dtype)
-    np.maximum.at(best, np.array([column[path] for path in windows.paths], int), scores.T)
-    return Gallery(scores=best.T, paths=paths, windows=len(windows.keys))
-
-
-def _nearest_each(near: Sequence[tuple[str, Path]], most: int) -> dict[Path, list[str]]:
-    """The first keys of each of the first videos."""
-    keys: dict[Path, list[str]] = {}
-    for key, path in near:
-        if path in keys or len(keys) < most:
-            few = keys.setdefault(path, [])
-            if len(few) < _EACH:
-                few.append(key)
-    return keys
 
 
 def _parts(videos: Sequence[VideoRecord]) -> Iterator[list[VideoRecord]]:

@@ -11,7 +11,7 @@ from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
 from sureshot.places import absolute
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scores import elsewhere, ranking
+from sureshot.research.scores import known_of, ranking
 from sureshot.research.source import (
     check_experts,
     encode,
@@ -22,6 +22,7 @@ from sureshot.research.source import (
 from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.card import FILE
 from sureshot.trust.fitting import fit_card
+from sureshot.trust.signals import UNKNOWN, About
 
 
 def calibrate(
@@ -35,7 +36,6 @@ def calibrate(
     ids: str | Path | None = None,
     label: str | None = None,
     experts: str | Path | None = None,
-    absent: float = 0.0,
     date: str = "",
     to: str | Path | None = None,
     save: bool = True,
@@ -58,7 +58,6 @@ def calibrate(
         ids: file that names videos of the split, one a line; the others are left out.
         label: name of such a part.
         experts: folder of features extracted beforehand, for a model that was trained on some.
-        absent: share of queries to reckon with whose video is not there.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the folder of the checkpoint, where searches look for it.
         save: whether to write the card. One that is refused is never written.
@@ -85,11 +84,10 @@ def calibrate(
     done = calibrate_scores(
         ranking(scorer, features),
         features.split.owner(),
-        elsewhere(scorer, features),
+        known_of(scorer, features),
         model=scorer.fingerprint,
         bank=None if scorer.bank is None else scorer.bank.digest,
         dataset=features.split.title(),
-        absent=absent,
         date=day,
     )
     return done if file is None else done.saved(file)
@@ -98,12 +96,11 @@ def calibrate(
 def calibrate_scores(
     scores: Float[np.ndarray, "queries videos"],
     owner: Int[np.ndarray, " queries"],
-    elsewhere: Float[np.ndarray, " queries"] | None = None,
+    about: About = UNKNOWN,
     *,
     model: str,
     bank: str | None,
     dataset: str,
-    absent: float = 0.0,
     date: str,
 ) -> Calibrated:
     """Calibrate on the captions of a split, each of which is about one video.
@@ -113,11 +110,10 @@ def calibrate_scores(
     Args:
         scores: scores that order the results.
         owner: column of the video of each caption.
-        elsewhere: score of each caption with the videos that the model brings along.
+        about: what else is known of the captions.
         model: fingerprint of what `sureshot.models.loading.load_searchable` gives.
         bank: digest of its hub correction, if it has one.
         dataset: title of the split.
-        absent: share of queries to reckon with whose video is not there.
         date: date of the calibration.
 
     Raises:
@@ -127,15 +123,13 @@ def calibrate_scores(
         scores,
         owner[:, None] == np.arange(scores.shape[1]),
         owner,
-        sought=owner,
-        elsewhere=elsewhere,
+        about=about,
         model=model,
         bank=bank,
         dataset=dataset,
         date=date,
-        absent=absent,
     )
-    return Calibrated(card=card, gallery=scores.shape[1], sets=sets_of(card, scores))
+    return Calibrated(card=card, gallery=scores.shape[1], sets=sets_of(card, scores, about))
 
 
 def card_of_model(scorer: Scorer) -> Path:

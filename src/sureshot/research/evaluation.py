@@ -25,7 +25,7 @@ from sureshot.research.corrected_scores import (
 )
 from sureshot.research.features import SplitFeatures
 from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scores import caption_scores, elsewhere, ranking, similarity, text_measures
+from sureshot.research.scores import caption_scores, known_of, ranking, similarity, text_measures
 from sureshot.research.source import (
     BANKED,
     check_experts,
@@ -259,7 +259,7 @@ def measure_trust(
     return measure(
         ranking(scorer, features, raw=raw),
         features.split.owner(),
-        elsewhere=elsewhere(scorer, features),
+        known_of(scorer, features),
         correction="" if scorer.bank is None else scorer.bank.title,
         title=features.split.title(),
         card=card,

@@ -17,6 +17,7 @@ from sureshot.models.model import Model, frozen
 from sureshot.models.scorer import Scorer
 from sureshot.models.tokens import video_tokens
 from sureshot.research.features import SplitFeatures, caption_features
+from sureshot.trust.signals import About, word_counts
 
 _ITEMS = 256  # texts or videos coded at once
 _PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits beside its tokens
@@ -86,6 +87,12 @@ def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " te
     ]
     known = [scores for scores in found if scores is not None]
     return np.concatenate(known) if known else None
+
+
+def known_of(scorer: Scorer, features: SplitFeatures) -> About:
+    """What a calibration knows of captions beside their scores."""
+    texts = features.split.texts()
+    return About(elsewhere=elsewhere(scorer, features), words=word_counts(texts))
 
 
 def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:

@@ -23,7 +23,6 @@ from sureshot.store.rows import (
     StoredWindows,
     VideoRecord,
     from_text,
-    from_texts,
     path_below,
     path_is,
     renamed,
@@ -263,14 +262,6 @@ class Store:
         """
         return stored_windows(self._nearest(vector, k, STORED_COLUMNS, under, exclude), self.dim)
 
-    def nearest_keys(
-        self, vector: Float[np.ndarray, " dim"], k: int, under: Path | None = None
-    ) -> list[tuple[str, Path]]:
-        """Keys and videos of the windows that `nearest` gives, nearest first; far cheaper."""
-        rows = self._nearest(vector, k, ("key", "path"), under, None)
-        paths = from_texts(rows["path"].to_pylist())
-        return list(zip(rows["key"].to_pylist(), paths, strict=True))
-
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed."""
         rows = self._read("windows", columns=list(STORED_COLUMNS), filter=path_is(path))
@@ -279,10 +270,6 @@ class Store:
     def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
         """All windows of some videos, each video's together and in the order of time."""
         return self._among("video", [video.id for video in videos])
-
-    def windows_with(self, keys: Sequence[str]) -> StoredWindows:
-        """The windows with these keys that are still there, in the order of the keys."""
-        return self._among("key", keys)
 
     def sweep(self) -> int:
         """Remove windows left by an interrupted write; returns of how many videos.

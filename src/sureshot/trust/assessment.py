@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Float64
 
 from sureshot.text import counted
 from sureshot.trust.card import Calibration
-from sureshot.trust.signals import RESULTS
+from sureshot.trust.signals import UNKNOWN, About
 
 Status = Literal["confident", "several", "absent", "uncalibrated"]
 
-ABSTAIN = 0.1  # share of the queries whose video is there that may be called absent
+ABSTAIN = 0.1  # share of the queries whose video is there that may look like absent ones
 CONFIDENT = 0.8  # probability from which a first result is called confident
+WEAK = 0.2  # probability below which a result is called weak
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,94 +23,81 @@ class Assessment:
 
     Attributes:
         status: ``confident``: the first result is very likely relevant; ``several``: there are
-            plausible ones and no sure one; ``absent``: probably no relevant video is there;
+            plausible ones and no sure one; ``absent``: probably no relevant one is there;
             ``uncalibrated``: there are scores and nothing to say about them.
-        order: columns of the listed results, best first.
         warnings: what to keep in mind, whole sentences.
-        p_top1: probability that the first result is relevant; None if uncalibrated.
-        p_inside: p-value of "a relevant video is there"; None if uncalibrated.
-        p_relevant: probability that each listed result is relevant; None if uncalibrated.
-        members: columns of the conformal set, best first; None where it cannot be promised.
+        p_relevant: probability that each result is relevant if a relevant one is there, never
+            rising; None if uncalibrated.
+        p_inside: p-value of "a relevant one is there"; None if uncalibrated.
+        plausible: how many of the first results make up the set; None where it cannot be promised.
     """
 
     status: Status
-    order: Int[np.ndarray, " results"]
     warnings: tuple[str, ...]
-    p_top1: float | None = None
-    p_inside: float | None = None
     p_relevant: Float64[np.ndarray, " results"] | None = None
-    members: Int[np.ndarray, " members"] | None = None
+    p_inside: float | None = None
+    plausible: int | None = None
 
 
 def assess(
     calibration: Calibration | None,
-    scores: Float[np.ndarray, " videos"],
-    elsewhere: float | None = None,
+    scores: Float[np.ndarray, " results"],
+    about: About = UNKNOWN,
     *,
     coverage: float = 0.9,
-    risk: float | None = None,
     abstain: float = ABSTAIN,
-    results: int = RESULTS,
 ) -> Assessment:
-    """Judge the scores of one query.
+    """Judge the results of one query.
+
+    Nothing here contradicts itself. Who is sure of the first result needs no other: then the set is
+    that one alone. A set that is right so often holds results whose percentages add up to as much.
+    And a query whose first result is more than weak is not called absent.
 
     Args:
         calibration: a card that fits the model, see `Calibration.mismatches`; None is no card.
-        scores: scores of all videos of the gallery, that order the results; ``-inf`` rules one
-            out.
-        elsewhere: what the query scores with videos from elsewhere; None for a model without any.
-        coverage: share of queries whose set is to hold a relevant video, of those that have one.
-        risk: call only such results confident that the share of wrong ones among them is
-            certified to be at most this; None asks for a probability of at least 0.8.
-        abstain: share of the queries whose video is there that may be called absent.
-        results: number of results that are listed.
+        scores: finite scores of the best results, at least one, descending.
+        about: what else is known of the query, and the size of the gallery.
+        coverage: share of queries whose set is to hold a relevant result, of those that have one.
+        abstain: share of the queries whose video is there that may look like absent ones.
 
     Raises:
         SureshotError: scores that are no scores, or settings out of range.
     """
     if calibration is None or calibration.refused:
         why = "Nothing has been calibrated." if calibration is None else calibration.refused
-        order = np.argsort(-scores, kind="stable")[:results]
-        return Assessment(status="uncalibrated", order=order, warnings=(why.rstrip(".") + ".",))
-    row = scores[None]
-    order, relevant = calibration.p_relevant(row, results=results)
-    p_top1 = float(calibration.p_top1(row)[0])
-    known = None if elsewhere is None else np.array([elsewhere])
-    p_inside = float(calibration.p_inside(row, known)[0])
-    threshold, warnings = _threshold(calibration, risk)
-    warnings += _outgrown(calibration, int((scores > -np.inf).sum()))
-    members = None
-    chosen = calibration.members(scores, coverage)
-    if chosen is None:
+        return Assessment(status="uncalibrated", warnings=(why.rstrip(".") + ".",))
+    row = scores[None].astype(np.float64)
+    relevant = calibration.p_relevant(row, about, results=None)[1][0]
+    p_inside = float(calibration.p_inside(row, about)[0])
+    warnings = _outgrown(calibration, about.videos or len(scores))
+    reach = calibration.reach(row, coverage, about)
+    plausible = None
+    if reach is None:
         warnings.append(
-            f"{calibration.any.videos} labelled videos are too few to promise a set with a "
-            f"coverage of {coverage}."
+            f"Too few labelled videos to say how many to look through for a coverage of {coverage}."
         )
     else:
-        inside = np.flatnonzero(chosen)
-        members = inside[np.argsort(-scores[inside], kind="stable")]
-    status: Status = "confident" if p_top1 >= threshold else "several"
+        near = int((row[0] >= row[0, 0] - reach[0]).sum())
+        plausible = _agreeing(near, relevant, coverage)
+    status: Status = "confident" if relevant[0] >= CONFIDENT else "several"
+    if p_inside < abstain and relevant[0] < WEAK:
+        status = "absent"
     return Assessment(
-        status="absent" if p_inside < abstain else status,
-        order=order[0],
+        status=status,
         warnings=tuple(warnings),
-        p_top1=p_top1,
+        p_relevant=relevant,
         p_inside=p_inside,
-        p_relevant=relevant[0],
-        members=members,
+        plausible=plausible,
     )
 
 
-def _threshold(calibration: Calibration, risk: float | None) -> tuple[float, list[str]]:
-    if risk is None:
-        return CONFIDENT, []
-    certificate = calibration.certificate(risk)
-    if certificate is None:
-        return np.inf, [
-            f"A risk of {risk} cannot be certified with this calibration, so no result is called "
-            "confident."
-        ]
-    return certificate.threshold, []
+def _agreeing(near: int, relevant: Float64[np.ndarray, " results"], coverage: float) -> int:
+    """The size of a set that agrees with the percentages of its results."""
+    if relevant[0] >= coverage:
+        return 1
+    enough = np.flatnonzero(np.cumsum(relevant) >= coverage)
+    needed = int(enough[0]) + 1 if len(enough) else len(relevant)
+    return max(near, needed)
 
 
 def _outgrown(calibration: Calibration, videos: int) -> list[str]:
@@ -118,10 +106,10 @@ def _outgrown(calibration: Calibration, videos: int) -> list[str]:
         return []
     if videos < low:
         return [
-            f"Only {counted(videos, 'video')} here; percentages were learned on libraries of "
+            f"Only {counted(videos, 'moment')} here; percentages were learned on libraries of "
             f"{low} and more, and may be too low."
         ]
     return [
-        f"{counted(videos, 'video')} here; percentages were learned on libraries of at most "
-        f"{high}. Learn them again with `sureshot calibrate`."
+        f"{counted(videos, 'moment')} here; percentages were learned on libraries of at most "
+        f"{high}, and may be too high. Ten judgements mend that (`sureshot judge`)."
     ]

@@ -10,10 +10,11 @@ from jaxtyping import Float
 
 from sureshot.errors import ArgumentError, option
 from sureshot.settings import to_values
-from sureshot.text import counted, plain, printable
-from sureshot.trust.card import Calibration, save_card
+from sureshot.text import counted, percent, plain, printable
+from sureshot.trust.card import Calibration, Own, save_card
 from sureshot.trust.conformal import COVERAGES
-from sureshot.trust.risk import SHOWN_RISKS
+from sureshot.trust.own import ALL, SETS, SLOPE
+from sureshot.trust.signals import UNKNOWN, About
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Calibrated:
         absent: number of queries that were judged to have no right video here.
         not_found: number of queries of which nobody found a right video.
         left_out: number of queries about videos that are not in the index.
+        labels: name of the file of judgements, if there was one.
         file: where the card lies; None where it was refused or not to be saved.
     """
 
@@ -50,6 +52,7 @@ class Calibrated:
     absent: int = 0
     not_found: int = 0
     left_out: int = 0
+    labels: str = ""
     file: Path | None = None
 
     def saved(self, file: Path) -> "Calibrated":
@@ -75,12 +78,14 @@ class Calibrated:
             "not_found": self.not_found,
             "left_out": self.left_out,
             "quality": None if card.quality is None else to_values(card.quality),
+            "own": None if card.own is None else to_values(card.own),
             "sets": [to_values(row) for row in self.sets],
-            "certified": [to_values(row) for row in card.certificates],
         }
 
     def __repr__(self) -> str:
         """What the labels gave, in a few sentences."""
+        if self.card.own is not None:
+            return "\n".join([*self._moved(self.card.own), *self._place()])
         valid, refused = self.card.valid_for, self.card.refused
         queries = counted(valid.queries, "query", "queries")
         lines = [
@@ -94,12 +99,30 @@ class Calibrated:
         lines += [
             "How many videos to look through, for the right one to be among them:",
             *(_set_line(row) for row in self.sets),
-            "Answers of which few are wrong, with 95 % confidence:",
-            *self._certified(),
             f"All this holds for this model, libraries of {valid.smallest} to {valid.largest} "
-            f"videos and queries like these. Noted as of {plain(valid.date)}.",
+            f"moments and queries like these. Noted as of {plain(valid.date)}.",
         ]
-        return "\n".join(lines if self.file is None else [*lines, f"Card: {plain(self.file)}"])
+        return "\n".join([*lines, *self._place()])
+
+    def _moved(self, own: Own) -> list[str]:
+        """What judgements changed, and what more of them would."""
+        queries = counted(own.queries, "judged query", "judged queries")
+        more = {
+            "level": f"From {SLOPE} judgements their spread is learned as well, from {ALL} every "
+            "weight behind them.",
+            "slope": f"From {ALL} judgements every weight behind them is learned.",
+            "all": "Every weight behind them was learned anew.",
+        }
+        sets = "" if own.sets else f" From {SETS} right hits the lengths to look through are yours."
+        return [
+            f"Learned from {queries} ({plain(self.labels)}){self._beside()}.",
+            f"The first hit was right for {percent(own.right)}. Percentages had said "
+            f"{percent(own.said)} on average and now say {percent(own.says)}.",
+            f"{more[own.free]}{sets}",
+        ]
+
+    def _place(self) -> list[str]:
+        return [] if self.file is None else [f"Card: {plain(self.file)}"]
 
     def _beside(self) -> str:
         parts = [
@@ -132,14 +155,6 @@ class Calibrated:
             ]
         return lines
 
-    def _certified(self) -> list[str]:
-        rows = [row for row in self.card.certificates if row.risk in SHOWN_RISKS]
-        return [
-            f"  at most {100 * row.risk:.0f} % wrong: those said at {100 * row.threshold:.0f} % or "
-            f"more, {100 * row.coverage:.0f} % of the answers"
-            for row in rows
-        ] or ["  none: there are too few labels, or too many of the surest answers are wrong"]
-
 
 def date_or_today(text: str) -> str:
     """A date as ``2026-11-30``; where none is given, today's in UTC.
@@ -155,16 +170,19 @@ def date_or_today(text: str) -> str:
         raise ArgumentError(f"{option('date', text)} is no date; write it as 2026-11-30.") from None
 
 
-def sets_of(card: Calibration, scores: Float[np.ndarray, "queries videos"]) -> tuple[Sets, ...]:
+def sets_of(
+    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
+) -> tuple[Sets, ...]:
     """How large the conformal sets of a card are on average, for each of `COVERAGES`.
 
     Args:
         card: calibration card that gives the sets.
         scores: scores of the queries that the sets are counted on.
+        about: what else is known of them.
     """
     rows = []
     for coverage in COVERAGES:
-        members = card.members(scores, coverage)
+        members = card.members(scores, coverage, about)
         rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
     return tuple(rows)
 

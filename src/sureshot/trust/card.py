@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -14,9 +15,10 @@ from sureshot.files import write_text
 from sureshot.settings import build, to_values
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.logistic import Logistic
-from sureshot.trust.risk import Certificate
 from sureshot.trust.signals import (
     RESULTS,
+    UNKNOWN,
+    About,
     QuerySignals,
     ResultSignals,
     features,
@@ -25,11 +27,10 @@ from sureshot.trust.signals import (
     standing,
 )
 
-VERSION = 2
+VERSION = 3
 _KIND = "sureshot calibration"
+_EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
 _AGAIN = "Calibrate again with `sureshot calibrate`."
-
-Target = Literal["any", "annotated"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,9 @@ class Validity:
         queries: number of labelled queries, those without a relevant video not counted.
         videos: number of videos that the queries are about.
         fitted: number of videos whose queries the probabilities were fitted to.
-        certified: number of videos whose queries sets, p-values and bounds come from.
-        absent: share of queries without a relevant video that ``p_top1`` and the bounds of the
-            risk reckon with; at 0 both are about queries whose video is there.
-        elsewhere: whether p-values compare with videos from elsewhere.
+        certified: number of videos whose queries sets and p-values come from.
+        elsewhere: whether queries came with what they score with videos from elsewhere.
+        words: whether they came with their number of words.
         dataset: title of where the labels come from.
         date: date of the calibration, such as 2026-11-30.
     """
@@ -60,23 +60,46 @@ class Validity:
     videos: int
     fitted: int
     certified: int
-    absent: float
     elsewhere: bool
+    words: bool
     dataset: str
     date: str
 
 
 @dataclass(frozen=True)
-class Inside:
-    """How far the best video of a query stands out when a relevant one is there.
+class Reference:
+    """What queries whose video is there score in galleries of one size.
 
     Attributes:
         videos: size of the gallery.
-        best: minus the `sureshot.trust.signals.standing` of labelled queries.
+        best: minus the `sureshot.trust.signals.standing` of each.
+        below: how far the best relevant video of each lies below the best of all.
     """
 
     videos: int
     best: Nonconformity
+    below: Nonconformity
+
+
+@dataclass(frozen=True)
+class Own:
+    """What judgements of the library itself changed about the card of its model.
+
+    Attributes:
+        queries: judged queries of which a first hit was known to be right or wrong.
+        right: share of these first hits that was right.
+        said: mean probability of them before.
+        says: mean probability of them afterwards.
+        free: what was changed: ``level`` of all percentages; ``slope`` as well; or ``all`` weights.
+        sets: whether the sizes of sets are of these judgements.
+    """
+
+    queries: int
+    right: float
+    said: float
+    says: float
+    free: str
+    sets: bool
 
 
 @dataclass(frozen=True)
@@ -135,12 +158,11 @@ class Calibration:
         temperature: temperature of the softmax in the signals.
         top1: probability that the first result is relevant, from `QuerySignals`.
         result: probability that a result is relevant, from `ResultSignals`.
-        annotated: minus the score of the video each query is about; None if unknown.
-        any: minus the best score among the relevant videos of each query.
-        inside: how far the best video stands out, by size of the gallery, ascending.
-        certificates: bounds of the risks that could be certified, ascending.
+        references: what queries score that have an answer, by size of the gallery, ascending, for
+            each data set that it was learned from.
         quality: how good the probabilities are on queries they were not fitted to; None before
             that was measured.
+        own: what judgements of the library itself changed; None where there are none.
         signals: names of the signals of a query, which must be those of this version.
         result_signals: names of the signals of a result, which must be those of this version.
         version: version of the file format.
@@ -151,11 +173,9 @@ class Calibration:
     temperature: float
     top1: Logistic
     result: Logistic
-    annotated: Nonconformity | None
-    any: Nonconformity
-    inside: tuple[Inside, ...]
-    certificates: tuple[Certificate, ...]
+    references: tuple[tuple[Reference, ...], ...]
     quality: Quality | None
+    own: Own | None = None
     signals: tuple[str, ...] = QuerySignals._fields
     result_signals: tuple[str, ...] = ResultSignals._fields
     version: int = VERSION
@@ -171,40 +191,45 @@ class Calibration:
                 _damaged("its signals are not those of this version")
             if len(fitted.coef) != len(known):
                 _damaged("it has not one coefficient a signal")
-        sizes = [inside.videos for inside in self.inside]
-        if not sizes or sizes != sorted(set(sizes)) or sizes[0] < 1:
-            _damaged("the sizes of its galleries do not ascend")
+        for references in self.references or ((),):
+            sizes = [reference.videos for reference in references]
+            if not sizes or sizes != sorted(set(sizes)) or sizes[0] < 1:
+                _damaged("the sizes of its galleries do not ascend")
         if not self.temperature > 0:
             _damaged("its temperature is not above 0")
 
     def p_top1(
-        self, scores: Float[np.ndarray, "queries videos"]
+        self, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
     ) -> Float64[np.ndarray, " queries"]:
-        """Probability that the first result of each query is relevant.
+        """Probability that the first result of each query is relevant, if a relevant one is there.
 
         In a gallery smaller than the smallest calibrated one it is what the same signals mean in
         that one, so a small library makes nothing surer. In one that has outgrown the card it is
         extrapolated in log N.
 
         Raises:
-            SureshotError: scores that are no scores.
+            SureshotError: scores that are no scores, or queries of which less is known than the
+                card was made with.
         """
-        signals = query_signals(scores, self.temperature)
+        self._check_known(about)
+        signals = query_signals(scores, self.temperature, about)
         return self.top1.probability(features(signals, smallest=self.valid_for.smallest))
 
     def p_relevant(
         self,
         scores: Float[np.ndarray, "queries videos"],
+        about: About = UNKNOWN,
         *,
         results: int | None = RESULTS,
     ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results"]]:
-        """The best videos of each query, and the probability that each is relevant.
+        """The best videos of each query, and the probability that each is relevant, never rising.
 
         That of the first is `p_top1`. The others were fitted to the first ten results and judged
         by them; further down they are extrapolated.
 
         Args:
             scores: scores that order the results.
+            about: what else is known of the queries.
             results: number of videos of each query; all if None.
 
         Returns:
@@ -213,82 +238,87 @@ class Calibration:
         Raises:
             SureshotError: as for `p_top1`.
         """
-        order, signals = result_signals(scores, self.temperature, results=results)
+        first = self.p_top1(scores, about)
+        order, signals = result_signals(scores, self.temperature, about, results=results)
         rows = features(signals, smallest=self.valid_for.smallest)
         probability = self.result.probability(rows).reshape(order.shape)
-        probability[:, 0] = self.p_top1(scores)
-        return order, probability
+        probability[:, 0] = first
+        return order, np.minimum.accumulate(probability, axis=1)
 
     def p_inside(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        elsewhere: Float[np.ndarray, " queries"] | None = None,
+        self, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
     ) -> Float64[np.ndarray, " queries"]:
         """p-value of "a relevant video is in the gallery", above 0.
 
-        Of the queries whose video is there, at most a share a gets a value below a. The best score
-        in a gallery, and with it the standing, rises with its size; between the calibrated sizes
-        the p-value is interpolated in log size, and outside of them that of the nearest is taken:
-        too large in a gallery that has outgrown the card, too small in one below its range.
-
-        Args:
-            scores: scores that order the results.
-            elsewhere: what each query scores with videos from elsewhere, where the model has some;
-                see `sureshot.trust.signals.standing`.
+        Of the queries whose video is there, at most a share a gets a value below a, on average over
+        the data sets of the card. The best score in a gallery, and with it the standing, rises with
+        its size; between the calibrated sizes the p-value is interpolated in log size, and outside
+        of them that of the nearest is taken: too large in a gallery that has outgrown the card,
+        too small in one below its range.
 
         Raises:
-            SureshotError: scores that are no scores, or ``elsewhere`` is missing where the card was
-                made with it, or given where it was not.
+            SureshotError: as for `p_top1`, or a row that rules out every video.
         """
-        if (elsewhere is not None) != self.valid_for.elsewhere:
-            has, needs = ("with", "no") if elsewhere is not None else ("without", "such")
-            raise SureshotError(
-                f"Queries came {has} scores of videos from elsewhere and the calibration knows "
-                f"{needs} scores; the p-values would mean something else. {_AGAIN}"
-            )
+        self._check_known(about)
         if not (scores.max(1) > -np.inf).all():
             raise SureshotError("A row of scores rules out every video.")
-        best, sizes = standing(scores, elsewhere), (scores > -np.inf).sum(1)
-        known = np.log([inside.videos for inside in self.inside])
-        values = np.stack([inside.best.p_value(-best) for inside in self.inside])
-        at = np.clip(np.interp(np.log(sizes), known, np.arange(len(known))), 0, len(known) - 1)
-        low = np.floor(at).astype(int)
-        high = np.minimum(low + 1, len(known) - 1)
-        queries = np.arange(len(best))
-        share = at - low
-        return (1 - share) * values[low, queries] + share * values[high, queries]
+        best, sizes = standing(scores, about.elsewhere), _sizes(scores, about)
+        return np.mean([_at_size(part, sizes, -best) for part in self.references], axis=0)
+
+    def reach(
+        self,
+        scores: Float[np.ndarray, "queries videos"],
+        coverage: float = 0.9,
+        about: About = UNKNOWN,
+    ) -> Float64[np.ndarray, " queries"] | None:
+        """How far below the best video of each query its set of plausible ones reaches.
+
+        Of all queries like those of one data set of the card, whose video is there, the share that
+        finds a relevant one in the set is at least ``coverage``; where the data sets differ the
+        largest set is taken. It does not hold for one query, nor for one kind of queries.
+
+        Returns:
+            A difference of scores for each query; None where there are too few labels.
+
+        Raises:
+            SureshotError: ``coverage`` out of range.
+        """
+        sizes = np.log(_sizes(scores, about))
+        reaches = []
+        for part in self.references:
+            known = [(one.videos, one.below.quantile(coverage)) for one in part]
+            if any(np.isinf(reach) for _, reach in known):
+                return None
+            videos, reach = zip(*known, strict=True)
+            reaches.append(np.interp(sizes, np.log(videos), reach))
+        return np.max(reaches, axis=0)
 
     def members(
         self,
-        scores: Float[np.ndarray, "*any"],
+        scores: Float[np.ndarray, "queries videos"],
         coverage: float = 0.9,
-        target: Target = "any",
-    ) -> Bool[np.ndarray, "*any"] | None:
-        """Which videos are in the conformal set.
+        about: About = UNKNOWN,
+    ) -> Bool[np.ndarray, "queries videos"] | None:
+        """Which videos are in the set of each query; None where there are too few labels.
 
-        Args:
-            scores: scores of any videos, that order the results.
-            coverage: share of queries whose set holds the target, of those whose target is there.
-            target: ``any`` relevant video, or the ``annotated`` one.
-
-        Returns:
-            None where there are too few labels to promise this coverage.
-
-        Raises:
-            SureshotError: ``coverage`` out of range, or nothing was annotated.
+        Ties are in, and so is what differs by rounding. See `reach`.
         """
-        reference = self.any if target == "any" else self.annotated
-        if reference is None:
-            raise SureshotError(
-                "The labels of this calibration do not say which one video a query is about; "
-                'ask for the target "any".'
-            )
-        return reference.members(scores, coverage)
+        reach = self.reach(scores, coverage, about)
+        if reach is None:
+            return None
+        top = scores.max(1, keepdims=True)
+        return scores >= top - reach[:, None] - _EPS * np.abs(top)
 
-    def certificate(self, risk: float) -> Certificate | None:
-        """The laxest certificate of at most this risk; None if it cannot be certified."""
-        kept = [known for known in self.certificates if known.risk <= risk + 1e-9]
-        return max(kept, key=lambda known: known.risk) if kept else None
+    def _check_known(self, about: About) -> None:
+        for what, given, needed in (
+            ("scores of videos from elsewhere", about.elsewhere, self.valid_for.elsewhere),
+            ("their number of words", about.words, self.valid_for.words),
+        ):
+            if needed and given is None:
+                raise SureshotError(
+                    f"Queries came without {what}, and the calibration was made with it; its "
+                    f"percentages would mean something else. {_AGAIN}"
+                )
 
     def mismatches(self, model: str, bank: str | None) -> tuple[str, ...]:
         """Why this card is not about some scores; empty if it is. Show no percentage otherwise."""
@@ -338,6 +368,30 @@ class Calibration:
             return build(cls, values)
         except SureshotError as error:
             _damaged(str(error))
+
+
+def _sizes(
+    scores: Float[np.ndarray, "queries videos"], about: About
+) -> Int[np.ndarray, " queries"]:
+    if about.videos is not None:
+        return np.full(len(scores), about.videos)
+    return (scores > -np.inf).sum(1)
+
+
+def _at_size(
+    references: Sequence[Reference],
+    sizes: Int[np.ndarray, " queries"],
+    strange: Float64[np.ndarray, " queries"],
+) -> Float64[np.ndarray, " queries"]:
+    """p-values among the references of one data set, between two sizes interpolated."""
+    known = np.log([reference.videos for reference in references])
+    values = np.stack([reference.best.p_value(strange) for reference in references])
+    at = np.interp(np.log(sizes), known, np.arange(len(known)))
+    low = np.floor(at).astype(int)
+    high = np.minimum(low + 1, len(known) - 1)
+    queries = np.arange(len(strange))
+    share = at - low
+    return (1 - share) * values[low, queries] + share * values[high, queries]
 
 
 def _checksum(values: dict[str, Any]) -> str:

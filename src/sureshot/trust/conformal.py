@@ -1,11 +1,11 @@
 """Sets of videos that hold what was sought as often as promised.
 
-The nonconformity of a labelled query is minus the score of the video it seeks. A set takes
-every video whose score is no worse than the quantile of these. The promise is about the choice of
-the query: of all queries like the labelled ones, whose video is in the gallery, the share that
-finds it in the set is at least the coverage. It is not about one query, nor about one kind of
-queries. The score of a video does not involve the others, so it holds in a gallery of any size;
-only the sets grow.
+The nonconformity of a labelled query is how far the video it seeks scores below the best one. A
+set takes every video that lies no further below than the quantile of these. The promise is about
+the choice of the query: of all queries like the labelled ones, whose video is in the gallery, the
+share that finds it in the set is at least the coverage. It is not about one query, nor about one
+kind of queries. Scores below the best depend on the size of the gallery, so there are references
+for several sizes.
 
 Queries that ask for one video are not independent of each other. All queries of one video share
 the weight of one (Lee et al.), and what counts in every promise is the number of videos.
@@ -17,13 +17,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Integer
+from jaxtyping import Float, Float64, Integer
 
 from sureshot.errors import SureshotError
 
 COVERAGES = (0.8, 0.9, 0.95)  # of the sets that are printed and measured
 _DIGITS = 7
-_EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
+_EPS = 1e-6  # relative; as for the members of a set
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,6 @@ class Nonconformity:
         _share("coverage", coverage)
         place = int(np.searchsorted(self._below, coverage - 1e-12))
         return self.scores[place - 1] if place <= len(self.scores) else math.inf
-
-    def members(
-        self, scores: Float[np.ndarray, "*any"], coverage: float
-    ) -> Bool[np.ndarray, "*any"] | None:
-        """Which videos are in the set, from their scores; None is no promise.
-
-        Ties are in, and so is what differs from the quantile by rounding.
-
-        Raises:
-            SureshotError: ``coverage`` is not above 0 and below 1.
-        """
-        q = self.quantile(coverage)
-        return None if math.isinf(q) else scores >= -q - _EPS * abs(q)
 
     def p_value(self, scores: Float[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
         """How many are at least as strange, of the reference and the new one itself; above 0.

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Integer
 
-from sureshot.trust.card import Calibration, Target
+from sureshot.trust.card import Calibration
 from sureshot.trust.conformal import COVERAGES
 from sureshot.trust.fitting import fit_card
 from sureshot.trust.logistic import sigmoid
-from sureshot.trust.risk import SHOWN_RISKS
-from sureshot.trust.signals import RESULTS, query_signals, result_signals
+from sureshot.trust.signals import RESULTS, UNKNOWN, About, query_signals, result_signals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,23 +42,6 @@ class PredictedSets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CertifiedAnswers:
-    """The queries that are answered under one certified risk.
-
-    Attributes:
-        risk: bound that was certified.
-        answered: whether each query is answered.
-        certified: number of calibrations that could certify it; the others answer nothing.
-        asked: number of calibrations in all.
-    """
-
-    risk: float
-    answered: Bool[np.ndarray, " queries"]
-    certified: int
-    asked: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
     """What was predicted of each query, and which of its first results are relevant.
 
@@ -73,7 +55,6 @@ class Predictions:
         absent_p_top1: ``p_top1`` once the query's own video is gone.
         absent_p_inside: ``p_inside`` once the query's own video is gone.
         sets: conformal sets of each coverage that could be promised.
-        answered: queries that are answered under each risk.
     """
 
     p_top1: Float64[np.ndarray, " queries"]
@@ -85,7 +66,6 @@ class Predictions:
     absent_p_top1: Float64[np.ndarray, " queries"]
     absent_p_inside: Float64[np.ndarray, " queries"]
     sets: tuple[PredictedSets, ...]
-    answered: tuple[CertifiedAnswers, ...]
 
 
 def cross_fitted(
@@ -93,7 +73,7 @@ def cross_fitted(
     owner: Integer[np.ndarray, " queries"],
     folds: int,
     seed: int,
-    elsewhere: Float[np.ndarray, " queries"] | None = None,
+    about: About = UNKNOWN,
 ) -> list[Part]:
     """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
 
@@ -104,7 +84,7 @@ def cross_fitted(
         owner: column of the video that each query is about.
         folds: number of parts, 2 or more.
         seed: seed of all chance.
-        elsewhere: what each query scores with videos that the model brings along.
+        about: what else is known of the queries.
 
     Raises:
         SureshotError: a part is too small or too one-sided to be calibrated without.
@@ -115,15 +95,9 @@ def cross_fitted(
     parts = []
     for number in range(folds):
         known = np.flatnonzero(fold[owner] != number)
-        about = owner[known]
-        card = fit_card(
-            scores[known],
-            about[:, None] == np.arange(scores.shape[1]),
-            about,
-            sought=about,
-            elsewhere=None if elsewhere is None else elsewhere[known],
-            seed=seed,
-        )
+        own = owner[known]
+        relevant = own[:, None] == np.arange(scores.shape[1])
+        card = fit_card(scores[known], relevant, own, about=about.of(known), seed=seed)
         parts.append(Part(card, np.flatnonzero(fold[owner] == number)))
     return parts
 
@@ -132,7 +106,7 @@ def predict_unseen(
     parts: Sequence[Part],
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
-    elsewhere: Float[np.ndarray, " queries"] | None = None,
+    about: About = UNKNOWN,
 ) -> Predictions:
     """What each calibration says of its queries, put together in the order of the queries.
 
@@ -140,7 +114,7 @@ def predict_unseen(
         parts: calibrations, with every query in one of them.
         scores: scores of two videos or more, that order the results.
         owner: column of the video that each query is about.
-        elsewhere: what each query scores with videos that the model brings along.
+        about: what else is known of the queries.
     """
     queries, results = len(scores), min(RESULTS, scores.shape[1])
     of_first = {name: np.empty(queries) for name in _OF_FIRST}
@@ -148,31 +122,25 @@ def predict_unseen(
     relevant = np.empty((queries, results), bool)
     for part in parts:
         rows, card = part.rows, part.card
-        present, about = scores[rows], owner[rows]
-        absent = np.where(about[:, None] == np.arange(scores.shape[1]), -np.inf, present)
-        known = None if elsewhere is None else elsewhere[rows]
-        of_first["p_top1"][rows] = card.p_top1(present)
+        present, own = scores[rows], owner[rows]
+        absent = np.where(own[:, None] == np.arange(scores.shape[1]), -np.inf, present)
+        known = about.of(rows)
+        of_first["p_top1"][rows] = card.p_top1(present, known)
         of_first["softmax"][rows] = sigmoid(query_signals(present, card.temperature).top_logit)
         of_first["p_inside"][rows] = card.p_inside(present, known)
-        of_first["absent_p_top1"][rows] = card.p_top1(absent)
+        of_first["absent_p_top1"][rows] = card.p_top1(absent, known)
         of_first["absent_p_inside"][rows] = card.p_inside(absent, known)
-        order, of_each["p_relevant"][rows] = card.p_relevant(present, results=results)
+        order, of_each["p_relevant"][rows] = card.p_relevant(present, known, results=results)
         _, signals = result_signals(present, card.temperature, results=results)
         of_each["mass"][rows] = sigmoid(signals.logit)
-        relevant[rows] = order == about[:, None]
-    sets = (_sets(parts, scores, owner, coverage) for coverage in COVERAGES)
+        relevant[rows] = order == own[:, None]
+    sets = (_sets(parts, scores, owner, coverage, about) for coverage in COVERAGES)
     return Predictions(
         **of_first,
         **of_each,
         relevant=relevant,
         sets=tuple(promised for promised in sets if promised is not None),
-        answered=tuple(_answered(parts, of_first["p_top1"], risk) for risk in SHOWN_RISKS),
     )
-
-
-def target_of(card: Calibration) -> Target:
-    """What the sets of a card are to hold: the annotated video where the labels named it."""
-    return "any" if card.annotated is None else "annotated"
 
 
 _OF_FIRST = ("p_top1", "softmax", "p_inside", "absent_p_top1", "absent_p_inside")
@@ -183,26 +151,14 @@ def _sets(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
     coverage: float,
+    about: About,
 ) -> PredictedSets | None:
     """Nothing where one of the calibrations cannot promise it."""
     holds, size = np.empty(len(scores), bool), np.empty(len(scores), int)
     for part in parts:
-        chosen = part.card.members(scores[part.rows], coverage, target_of(part.card))
+        chosen = part.card.members(scores[part.rows], coverage, about.of(part.rows))
         if chosen is None:
             return None
         holds[part.rows] = chosen[np.arange(len(chosen)), owner[part.rows]]
         size[part.rows] = chosen.sum(1)
     return PredictedSets(coverage, holds, size)
-
-
-def _answered(
-    parts: Sequence[Part], p_top1: Float64[np.ndarray, " queries"], risk: float
-) -> CertifiedAnswers:
-    answered = np.zeros(len(p_top1), bool)
-    certified = 0
-    for part in parts:
-        certificate = part.card.certificate(risk)
-        if certificate is not None:
-            certified += 1
-            answered[part.rows] = p_top1[part.rows] >= certificate.threshold
-    return CertifiedAnswers(risk=risk, answered=answered, certified=certified, asked=len(parts))

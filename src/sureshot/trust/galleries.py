@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int, Integer
+from jaxtyping import Bool, Float32, Int
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.blocks import row_blocks
@@ -37,10 +37,7 @@ def gallery_sizes(videos: int, *, count: int = 6, smallest: float = 0.02) -> tup
 
 
 def draw_present(
-    relevant: Bool[np.ndarray, "queries videos"],
-    size: int,
-    rng: np.random.Generator,
-    sought: Integer[np.ndarray, " queries"] | None = None,
+    relevant: Bool[np.ndarray, "queries videos"], size: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "queries size"]:
     """A gallery for each query that holds at least one video relevant to it.
 
@@ -51,7 +48,6 @@ def draw_present(
         relevant: which videos are relevant to which query.
         size: videos of each gallery.
         rng: source of all chance.
-        sought: column of the video that is put in; a relevant one drawn by lot if left out.
 
     Returns:
         Columns, in ascending order.
@@ -59,50 +55,22 @@ def draw_present(
     Raises:
         SureshotError: a query without a relevant video, or a size out of range.
     """
-    _sized(size, relevant.shape[1], "")
+    if not 1 <= size <= relevant.shape[1]:
+        raise SureshotError(
+            f"A gallery of {size} videos cannot be drawn from {relevant.shape[1]}; give 1 to "
+            f"{relevant.shape[1]}."
+        )
     if not relevant.any(1).all():
         query = int(np.argmin(relevant.any(1)))
         raise SureshotError(f"Query {query} has no relevant video, so none can be put in.")
     drawn = []
     for rows, keys in _keys(relevant, rng):
-        if sought is None:
-            first = np.where(relevant[rows], keys, 2).argmin(1)
-            # Its key was the smallest of some, so the rest is drawn anew for all to be alike.
-            keys = rng.random(keys.shape, dtype=np.float32)
-        else:
-            first = sought[rows]
+        first = np.where(relevant[rows], keys, 2).argmin(1)
+        # Its key was the smallest of some, so the rest is drawn anew for all to be alike.
+        keys = rng.random(keys.shape, dtype=np.float32)
         keys[np.arange(len(keys)), first] = -1
         drawn.append(_smallest(keys, size))
     return np.concatenate(drawn)
-
-
-def draw_absent(
-    relevant: Bool[np.ndarray, "queries videos"], size: int, rng: np.random.Generator
-) -> Int[np.ndarray, "queries size"]:
-    """A gallery for each query from which all videos relevant to it are missing.
-
-    Args:
-        relevant: which videos are relevant to which query.
-        size: videos of each gallery.
-        rng: source of all chance.
-
-    Returns:
-        Columns, in ascending order.
-
-    Raises:
-        SureshotError: a query with fewer other videos than ``size``; see `most_absent`.
-    """
-    _sized(size, most_absent(relevant), " that are not relevant to every query")
-    drawn = []
-    for rows, keys in _keys(relevant, rng):
-        keys[relevant[rows]] = 2
-        drawn.append(_smallest(keys, size))
-    return np.concatenate(drawn)
-
-
-def most_absent(relevant: Bool[np.ndarray, "queries videos"]) -> int:
-    """Size of the largest galleries that `draw_absent` can draw for all of these queries."""
-    return int((~relevant).sum(1).min()) if len(relevant) else 0
 
 
 def _keys(
@@ -117,10 +85,3 @@ def _smallest(keys: np.ndarray, size: int) -> Int[np.ndarray, "queries size"]:
     if size == keys.shape[1]:
         return np.broadcast_to(np.arange(size), keys.shape).copy()
     return np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1)
-
-
-def _sized(size: int, most: int, which: str) -> None:
-    if not 1 <= size <= most:
-        raise SureshotError(
-            f"A gallery of {size} videos cannot be drawn from {most}{which}; give 1 to {most}."
-        )

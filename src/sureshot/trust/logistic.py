@@ -1,6 +1,6 @@
 """Logistic regression with a penalty, fitted by Newton's method; numpy only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Num
@@ -76,13 +76,72 @@ class Logistic:
         constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
         scale = np.where(constant, 1.0, spread)
         inputs = np.where(constant, 0.0, (features - mean) / scale)
-        coef = _newton(inputs, labels.astype(np.float64), strength * weight[:, 0])
+        weighed = strength * weight[:, 0]
+        share = (weighed * labels).sum() / weighed.sum()
+        coef = _newton(
+            np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1),
+            labels.astype(np.float64),
+            weighed,
+            penalty=np.append(np.ones(inputs.shape[1]), 0.0),
+            start=np.append(np.zeros(inputs.shape[1]), np.log(share / (1 - share))),
+        )
         return cls(
             mean=tuple(mean.tolist()),
             scale=tuple(scale.tolist()),
             coef=tuple(coef[:-1].tolist()),
             bias=float(coef[-1]),
         )
+
+    def adapted(
+        self,
+        features: Float[np.ndarray, "rows features"],
+        labels: Num[np.ndarray, " labels"] | Bool[np.ndarray, " labels"],
+        *,
+        shift: float,
+        slope: float = 0.0,
+        each: float = 0.0,
+        weights: Float[np.ndarray, " weights"] | None = None,
+    ) -> "Logistic":
+        """The same fit, moved by new data as far as they outweigh it: a maximum a posteriori.
+
+        The new logit is l + a + b l + c x, where l is the old one and x are the standardised
+        features. a, b and c come from normal distributions around 0, so that few rows move it
+        little, rows of one label only are enough, and many rows replace it.
+
+        Args:
+            features: one row a query.
+            labels: 0 or 1.
+            shift: spread of a, logits above 0.
+            slope: spread of b; 0 keeps it at 0.
+            each: spread of each c; 0 keeps them at 0.
+            weights: weights of the rows, 0 or more; all 1 if left out.
+
+        Raises:
+            SureshotError: no row, or values that are not finite.
+        """
+        weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
+        _check_rows(features, labels, weight)
+        inputs = (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
+        coef, logit = np.array(self.coef), inputs @ np.array(self.coef) + self.bias
+        columns, spread = [np.ones((len(inputs), 1))], [shift]
+        if slope:
+            columns.append(logit[:, None])
+            spread.append(slope)
+        if each:
+            columns.append(inputs)
+            spread += [each] * inputs.shape[1]
+        moved = _newton(
+            np.concatenate(columns, axis=1),
+            labels.astype(np.float64),
+            weight,
+            penalty=1 / np.square(spread),
+            start=np.zeros(len(spread)),
+            offset=logit,
+        )
+        by = moved[1] if slope else 0.0
+        coef = coef * (1 + by) + (moved[-len(coef) :] if each else 0.0)
+        bias = self.bias * (1 + by) + moved[0]
+        return replace(self, coef=tuple(coef.tolist()), bias=float(bias))
 
     def probability(
         self, features: Float[np.ndarray, "rows features"]
@@ -106,24 +165,25 @@ def sigmoid(logit: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
 
 
 def _newton(
-    inputs: Float64[np.ndarray, "rows features"],
+    design: Float64[np.ndarray, "rows columns"],
     labels: Float64[np.ndarray, " rows"],
     weights: Float64[np.ndarray, " rows"],
-) -> Float64[np.ndarray, " coefs"]:
-    """Coefficients, the bias last."""
-    design = np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1)
-    penalty = np.append(np.ones(inputs.shape[1]), 0.0)
-    share = (weights * labels).sum() / weights.sum()
-    coef = np.append(np.zeros(inputs.shape[1]), np.log(share / (1 - share)))
+    *,
+    penalty: Float64[np.ndarray, " columns"],
+    start: Float64[np.ndarray, " columns"],
+    offset: Float64[np.ndarray, " rows"] | float = 0.0,
+) -> Float64[np.ndarray, " columns"]:
+    """Coefficients at the least penalised loss; ``offset`` is added to every logit."""
+    coef = start
 
-    def loss(at: Float64[np.ndarray, " coefs"]) -> float:
-        logit = design @ at
+    def loss(at: Float64[np.ndarray, " columns"]) -> float:
+        logit = design @ at + offset
         data = weights * (np.logaddexp(0, logit) - labels * logit)
         return float(data.sum() + (penalty * at**2).sum() / 2)
 
     here = loss(coef)
     for _ in range(_STEPS):
-        predicted = sigmoid(design @ coef)
+        predicted = sigmoid(design @ coef + offset)
         gradient = design.T @ (weights * (predicted - labels)) + penalty * coef
         if np.abs(gradient).max() <= _DONE * weights.sum():
             break
@@ -143,22 +203,30 @@ def _check(
     weights: Float[np.ndarray, " weights"],
     strength: float,
 ) -> None:
-    if not len(features) or not len(features) == len(labels) == len(weights):
-        raise SureshotError(
-            f"{len(features)} rows, {len(labels)} labels and {len(weights)} weights; a fit needs "
-            "one of each, and one row at least."
-        )
+    _check_rows(features, labels, weights)
     if not 0 < strength < np.inf:
         raise SureshotError(f"strength is {strength}; it must be finite and above 0.")
-    if not np.isfinite(features).all():
-        raise SureshotError("A feature is not finite; nothing can be fitted to it.")
-    if not ((labels >= 0) & (labels <= 1)).all():
-        raise SureshotError("A label is NaN or outside of 0 to 1.")
-    if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.sum() > 0:
-        raise SureshotError("Weights must be finite, 0 or more, and not all 0.")
     share = (weights * labels).sum() / weights.sum()
     if not 1e-12 < share < 1 - 1e-12:
         raise SureshotError(
             "All labels are the same; a probability needs answers that were right and answers "
             "that were wrong. Judge more queries."
         )
+
+
+def _check_rows(
+    features: Float[np.ndarray, "rows features"],
+    labels: Num[np.ndarray, " labels"] | Bool[np.ndarray, " labels"],
+    weights: Float[np.ndarray, " weights"],
+) -> None:
+    if not len(features) or not len(features) == len(labels) == len(weights):
+        raise SureshotError(
+            f"{len(features)} rows, {len(labels)} labels and {len(weights)} weights; a fit needs "
+            "one of each, and one row at least."
+        )
+    if not np.isfinite(features).all():
+        raise SureshotError("A feature is not finite; nothing can be fitted to it.")
+    if not ((labels >= 0) & (labels <= 1)).all():
+        raise SureshotError("A label is NaN or outside of 0 to 1.")
+    if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.sum() > 0:
+        raise SureshotError("Weights must be finite, 0 or more, and not all 0.")

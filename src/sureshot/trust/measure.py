@@ -11,18 +11,24 @@ from sureshot.metrics.hubs import hubness_skewness
 from sureshot.metrics.reliability import reliability
 from sureshot.trust.assessment import ABSTAIN
 from sureshot.trust.card import Calibration
-from sureshot.trust.cross_fit import Part, cross_fitted, predict_unseen, target_of
+from sureshot.trust.cross_fit import Part, cross_fitted, predict_unseen
 from sureshot.trust.logistic import sigmoid
 from sureshot.trust.report import BEST, INSIDE, OURS, SOFTMAX, TrustReport
-from sureshot.trust.signals import fit_temperature, query_signals, top_is_relevant
+from sureshot.trust.signals import (
+    UNKNOWN,
+    About,
+    fit_temperature,
+    query_signals,
+    top_is_relevant,
+)
 from sureshot.trust.table import (
     Graded,
     absent_row,
     auroc_gain,
     orders,
+    place_rows,
     plain_confidences,
     probabilities,
-    risk_row,
     set_row,
 )
 
@@ -35,7 +41,7 @@ class _Asked:
 
     scores: Float[np.ndarray, "queries videos"]
     owner: Integer[np.ndarray, " queries"]
-    elsewhere: Float[np.ndarray, " queries"] | None
+    about: About
     papers: Mapping[str, Float[np.ndarray, " queries"]]
 
     def confidences(self, temperature: float) -> dict[str, Float[np.ndarray, " queries"]]:
@@ -49,7 +55,7 @@ class _Asked:
 def measure(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " owners"],
-    elsewhere: Float[np.ndarray, " apart"] | None = None,
+    about: About = UNKNOWN,
     *,
     title: str = "",
     correction: str = "",
@@ -67,7 +73,7 @@ def measure(
     Args:
         scores: scores that order the results; rows are queries, columns videos.
         owner: column of the video that each query is about.
-        elsewhere: what each query scores with videos that the model brings along.
+        about: what else is known of the queries.
         title: title of the data and split.
         correction: what was done to the scores before, if anything.
         card: calibration to measure, of the same model and hub correction. If left out, the videos
@@ -88,17 +94,17 @@ def measure(
             together, or ``folds`` below 2.
     """
     papers = papers or {}
-    known = {} if elsewhere is None else {"elsewhere": elsewhere}
+    known = {} if about.elsewhere is None else {"elsewhere": about.elsewhere}
     _check(scores, owner, {**papers, **known}, scale, folds)
     relevant = owner[:, None] == np.arange(scores.shape[1])
-    asked = _Asked(scores=scores, owner=owner, elsewhere=elsewhere, papers=papers)
+    asked = _Asked(scores=scores, owner=owner, about=about, papers=papers)
     graded = Graded(
         right=top_is_relevant(scores, relevant),
         video=owner,
         rng=np.random.default_rng(seed),
         resamples=resamples,
     )
-    about = TrustReport(
+    report = TrustReport(
         title=title,
         queries=len(scores),
         videos=scores.shape[1],
@@ -111,26 +117,26 @@ def measure(
     )
     nothing = _nothing(asked, graded)
     if nothing:
-        return replace(about, nothing=nothing)
+        return replace(report, nothing=nothing)
     try:
         parts = _parts(asked, card, folds, seed)
     except SureshotError as error:
         confidences = asked.confidences(fit_temperature(scores, relevant))
         return replace(
-            about,
+            report,
             refused=f"Part of these queries was to calibrate for the rest. {error}",
             orders=orders(confidences, graded),
             confidences=confidences,
         )
-    how, warnings = _described(parts, card, about)
-    return _measured(replace(about, how=how, warnings=warnings), asked, graded, parts, scale)
+    how, warnings = _described(parts, card, report)
+    return _measured(replace(report, how=how, warnings=warnings), asked, graded, parts, scale)
 
 
 def _measured(
-    about: TrustReport, asked: _Asked, graded: Graded, parts: list[Part], scale: float | None
+    report: TrustReport, asked: _Asked, graded: Graded, parts: list[Part], scale: float | None
 ) -> TrustReport:
     """Everything there is to say, from calibrations that have not seen their queries."""
-    said = predict_unseen(parts, asked.scores, asked.owner, asked.elsewhere)
+    said = predict_unseen(parts, asked.scores, asked.owner, asked.about)
     # The fits differ a little; signals are compared over all queries, so at one temperature.
     temperature = float(np.exp(np.mean([np.log(part.card.temperature) for part in parts])))
     confidences = {OURS: said.p_top1, **asked.confidences(temperature)}
@@ -152,12 +158,12 @@ def _measured(
     gone = asked.scores.copy()
     gone[np.arange(len(gone)), asked.owner] = -np.inf
     return replace(
-        about,
+        report,
         orders=orders(confidences, graded),
         gain=auroc_gain(said.p_top1, best, graded),
         probabilities=probabilities(predicted, graded),
         results=probabilities(by_result, each),
-        target=target_of(parts[0].card),
+        places=place_rows(said.p_relevant, said.relevant),
         sets=tuple(set_row(sets, entropy, said.p_top1, graded) for sets in said.sets),
         absent=(
             absent_row(BEST, best, gone.max(1), graded),
@@ -165,7 +171,6 @@ def _measured(
             absent_row(OURS, said.p_top1, said.absent_p_top1, graded),
         ),
         false_abstention=graded.share(said.p_inside < ABSTAIN),
-        risks=tuple(risk_row(answers, graded) for answers in said.answered),
         reliability={name: reliability(p, graded.right) for name, p in predicted.items()},
         confidences=confidences,
         sizes={sets.coverage: sets.size for sets in said.sets},
@@ -176,10 +181,10 @@ def _parts(asked: _Asked, card: Calibration | None, folds: int, seed: int) -> li
     if card is not None:
         return [Part(card, np.arange(len(asked.scores)))]
     try:
-        return cross_fitted(asked.scores, asked.owner, folds, seed, asked.elsewhere)
+        return cross_fitted(asked.scores, asked.owner, folds, seed, asked.about)
     except SureshotError:
         # What is left of several parts without one is more than half of the videos.
-        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed, asked.elsewhere)
+        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed, asked.about)
 
 
 def _nothing(asked: _Asked, graded: Graded) -> str:
@@ -198,7 +203,7 @@ def _nothing(asked: _Asked, graded: Graded) -> str:
 
 
 def _described(
-    parts: list[Part], card: Calibration | None, about: TrustReport
+    parts: list[Part], card: Calibration | None, report: TrustReport
 ) -> tuple[str, tuple[str, ...]]:
     """How it was calibrated, and what speaks against the numbers."""
     if card is None:
@@ -214,21 +219,16 @@ def _described(
         f"videos of {valid.dataset or 'unnamed data'}{', ' if valid.date else ''}{valid.date}."
     )
     warnings = []
-    if valid.dataset and valid.dataset == about.title:
+    if valid.dataset and valid.dataset == report.title:
         warnings.append(
             "The card was made on the very data that it is measured on: its numbers are too good. "
             f"Measure on another split, or leave out {option('card')}."
         )
-    if valid.absent:
-        warnings.append(
-            f"The card reckons with {100 * valid.absent:.3g} % of queries whose video is not "
-            "there, and here all are: its probabilities of a right answer are too low."
-        )
     if card.refused:
         warnings.append(f"The card refuses percentages. {card.refused}")
-    if not valid.smallest <= about.videos <= valid.largest:
+    if not valid.smallest <= report.videos <= valid.largest:
         warnings.append(
-            f"The gallery has {about.videos} videos, and the card was made with {valid.smallest} "
+            f"The gallery has {report.videos} videos, and the card was made with {valid.smallest} "
             f"to {valid.largest}; its probabilities are extrapolated."
         )
     return how, tuple(warnings)

@@ -13,9 +13,8 @@ from sureshot.metrics.reliability import Reliability
 from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 from sureshot.trust.assessment import ABSTAIN
-from sureshot.trust.card import Target
 from sureshot.trust.signals import RESULTS
-from sureshot.trust.table import AbsentRow, Order, Probability, RiskRow, SetRow
+from sureshot.trust.table import AbsentRow, Order, PlaceRow, Probability, SetRow
 
 _WIDTH = 100
 
@@ -47,12 +46,11 @@ class TrustReport:
         gain: AUROC of ours less that of the highest similarity.
         probabilities: how true each probability of a right first result is.
         results: how true each probability of one of the first ten results is.
-        target: what the sets are to hold.
+        places: what is said of each of the first places, and how often it is right.
         sets: how the sets of each coverage did that could be promised.
         absent: how each signal tells queries whose video is there from those whose video is not.
         false_abstention: share of queries whose video is there and that would be called absent at
             10 %.
-        risks: what is answered under each certified risk, and how much of it is wrong.
         reliability: bins of each probability, by its name.
         confidences: confidence of each query, by the name of the signal.
         sizes: number of videos in the set of each query, by coverage.
@@ -75,11 +73,10 @@ class TrustReport:
     gain: Interval | None = None
     probabilities: tuple[Probability, ...] = ()
     results: tuple[Probability, ...] = ()
-    target: Target = "annotated"
+    places: tuple[PlaceRow, ...] = ()
     sets: tuple[SetRow, ...] = ()
     absent: tuple[AbsentRow, ...] = ()
     false_abstention: Interval | None = None
-    risks: tuple[RiskRow, ...] = ()
     reliability: Mapping[str, Reliability] = field(default_factory=dict)
     confidences: Mapping[str, Float[np.ndarray, " queries"]] = field(default_factory=dict)
     sizes: Mapping[float, Int[np.ndarray, " queries"]] = field(default_factory=dict)
@@ -101,11 +98,10 @@ class TrustReport:
             "auroc_gain": to_values(self.gain),
             "probabilities": to_values(self.probabilities),
             "results": to_values(self.results),
-            "target": self.target,
+            "places": to_values(self.places),
             "sets": to_values(self.sets),
             "absent": to_values(self.absent),
             "false_abstention": to_values(self.false_abstention),
-            "risks": to_values(self.risks),
             "reliability": [
                 {"signal": name, **{key: values.tolist() for key, values in asdict(bins).items()}}
                 for name, bins in self.reliability.items()
@@ -141,7 +137,6 @@ class TrustReport:
         yield from self._probabilities()
         yield from self._sets()
         yield from self._absent()
-        yield from self._risks()
         yield f"\nHubness: skewness of N_10 is {self.hubness:.2f}; 0 means no hubs."
 
     def _orders(self) -> Iterator[str]:
@@ -170,10 +165,16 @@ class TrustReport:
         yield from _probability_table(self.probabilities)
         yield f"\nAnd for each of the first {min(RESULTS, self.videos)} results?"
         yield from _probability_table(self.results)
+        yield "\nWhat is said of each place, and how often it is right:"
+        yield from aligned(
+            [
+                ["place", "said", "right"],
+                *([f"{row.place}", _percent(row.said), _percent(row.right)] for row in self.places),
+            ]
+        )
 
     def _sets(self) -> Iterator[str]:
-        what = "the annotated video" if self.target == "annotated" else "a relevant video"
-        yield f"\nHow often do the sets hold {what}?"
+        yield "\nHow often do the sets hold the annotated video?"
         if not self.sets:
             yield "There are too few queries to promise any coverage."
             return
@@ -214,23 +215,6 @@ class TrustReport:
                 f"Called absent though the video is there: {_percents(self.false_abstention)} of "
                 f"the queries; {100 * ABSTAIN:.0f} % are allowed."
             )
-
-    def _risks(self) -> Iterator[str]:
-        yield "\nHow many answers under a certified risk are wrong?"
-        yield from aligned(
-            [
-                ["risk at most", "answered", "wrong", "certified by"],
-                *(
-                    [
-                        _percent(row.risk),
-                        _percent(row.answered),
-                        "none given" if row.wrong is None else _percents(row.wrong),
-                        f"{row.certified} of {row.asked}",
-                    ]
-                    for row in self.risks
-                ),
-            ]
-        )
 
 
 def _probability_table(rows: Sequence[Probability]) -> list[str]:

@@ -1,12 +1,18 @@
 """What the scores of one query tell about how far its ranking can be believed.
 
 The scores are those that order the results: similarities less the hub correction where there is
-one. Rows are queries, columns videos, higher is better; ``-inf`` rules a video out, which is then
-no part of the gallery. Every signal is finite for every row of numbers: constant scores,
-ties and a gallery of one video included.
+one. Rows are queries, higher is better; ``-inf`` rules a column out, which is then no part of the
+gallery. Columns are what can be right or wrong by itself: the videos of a data set, the moments of
+a library. Below they are called videos. Every signal is finite for every row of numbers: constant
+scores, ties and a gallery of one video included.
+
+All but N look at the best hundred videos only. A search knows no more of a large library, and no
+signal changes by what lies further down.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -14,6 +20,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from sureshot.errors import SureshotError
 from sureshot.metrics.blocks import row_blocks
 
+BEST = 100  # videos of a query that signals look at
 RESULTS = 10  # best videos of a query whose probabilities are fitted, listed and measured
 _NEXT = 9  # videos after the first that `gap` averages
 _SUREST = 30.0  # logits are kept within this
@@ -23,7 +30,7 @@ _ELSEWHERE = 0.75  # chosen on validation data, see LOG.md
 class QuerySignals(NamedTuple):
     """One number of each kind a query.
 
-    With the scores s(1) >= s(2) >= ... of N videos and p = softmax(s / T):
+    With the scores s(1) >= s(2) >= ... of the best videos and p = softmax(s / T):
 
     Attributes:
         top: s(1).
@@ -32,7 +39,9 @@ class QuerySignals(NamedTuple):
         top_logit: log p(1) / (1 - p(1)), within -30 and 30.
         entropy: entropy of p, in nats.
         top_less_lse: s(1) - T log sum exp(s / T), 0 or less.
-        log_videos: log N.
+        elsewhere: what the query scores with videos from elsewhere; 0 where that is not known.
+        log_words: log of its number of words; 0 where that is not known.
+        log_videos: log N, the size of the whole gallery.
     """
 
     top: Float64[np.ndarray, " queries"]
@@ -41,30 +50,73 @@ class QuerySignals(NamedTuple):
     top_logit: Float64[np.ndarray, " queries"]
     entropy: Float64[np.ndarray, " queries"]
     top_less_lse: Float64[np.ndarray, " queries"]
+    elsewhere: Float64[np.ndarray, " queries"]
+    log_words: Float64[np.ndarray, " queries"]
     log_videos: Float64[np.ndarray, " queries"]
 
 
 class ResultSignals(NamedTuple):
     """One number of each kind a result, the results of a query best first.
 
-    With the score s of the result, those of all N videos and p = softmax(s / T):
+    With the score s of the result, those of the best videos and p = softmax(s / T):
 
     Attributes:
         score: s.
         logit: log p / (1 - p), within -30 and 30.
         below_top: s(1) - s.
+        gap: s less the mean of the nine scores after it, or of as many as there are; at the end of
+            the list 0.
         log_rank: log(1 + rank), the first rank 1; ties keep the order of the columns.
-        log_videos: log N.
+        elsewhere: what the query scores elsewhere, as in `QuerySignals`.
+        log_words: log of its number of words, as in `QuerySignals`.
+        log_videos: log N, the size of the whole gallery.
     """
 
     score: Float64[np.ndarray, "queries results"]
     logit: Float64[np.ndarray, "queries results"]
     below_top: Float64[np.ndarray, "queries results"]
+    gap: Float64[np.ndarray, "queries results"]
     log_rank: Float64[np.ndarray, "queries results"]
+    elsewhere: Float64[np.ndarray, "queries results"]
+    log_words: Float64[np.ndarray, "queries results"]
     log_videos: Float64[np.ndarray, "queries results"]
 
 
-def query_signals(scores: Float[np.ndarray, "queries videos"], temperature: float) -> QuerySignals:
+@dataclass(frozen=True, slots=True, eq=False)
+class About:
+    """What is known of some queries beside the scores of a gallery.
+
+    Attributes:
+        elsewhere: what each scores with videos from elsewhere; None for a model without any.
+        words: number of words of each, 1 or more; None where that is not known.
+        videos: size of the whole gallery, where the scores are of its best videos only; None is the
+            number of scores that rule nothing out.
+    """
+
+    elsewhere: Float[np.ndarray, " queries"] | None = None
+    words: Int[np.ndarray, " queries"] | None = None
+    videos: int | None = None
+
+    def of(self, rows: Any) -> "About":
+        """The same of some of the queries."""
+        return About(
+            elsewhere=None if self.elsewhere is None else self.elsewhere[rows],
+            words=None if self.words is None else self.words[rows],
+            videos=self.videos,
+        )
+
+
+UNKNOWN = About()
+
+
+def word_counts(texts: Sequence[str]) -> Int[np.ndarray, " texts"]:
+    """Number of words of each text, 1 at the least."""
+    return np.array([max(1, len(text.split())) for text in texts], int)
+
+
+def query_signals(
+    scores: Float[np.ndarray, "queries videos"], temperature: float, about: About = UNKNOWN
+) -> QuerySignals:
     """The signals of each query.
 
     A single video has nothing beside it to be compared with. It gets the signals of a gallery that
@@ -73,6 +125,7 @@ def query_signals(scores: Float[np.ndarray, "queries videos"], temperature: floa
     Args:
         scores: scores that order the results.
         temperature: T, above 0, see `fit_temperature`.
+        about: what else is known of the queries.
 
     Raises:
         SureshotError: no video, a row without a number, NaN or ``+inf``, or a temperature out of
@@ -85,7 +138,8 @@ def query_signals(scores: Float[np.ndarray, "queries videos"], temperature: floa
     """
     _check(scores, temperature)
     parts = [
-        _query_signals(_Softmax.of(scores[rows], temperature)) for rows in row_blocks(*scores.shape)
+        _query_signals(_Softmax.of(scores[rows], temperature, about.of(rows)))
+        for rows in row_blocks(*scores.shape)
     ]
     return QuerySignals._make(map(np.concatenate, zip(*parts, strict=True)))
 
@@ -93,6 +147,7 @@ def query_signals(scores: Float[np.ndarray, "queries videos"], temperature: floa
 def result_signals(
     scores: Float[np.ndarray, "queries videos"],
     temperature: float,
+    about: About = UNKNOWN,
     *,
     results: int | None = None,
 ) -> tuple[Int[np.ndarray, "queries results"], ResultSignals]:
@@ -101,6 +156,7 @@ def result_signals(
     Args:
         scores: scores that order the results.
         temperature: T, above 0, see `fit_temperature`.
+        about: what else is known of the queries.
         results: number of videos; all of them if left out or if there are fewer. Videos that are
             ruled out come last, with signals of 0 but for rank and N.
 
@@ -115,7 +171,7 @@ def result_signals(
     _check(scores, temperature)
     count = min(results or scores.shape[1], scores.shape[1])
     parts = [
-        _result_signals(_Softmax.of(scores[rows], temperature), count)
+        _result_signals(_Softmax.of(scores[rows], temperature, about.of(rows)), count)
         for rows in row_blocks(*scores.shape)
     ]
     signals = (signals for _, signals in parts)
@@ -220,37 +276,44 @@ class _Softmax(NamedTuple):
 
     Attributes:
         scores: the scores in float64.
-        best: score of the best video.
-        z: exp((s - s(1)) / T).
-        rest: sum of z without the best; that of a single video is its own.
+        best: scores of the best videos, descending.
+        z: exp((s - s(1)) / T) of these.
+        rest: sum of z without the first; that of a single video is its own.
         videos: size of the gallery of each query, 2 at the least.
         temperature: T.
+        elsewhere: what each scores with videos from elsewhere, 0 if unknown.
+        log_words: log of its number of words, 0 if unknown.
     """
 
     scores: Float64[np.ndarray, "queries videos"]
-    best: Float64[np.ndarray, " queries"]
-    z: Float64[np.ndarray, "queries videos"]
+    best: Float64[np.ndarray, "queries best"]
+    z: Float64[np.ndarray, "queries best"]
     rest: Float64[np.ndarray, " queries"]
     videos: Int[np.ndarray, " queries"]
     temperature: float
+    elsewhere: Float64[np.ndarray, " queries"]
+    log_words: Float64[np.ndarray, " queries"]
 
     @classmethod
-    def of(cls, given: Float[np.ndarray, "queries videos"], temperature: float) -> "_Softmax":
+    def of(
+        cls, given: Float[np.ndarray, "queries videos"], temperature: float, about: About
+    ) -> "_Softmax":
         scores = given.astype(np.float64)
-        first = scores.argmax(1)[:, None]
-        best = np.take_along_axis(scores, first, 1)
-        z = np.exp((scores - best) / temperature)
-        # The best is left out before the sum: 1 + tiny - 1 would be 0.
-        others = z.copy()
-        np.put_along_axis(others, first, 0, 1)
-        videos = (scores > -np.inf).sum(1)
+        shown = min(BEST, scores.shape[1])
+        best = -np.sort(-np.partition(scores, -shown, axis=1)[:, -shown:], axis=1)
+        z = np.exp((best - best[:, :1]) / temperature)
+        there = (scores > -np.inf).sum(1)
+        videos = there if about.videos is None else np.full(len(scores), about.videos)
+        none = np.zeros(len(scores))
         return cls(
             scores=scores,
-            best=best[:, 0],
+            best=best,
             z=z,
-            rest=np.where(videos > 1, others.sum(1), 1.0),
+            rest=np.where(there > 1, z[:, 1:].sum(1), 1.0),
             videos=np.maximum(videos, 2),
             temperature=temperature,
+            elsewhere=none if about.elsewhere is None else about.elsewhere.astype(np.float64),
+            log_words=none if about.words is None else np.log(about.words),
         )
 
     @property
@@ -259,45 +322,62 @@ class _Softmax(NamedTuple):
 
 
 def _query_signals(row: _Softmax) -> QuerySignals:
-    several = (row.scores > -np.inf).sum(1) > 1
-    shown = min(1 + _NEXT, row.scores.shape[1])
-    ordered = -np.sort(-np.partition(row.scores, -shown, axis=1)[:, -shown:], axis=1)
-    second = ordered[:, 1] if shown > 1 else row.best
-    following = ordered[:, 1:]
-    real = following > -np.inf
-    mean = np.where(real, following, 0).sum(1) / np.maximum(real.sum(1), 1)
+    top = row.best[:, 0]
     total = np.log1p(row.rest)
-    below = np.where(row.z > 0, row.scores - row.best[:, None], 0)
+    below = np.where(row.z > 0, row.best - top[:, None], 0)
     return QuerySignals(
-        top=row.best,
-        margin=np.where(several, row.best - second, 0),
-        gap=np.where(several, row.best - mean, 0),
+        top=top,
+        margin=_above(row.best[:, :2], 1)[:, 0],
+        gap=_above(row.best[:, : 1 + _NEXT], 1)[:, 0],
         top_logit=row.top_logit,
         entropy=total - (row.z * below).sum(1) / row.temperature / (1 + row.rest),
         top_less_lse=-row.temperature * total,
         log_videos=np.log(row.videos),
+        elsewhere=row.elsewhere,
+        log_words=row.log_words,
     )
 
 
 def _result_signals(
     row: _Softmax, count: int
 ) -> tuple[Int[np.ndarray, "queries results"], ResultSignals]:
-    order = np.argsort(-row.scores, axis=1, kind="stable")[:, :count]
-    score = np.take_along_axis(row.scores, order, 1)
-    z = np.take_along_axis(row.z, order, 1)
+    order = np.argsort(-row.scores, axis=1, kind="stable")[:, : count + _NEXT]
+    below = np.take_along_axis(row.scores, order, 1)
+    order, score = order[:, :count], below[:, :count]
+    top = row.best[:, :1]
+    z = np.exp((score - top) / row.temperature)
+    inside = np.where(np.arange(count) < BEST, z, 0)
     with np.errstate(divide="ignore"):
         # Beside any but the best there is the best, so the sum of the others is 1 or more.
-        others = np.maximum(1 + row.rest[:, None] - z, 1.0)
+        others = np.maximum(1 + row.rest[:, None] - inside, 1.0)
         logit = np.clip(np.log(z) - np.log(others), -_SUREST, _SUREST)
     logit[:, 0] = row.top_logit
     real = score > -np.inf
     return order, ResultSignals(
         score=np.where(real, score, 0),
         logit=np.where(real, logit, 0),
-        below_top=np.where(real, row.best[:, None] - score, 0),
+        below_top=np.where(real, top - score, 0),
+        gap=_above(below, count),
         log_rank=np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape),
         log_videos=np.broadcast_to(np.log(row.videos)[:, None], score.shape),
+        elsewhere=np.broadcast_to(row.elsewhere[:, None], score.shape),
+        log_words=np.broadcast_to(row.log_words[:, None], score.shape),
     )
+
+
+def _above(
+    ordered: Float64[np.ndarray, "queries best"], count: int
+) -> Float64[np.ndarray, "queries results"]:
+    """Each of the first scores less the mean of those that follow it, nine at most; else 0."""
+    real = ordered > -np.inf
+    values = np.where(real, ordered, 0)
+    total = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
+    number = np.cumsum(np.pad(real.astype(int), ((0, 0), (1, 0))), axis=1)
+    first = np.arange(1, count + 1)
+    last = np.minimum(first + _NEXT, ordered.shape[1])
+    following = number[:, last] - number[:, first]
+    mean = (total[:, last] - total[:, first]) / np.maximum(following, 1)
+    return np.where((following > 0) & real[:, :count], values[:, :count] - mean, 0)
 
 
 def _check(scores: Float[np.ndarray, "queries videos"], temperature: float) -> None:

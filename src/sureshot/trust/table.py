@@ -19,9 +19,10 @@ from sureshot.metrics.detection import (
 )
 from sureshot.metrics.reliability import brier, ece, ece_floor, nll, squared_errors
 from sureshot.trust.assessment import ABSTAIN
-from sureshot.trust.cross_fit import CertifiedAnswers, PredictedSets
+from sureshot.trust.cross_fit import PredictedSets
 from sureshot.trust.signals import query_signals
 
+_PLACES = 6  # whose percentages are looked at one by one
 _SUREST = 0.7  # share of the queries whose coverage is looked at by itself
 _TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.evidential.exp_evidence`
 
@@ -104,6 +105,15 @@ class Probability:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """What is said of the results at one place, 1 the first, and the share that is right."""
+
+    place: int
+    said: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
 class SetRow:
     """Sets of one promised coverage.
 
@@ -143,25 +153,6 @@ class AbsentRow:
     auroc: Interval
     fpr_95: float
     caught: float
-
-
-@dataclass(frozen=True, slots=True)
-class RiskRow:
-    """What a certified risk is worth.
-
-    Attributes:
-        risk: bound that was certified.
-        answered: share of the queries that is answered.
-        wrong: share of these whose first result is wrong; None where none is answered.
-        certified: number of calibrations that could certify it.
-        asked: number of calibrations in all.
-    """
-
-    risk: float
-    answered: float
-    wrong: Interval | None
-    certified: int
-    asked: int
 
 
 def plain_confidences(
@@ -242,6 +233,16 @@ def probabilities(
     )
 
 
+def place_rows(
+    predicted: Float[np.ndarray, "queries results"], right: Bool[np.ndarray, "queries results"]
+) -> tuple[PlaceRow, ...]:
+    """How true the probabilities are at each of the first six places."""
+    columns = enumerate(zip(predicted.T[:_PLACES], right.T, strict=False), 1)
+    return tuple(
+        PlaceRow(place, float(said.mean()), float(true.mean())) for place, (said, true) in columns
+    )
+
+
 def auroc_gain(
     ours: Float[np.ndarray, " queries"], theirs: Float[np.ndarray, " queries"], graded: Graded
 ) -> Interval:
@@ -302,20 +303,6 @@ def absent_row(
         auroc=both.interval(auroc_of(values, there)),
         fpr_95=fpr_at_tpr(values, there),
         caught=float((absent < cut).mean()),
-    )
-
-
-def risk_row(answers: CertifiedAnswers, graded: Graded) -> RiskRow:
-    """How many queries are answered under a certified risk, and how many of those wrongly."""
-    wrong = None
-    if answers.answered.any():
-        wrong = graded.interval(ratio_of(~graded.right & answers.answered, answers.answered))
-    return RiskRow(
-        risk=answers.risk,
-        answered=float(answers.answered.mean()),
-        wrong=wrong,
-        certified=answers.certified,
-        asked=answers.asked,
     )
 
 

@@ -1,4 +1,4 @@
-# The few words of this project: demo, test, check, format, bench, clean.
+# The few words of this project: demo, test, check, format, bench, model, clean.
 # Everything lives in .venv; `make demo` and `make test` make it when it is not there.
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # Your own folder: make demo VIDEOS=~/Videos
 VIDEOS ?=
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench model clean
 
 demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
@@ -34,6 +34,15 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.systems
 	$(BIN)/python -m benchmarks.extraction
+
+# glibc hands memory back after each step of the training and asks for it anew; to keep it makes the
+# training several times faster.
+KEEP := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 MALLOC_TOP_PAD_=67108864
+
+model: $(VENV)/ready-dev
+	$(KEEP) $(BIN)/python -m benchmarks.bundled --write
+	$(BIN)/python -m benchmarks.bundled.bank --write
+	$(BIN)/python -m benchmarks.fit_card --write
 
 clean:
 	rm -rf $(VENV) .cache

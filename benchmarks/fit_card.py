@@ -45,7 +45,7 @@ from sureshot.research.figures.canvas import (
     save_figure,
 )
 from sureshot.research.scores import known_of, ranking
-from sureshot.trust.assessment import ABSTAIN, WEAK
+from sureshot.trust.assessment import ABSTAIN
 from sureshot.trust.card import FILE, Calibration, save_card
 from sureshot.trust.fitting import fit_over
 from sureshot.trust.labelled import Labelled, labelled
@@ -177,7 +177,6 @@ def judged(card: Calibration, asked: Labelled) -> dict[str, Any]:
     assert members is not None
     gone = np.where(asked.relevant, -np.inf, asked.scores)
     inside = [card.p_inside(scores, asked.about) for scores in (asked.scores, gone)]
-    weak = [card.p_top1(scores, asked.about) < WEAK for scores in (asked.scores, gone)]
     below = asked.scores.max(1) - asked.best_relevant()
     oracle = asked.scores >= (asked.scores.max(1) - np.quantile(below, _COVERAGE))[:, None]
     return {
@@ -197,8 +196,8 @@ def judged(card: Calibration, asked: Labelled) -> dict[str, Any]:
         "90 % set holds one": float((members & asked.relevant).any(1).mean()),
         "size of the set": float(members.sum(1).mean()),
         "size of the oracle's": float(oracle.sum(1).mean()),
-        "called absent though there": float(((inside[0] < ABSTAIN) & weak[0]).mean()),
-        "called absent without any": float(((inside[1] < ABSTAIN) & weak[1]).mean()),
+        "called absent though there": float((inside[0] < ABSTAIN).mean()),
+        "called absent without any": float((inside[1] < ABSTAIN).mean()),
     }
 
 

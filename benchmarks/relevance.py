@@ -18,7 +18,7 @@ _LISTED = """
     while into onto up down out over some someone somebody something has have had having
     do does doing then than so very about off just also one
 """
-_EMPTY = frozenset(_LISTED.split())
+LISTED = frozenset(_LISTED.split())  # words that say nothing of what is to be seen
 _SAME = {
     "guy": "man",
     "men": "man",
@@ -81,7 +81,7 @@ def keywords(captions: Sequence[str], count: int, rng: np.random.Generator) -> l
         words = [
             word
             for word in re.findall(r"[a-z]+", captions[row].lower())
-            if word not in _EMPTY and len(word) >= _SHORTEST
+            if word not in LISTED and len(word) >= _SHORTEST
         ]
         length = int(rng.choice(_LENGTHS))
         if len(words) >= length:
@@ -95,7 +95,7 @@ def keywords(captions: Sequence[str], count: int, rng: np.random.Generator) -> l
 def content(text: str) -> frozenset[str]:
     """Stems of the words of a text that say what is to be seen."""
     words = re.findall(r"[a-z0-9]+", text.lower())
-    return frozenset(_stem(word) for word in words if word not in _EMPTY)
+    return frozenset(_stem(word) for word in words if word not in LISTED)
 
 
 def _stem(word: str) -> str:

@@ -21,7 +21,7 @@ QUESTIONS = (
     "people riding bicycles on a street",
     "a cartoon rabbit",
     "a man in a suit talking inside a car",
-    "somebody is playing chess",
+    "cooking pasta in a kitchen",
 )
 UNANSWERED = QUESTIONS[-1]
 

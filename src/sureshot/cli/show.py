@@ -108,34 +108,27 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
         if shown is not None:
             out.print()
         print_answer(out, answer)
-        shown = answer if answer.hits or shown is None else shown
+        better = shown is None or (answer.hits and not shown.has_percentages)
+        shown = answer if better else shown
     if shown is None or not shown.hits:
         return
     if shown.confidence is None:
         print_verdict(out, shown)
-    elif shown.confidence.yours:
-        out.print(
-            Text(
-                "Percentages: how often such a hit is right if what you look for is here; learned "
-                "on judgements of your own.",
-                "dim",
-            )
+    elif shown.has_percentages:
+        whose = (
+            "on judgements of your own."
+            if shown.confidence.yours
+            else "on other people's videos. Ten judgements (`sureshot judge`) make them yours."
         )
-    else:
-        out.print(
-            Text(
-                "Percentages: how often such a hit is right if what you look for is here; learned "
-                "on other people's videos. Ten judgements (`sureshot judge`) make them yours.",
-                "dim",
-            )
-        )
+        told = "Percentages: how often such a hit is right if what you look for is here; learned "
+        out.print(Text(told + whose, "dim"))
 
 
 def print_answer(out: Console, answer: Answer) -> None:
     """What was asked, the table of hits, and what to know about them."""
     out.print(Text(plain(answer.query), "bold"))
-    known = answer.confidence is not None
-    if answer.hits and known:
+    known = answer.has_percentages
+    if answer.hits and answer.confidence is not None:
         print_verdict(out, answer)
     names = ["", "best at", *(["right"] if known else []), "time", "score", "video"]
     rows = [

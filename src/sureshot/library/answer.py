@@ -43,9 +43,9 @@ class Hit:
         frames: the sampled frames of the moment in the order of time.
         copies: other videos that show the same pictures, folded under this one.
         relevant: probability that the moment is a right answer, if one is there at all; None where
-            nothing was calibrated.
+            nothing was calibrated, and where probably none is there.
         plausible: whether the moment is in the set that holds a right answer with the coverage
-            asked for; None where there is no such set.
+            asked for; None where there is no such set, and where probably no right answer is.
         missing: whether the file is gone from where it was indexed.
     """
 
@@ -158,6 +158,11 @@ class Answer:
     confidence: Confidence | None = None
 
     @property
+    def has_percentages(self) -> bool:
+        """Whether a percentage stands beside the hits."""
+        return any(hit.relevant is not None for hit in self.hits)
+
+    @property
     def verdict(self) -> tuple[str, str]:
         """How sure the answer is, in a sentence: its beginning, which says it all, and its rest."""
         known = self.confidence
@@ -209,19 +214,19 @@ class Answer:
     def __repr__(self) -> str:
         hits = counted(len(self), "hit")
         head = f"{self.query!r}: {hits} in {counted(self.searched, 'window')} ({self.status})"
-        known = self.confidence is not None
+        known = self.has_percentages
         rows = [
             f"{h.rank:>4}  {timecode(h.peak):>7}  {f'{h.percentage:>9}  ' if known else ''}"
             f"{time_range(h.start, h.end):>15}  {h.score:6.3f}  {plain(h.path)}{h.mark}"
             for h in self.hits
         ]
-        said = ["".join(self.verdict)] if known else []
+        said = [] if self.confidence is None else ["".join(self.verdict)]
         return "\n".join([head, *said, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         head = f"{html.escape(plain(self.query))}</b> · {counted(self.searched, 'window')}"
-        known = self.confidence is not None
+        known = self.has_percentages
         rows = [
             (
                 str(h.rank),
@@ -234,7 +239,7 @@ class Answer:
             for h in self.hits
         ]
         columns = ("", "best at", *(["right"] if known else []), "time", "score", "video")
-        said = html.escape("".join(self.verdict)) if known else self.status
+        said = self.status if self.confidence is None else html.escape("".join(self.verdict))
         return _html(f"{head} · {said}", columns, rows, self.warnings)
 
 

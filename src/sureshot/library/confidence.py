@@ -138,6 +138,8 @@ def judged(
         )
         for hit in hits
     )
+    if status == "probably not here":  # percentages hold if it is here
+        judged_hits = tuple(replace(hit, relevant=None, plausible=None) for hit in hits)
     confidence = Confidence(
         right=float(result.p_relevant[0]),
         present=result.p_inside,

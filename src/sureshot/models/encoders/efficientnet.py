@@ -89,8 +89,22 @@ class EfficientNetLite2(nn.Module):
         Args:
             x: RGB, scaled by (pixel - 127) / 128.
         """
-        x = self.blocks(functional.relu6(self.stem(x)))
-        return functional.relu6(self.head(x))
+        return self.upper(self.lower(x))
+
+    def lower(self, x: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n 208 i j"]:
+        """What enters the last block, of the same rows and columns as the last feature map.
+
+        Args:
+            x: RGB, scaled by (pixel - 127) / 128.
+        """
+        x = functional.relu6(self.stem(x))
+        for number in range(len(self.blocks) - 1):
+            x = self.blocks[number](x)
+        return x
+
+    def upper(self, x: Float[Tensor, "n 208 i j"]) -> Float[Tensor, "n 1280 i j"]:
+        """Feature map of what `lower` gives, values in [0, 6]: the last block and the head."""
+        return functional.relu6(self.head(self.blocks[-1](x)))
 
     @classmethod
     def load(cls, path: Path) -> "EfficientNetLite2":

@@ -26,13 +26,20 @@ Weights = dict[str, Float[np.ndarray, "..."]]
 
 
 class MiniLM:
-    """Sentences in, one unit vector each and the states of their word tokens out."""
+    """Sentences in, one unit vector each and the states of their word tokens out.
 
-    def __init__(self, folder: Path) -> None:
-        self._weights: Weights = {}
+    Args:
+        folder: the package's weights and tokenizer.
+        tuned: weights that replace those of the package, by the names they have there.
+    """
+
+    def __init__(self, folder: Path, tuned: Weights | None = None) -> None:
+        replaced = tuned or {}
+        self._weights: Weights = dict(replaced)
         with safe_open(folder / "model.safetensors", framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 - not a dict
-                if not name.startswith("pooler.") and not name.endswith("position_ids"):
+                unused = name.startswith("pooler.") or name.endswith("position_ids")
+                if not unused and name not in replaced:
                     self._weights[name] = file.get_tensor(name)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()

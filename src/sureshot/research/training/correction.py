@@ -28,11 +28,19 @@ WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 _BATCH = 64
 _RESAMPLES = 1000
 
+# Scores of captions with the videos of a gallery, those of the bank's captions with the same
+# videos, and the column of the video of each caption.
+Compared = tuple[
+    Float[np.ndarray, "texts videos"],
+    Float[np.ndarray, "captions videos"],
+    Integer[np.ndarray, " texts"],
+]
+
 
 def equip(
     scorer: Scorer,
     splits: Sequence[Split],
-    val: SplitFeatures,
+    galleries: Sequence[SplitFeatures],
     sets: Sequence[SplitFeatures] = (),
     seed: int = 0,
 ) -> tuple[Bank | None, str]:
@@ -43,7 +51,8 @@ def equip(
     Args:
         scorer: the model.
         splits: data sets that the model was trained on.
-        val: features of validation videos, as the encoder below the checkpoint gives them.
+        galleries: features of validation videos, as the encoder below the checkpoint gives them,
+            of one data set or of several.
         sets: encoded training videos of several data sets; the bank keeps some of them. Of one
             data set it keeps none: a library of the same kind would look as far from a query as
             what is elsewhere.
@@ -55,10 +64,14 @@ def equip(
     rng = np.random.default_rng(seed)
     words = scorer.model is not None and scorer.model.system.reads_words
     texts = encoded(scorer.require_searchable(), drawn(splits, rng), words)
-    raw, known = similarity(scorer.raw, val), bank_similarity(scorer, texts, val)
-    weight, gain = chosen(raw, known, val.split.owner(), rng)
+    compared = [
+        (similarity(scorer.raw, val), bank_similarity(scorer, texts, val), val.split.owner())
+        for val in galleries
+    ]
+    weight, gain = chosen(compared, rng)
+    count = sum(len(val.videos) for val in galleries)
     told = (
-        f"{gain.value:+.1f} of R@1 + R@5 + R@10 on {len(val.videos)} validation videos "
+        f"{gain.value:+.1f} of R@1 + R@5 + R@10 on {count} validation videos "
         f"({gain.low:+.1f} to {gain.high:+.1f})"
     )
     frames, mask, scores = _reference(scorer, texts, sets, rng)
@@ -97,34 +110,42 @@ def keep(
     scorer = load(folder, device)
     if scorer.searchable is None:
         return ""
-    bank, told = equip(scorer, splits, val, sets, seed)
+    bank, told = equip(scorer, splits, [val], sets, seed)
     if bank is not None:
         bank.save(folder)
     return told
 
 
 def chosen(
-    raw: Float[np.ndarray, "texts videos"],
-    known: Float[np.ndarray, "captions videos"],
-    owner: Integer[np.ndarray, " texts"],
-    rng: np.random.Generator,
+    galleries: Sequence[Compared], rng: np.random.Generator
 ) -> tuple[float | None, Interval]:
     """The weight of a correction that rankings gain by, and the gain.
 
-    Of four weights the one with the best R@1 + R@5 + R@10, text to video. None unless the lower end
-    of the 95 % interval of its gain, over resampled videos, lies above 0.
+    Of four weights the one with the best R@1 + R@5 + R@10, text to video, of all captions of all
+    galleries. None unless the lower end of the 95 % interval of its gain, over resampled videos,
+    lies above 0.
 
     Args:
-        raw: scores of captions of videos that nothing was trained on.
-        known: scores of the captions of the bank with the same videos.
-        owner: column of the video of each caption.
+        galleries: scores and owners of captions, of videos that nothing was trained on.
         rng: source of the resamples.
     """
-    off = nearest_mean(known, K)
-    gained = {weight: _hits(raw - weight * off, owner) - _hits(raw, owner) for weight in WEIGHTS}
+    firsts = np.cumsum([0, *(raw.shape[1] for raw, _, _ in galleries)])
+    owner = np.concatenate(
+        [own + first for (_, _, own), first in zip(galleries, firsts, strict=False)]
+    )
+    gained = {weight: np.concatenate([_gain(*g, weight) for g in galleries]) for weight in WEIGHTS}
     best = max(WEIGHTS, key=lambda weight: gained[weight].mean())
     gain = interval(mean_of(gained[best]), owner, rng, resamples=_RESAMPLES)
     return best if gain.low > 0 else None, gain
+
+
+def _gain(
+    raw: Float[np.ndarray, "texts videos"],
+    known: Float[np.ndarray, "captions videos"],
+    owner: Integer[np.ndarray, " texts"],
+    weight: float,
+) -> Float[np.ndarray, " texts"]:
+    return _hits(raw - weight * nearest_mean(known, K), owner) - _hits(raw, owner)
 
 
 def drawn(splits: Sequence[Split], rng: np.random.Generator) -> list[str]:

@@ -1,0 +1,77 @@
+"""Pictures and videos with captions that the bundled model is trained on and chosen by.
+
+Families: ``msrvtt`` (the frame subset), ``flickr8k``, and the sets of ``captioned``. One picture in
+five of the rooms (``ade``, ``sun``) is never trained on, so that `benchmarks.quality rooms` can ask
+for it. No test video and none of the 26 clips is read.
+"""
+
+import csv
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import data
+
+CAPTIONED = ("cc", "cc3m", "cocoval", "coco256", "cocomini", "ade", "sun")
+ROOMS = ("ade", "sun")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A picture or a video.
+
+    Attributes:
+        family: data set, or set of ``captioned``.
+        path: its file.
+        captions: what people or machines said of it, at least one.
+    """
+
+    family: str
+    path: Path
+    captions: tuple[str, ...]
+
+    @property
+    def held_out(self) -> bool:
+        """Whether no model is trained on it, because it is asked for in a benchmark."""
+        return self.family in ROOMS and zlib.crc32(self.path.stem.encode()) % 5 == 0
+
+
+def training() -> list[Item]:
+    """All that a model may be trained on."""
+    items = [*_msrvtt("train"), *_flickr("train"), *captioned()]
+    return [item for item in items if not item.held_out]
+
+
+def validation() -> dict[str, list[Item]]:
+    """Galleries to choose by, all captions of each being queries."""
+    return {"MSR-VTT val": list(_msrvtt("val")), "Flickr8k val": list(_flickr("val"))}
+
+
+def rooms() -> dict[str, list[Item]]:
+    """The held-out pictures of rooms, by family."""
+    held = [item for item in captioned() if item.held_out]
+    return {family: [item for item in held if item.family == family] for family in ROOMS}
+
+
+def captioned() -> Iterator[Item]:
+    """The pictures of ``captioned``, in the order of its list."""
+    root = data.folder("captioned")
+    found: dict[tuple[str, str], list[str]] = {}
+    with (root / "captions.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            found.setdefault((row["set"], row["file"]), []).append(row["caption"])
+    for (family, name), captions in found.items():
+        yield Item(family, root / family / name, tuple(captions))
+
+
+def _msrvtt(split: str) -> Iterator[Item]:
+    captions, folder = data.captions(), data.folder("msrvtt") / "videos"
+    for name in data.split(split):
+        yield Item("msrvtt", folder / f"{name}.mp4", tuple(captions[name]))
+
+
+def _flickr(split: str) -> Iterator[Item]:
+    folder = data.folder("flickr8k") / "images"
+    for name, captions in data.flickr(split).items():
+        yield Item("flickr8k", folder / name, tuple(captions))

@@ -1,0 +1,122 @@
+r"""What of the bundled model is trained, as torch modules.
+
+.. math:: t = n(W_t \sqrt{384}\, s + b_t), \qquad f = n(W_f\, l(b) + L\, p + b_f),
+   \qquad p = \mathrm{softmax}(C b / T), \qquad L = 380\, W_l E
+
+with s the unit sentence vector of MiniLM, its upper layers tuned; b the mean of the last feature
+map of EfficientNet-Lite2, its last block and head tuned; C its classifier, E the sentence vectors
+of the names of the 1000 classes less their mean, both left as they are; l a layer norm without
+weights and n unit length. So a frame begins near the sentences that name what the classifier
+believes to see; 380 brings that to the size of l(b). A video is the mean of its frames.
+`sureshot.models.encoders.bundled` is the same in numpy.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import BertConfig, BertModel
+
+from benchmarks.bundled.states import State, grouped
+from sureshot.models.encoders.backbone import CHANNELS
+from sureshot.models.encoders.bridge import BridgeEncoder
+from sureshot.models.encoders.bundled import DIM, TEMPERATURE, TUNED_LAYERS
+from sureshot.models.encoders.efficientnet import EfficientNetLite2
+from sureshot.models.encoders.minilm import DIM as SENTENCE
+from sureshot.models.encoders.minilm import HEADS, LAYERS
+from sureshot.models.encoders.packages import image_weights, text_folder
+
+_DROPOUT = 0.3
+_SCALE = 380.0
+_LOGIT_SCALE = 20.0
+_TOKENS = 48  # of a caption that is trained on
+_PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
+
+
+class Network(nn.Module):
+    """Texts and frames in, unit vectors of one space out."""
+
+    named: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bert = _minilm(text_folder())
+        self.image = EfficientNetLite2.load(image_weights())
+        self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
+        self.label = nn.Linear(SENTENCE, DIM, bias=False)
+        named = torch.from_numpy(BridgeEncoder().class_vectors)
+        self.register_buffer("named", _SCALE * (named - named.mean(0)), persistent=False)
+        self.log_scale = nn.Parameter(torch.tensor(_LOGIT_SCALE).log())
+        self.dropout = nn.Dropout(_DROPOUT)
+        self.requires_grad_(False)
+        for part in (*self.maps(), *self.tuned()):
+            part.requires_grad_(True)
+        self.log_scale.requires_grad_(True)
+        self._tokenizer = Tokenizer.from_file(str(text_folder() / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_TOKENS)
+
+    def maps(self) -> list[nn.Module]:
+        """The linear maps, which start at random."""
+        return [self.text, self.frame, self.label]
+
+    def tuned(self) -> list[nn.Module]:
+        """What starts from the packages: layers of the text network, then of the image network."""
+        return [*self.bert.encoder.layer[-TUNED_LAYERS:], self.image.blocks[-1], self.image.head]
+
+    def texts(self, texts: Sequence[str]) -> Float[Tensor, "n dim"]:
+        """Vectors of texts."""
+        ids = [torch.tensor(found.ids) for found in self._tokenizer.encode_batch(list(texts))]
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        size = -(-len(order) // _PARTS)
+        parts = [order[i : i + size] for i in range(0, len(order), size)]
+        sentences = torch.cat([self._sentences([ids[row] for row in part]) for part in parts])
+        back = torch.tensor(order).argsort()
+        inputs = self.dropout(sentences[back] * SENTENCE**0.5)
+        return functional.normalize(self.text(inputs), dim=-1)
+
+    def _sentences(self, ids: list[Tensor]) -> Float[Tensor, "n 384"]:
+        padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
+        mask = nn.utils.rnn.pad_sequence([torch.ones_like(i) for i in ids], batch_first=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
+            states = self.bert(padded, attention_mask=mask).last_hidden_state
+        return functional.normalize((states.float() * mask[..., None]).sum(1), dim=-1)
+
+    def frames(self, states: Sequence[State]) -> Float[Tensor, "n dim"]:
+        """Vectors of frames, from what enters the last block."""
+        rows, pooled = [], []
+        for same, batch in grouped(states):
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
+                maps = self.image.upper(batch.contiguous(memory_format=torch.channels_last))
+            rows += same
+            pooled.append(maps.float().mean((-2, -1)))
+        features = torch.cat(pooled)[torch.tensor(rows).argsort()]
+        believed = torch.softmax(self.image.classify(features) / TEMPERATURE, dim=-1)
+        looks = self.frame(self.dropout(functional.layer_norm(features, features.shape[-1:])))
+        return functional.normalize(looks + self.label(self.dropout(believed @ self.named)), dim=-1)
+
+    def labels(self) -> Float[Tensor, "dim classes"]:
+        """The L of the equation, which ships in place of its factors."""
+        return self.label.weight @ self.named.T
+
+
+def _minilm(folder: Path) -> BertModel:
+    """The package's network, without the pooler that no sentence vector needs."""
+    config = BertConfig(
+        vocab_size=30522,
+        hidden_size=SENTENCE,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * SENTENCE,
+    )
+    network = BertModel(config, add_pooling_layer=False)
+    read = load_file(folder / "model.safetensors")
+    network.load_state_dict(
+        {k: v for k, v in read.items() if not k.startswith("pooler.")}, strict=False
+    )
+    return network

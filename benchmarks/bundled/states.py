@@ -1,0 +1,86 @@
+"""What enters the last block of the image network, for every frame that is trained on.
+
+The layers below it are not trained and cost nine tenths of the network, so they are run once and
+kept on disk, in shards of 256 items: a stopped run goes on where it was. 40 kB a frame.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float16
+from PIL import Image
+from rich.progress import track
+from safetensors.numpy import load_file, save_file
+
+from benchmarks.bundled.items import Item
+from sureshot.datasets import Item as Listed
+from sureshot.files import replace_file
+from sureshot.media.sampling_rule import Sampling
+from sureshot.models.encoders.backbone import SIDE, Backbone, resized_whole
+from sureshot.research.features import sampled_frames
+
+FRAMES = 4  # of a video that is trained on
+_SHARD = 256
+
+# The states of one frame: rows, columns, channels.
+State = Float16[np.ndarray, "i j 208"]
+
+
+def states_of(
+    items: Sequence[Item], backbone: Backbone, folder: Path, frames: int
+) -> list[list[State]]:
+    """States of the frames of each item.
+
+    Args:
+        items: pictures and videos.
+        backbone: the untrained network.
+        folder: where shards are kept, by what they hold.
+        frames: most frames of a video.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found: list[list[State]] = []
+    for first in track(range(0, len(items), _SHARD), f"frames of {folder.name}"):
+        path = folder / f"{first // _SHARD:04}.safetensors"
+        if not path.exists():
+            rows = [_states(item, backbone, frames) for item in items[first : first + _SHARD]]
+            arrays = {f"{i} {k}": s for i, row in enumerate(rows) for k, s in enumerate(row)}
+            with replace_file(path) as fresh:
+                save_file(arrays, fresh)
+        found += _rows(load_file(path))
+    return found
+
+
+def _rows(arrays: dict[str, State]) -> list[list[State]]:
+    rows: list[list[State]] = []
+    for name in sorted(arrays, key=lambda name: tuple(map(int, name.split()))):
+        if name.endswith(" 0"):
+            rows.append([])
+        rows[-1].append(arrays[name])
+    return rows
+
+
+def _states(item: Item, backbone: Backbone, frames: int) -> list[State]:
+    prepared = resized_whole(np.stack(_images(item, frames)))
+    return list(backbone.lower(prepared).astype(np.float16))
+
+
+def _images(item: Item, frames: int) -> list[np.ndarray]:
+    if item.family != "msrvtt":
+        with Image.open(item.path) as picture:
+            return [np.asarray(picture.convert("RGB"))]
+    return list(sampled_frames(Listed(item.path.stem, item.path), frames, SIDE, Sampling()))
+
+
+def grouped(
+    states: Sequence[State],
+) -> list[tuple[list[int], Float[torch.Tensor, "n 208 i j"]]]:
+    """Frames of one shape together, with their rows: a convolution takes no others."""
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for row, state in enumerate(states):
+        rows.setdefault(state.shape, []).append(row)
+    return [
+        (same, torch.from_numpy(np.stack([states[r] for r in same])).float().permute(0, 3, 1, 2))
+        for same in rows.values()
+    ]

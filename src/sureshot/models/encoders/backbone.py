@@ -1,0 +1,136 @@
+"""The image network of the bundled encoder at work: resized frames in, pooled features out."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+if TYPE_CHECKING:
+    import torch
+
+    from sureshot.models.encoders.efficientnet import EfficientNetLite2
+
+SIDE = 300  # a frame is resized to SIDE * SIDE pixels, whatever its shape
+GRID = 3  # patches are the cells of a GRID x GRID pooling of the last feature map
+WIDEST = 2.5  # a frame longer than this many times its shorter side is squeezed to that
+CHANNELS = 1280
+_BATCH = 4  # frames a thread takes at once: more leave the caches of a core
+_GPU_BATCH = 64
+
+
+class Backbone:
+    """Runs an EfficientNet-Lite2 over frames.
+
+    Args:
+        load: reads the network; called at the first frame.
+        device: torch device of the network; None takes a GPU where there is one.
+        threads: how many it uses on a CPU; None takes one for each core.
+    """
+
+    def __init__(
+        self, load: Callable[[], "EfficientNetLite2"], device: str | None, threads: int | None
+    ) -> None:
+        self._load, self._device = load, device
+        self._cores = threads or _cores()
+
+    def maps(
+        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+    ) -> tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]:
+        """Backbone features of each frame and of its 3 x 3 cells."""
+        import torch
+
+        if self.device == "cpu":
+            size = min(max(1, -(-len(prepared) // self._cores)), _BATCH)
+            batches = [prepared[i : i + size] for i in range(0, len(prepared), size)]
+            parts = list(self._threads.map(self._maps, batches))
+        else:
+            batches = [prepared[i : i + _GPU_BATCH] for i in range(0, len(prepared), _GPU_BATCH)]
+            parts = [self._maps(batch) for batch in batches]
+        pooled = torch.cat([whole for whole, _ in parts]).numpy()
+        return pooled, torch.cat([grid for _, grid in parts]).numpy()
+
+    def _maps(
+        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+    ) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Backbone features of each frame and of its cells."""
+        import torch
+        from torch.nn.functional import adaptive_avg_pool2d
+
+        with torch.inference_mode():
+            maps = self.net(self._scaled(prepared))
+            grid = adaptive_avg_pool2d(maps, GRID).flatten(2).transpose(1, 2)
+            return maps.mean((-2, -1)).cpu(), grid.cpu()
+
+    def lower(
+        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+    ) -> Float[np.ndarray, "frames i j 208"]:
+        """What enters the last block of the network, channels last."""
+        import torch
+
+        with torch.inference_mode():
+            states = self.net.lower(self._scaled(prepared))
+            return states.permute(0, 2, 3, 1).contiguous().cpu().numpy()
+
+    def _scaled(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> "torch.Tensor":
+        import torch
+
+        scaled = (torch.from_numpy(prepared).to(self.device).float() - 127) / 128
+        return scaled.contiguous(memory_format=torch.channels_last)
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        """One thread a core, each with a batch of its own.
+
+        Sharing one batch between the cores makes them wait for each other after every layer, and
+        for longer where a decoder holds one of them (LOG.md).
+        """
+        import torch
+
+        self.net  # noqa: B018 - read before the threads would all do it at once
+        return ThreadPoolExecutor(self._cores, initializer=torch.set_num_threads, initargs=(1,))
+
+    @cached_property
+    def device(self) -> str:
+        """The torch device the image network runs on, tried out.
+
+        Raises:
+            ModelError: there is no such device.
+        """
+        from sureshot.models.encoders.device import device_for
+
+        return device_for(self._device)
+
+    @cached_property
+    def net(self) -> "EfficientNetLite2":
+        """The network, on its device."""
+        return self._load().to(self.device)
+
+
+def resized_whole(
+    frames: UInt8[np.ndarray, "frames height width 3"],
+) -> UInt8[np.ndarray, "frames 3 rows columns"]:
+    """Resize to 300 x 300 pixels' worth of the whole frame, keeping its shape.
+
+    Squashing to a square or cropping one costs one to two points of R@10 on the MSR-VTT
+    validation frames (LOG.md), and what happens at the edges is lost.
+    """
+    from PIL import Image
+
+    height, width = frames.shape[1:3]
+    shape = min(max(width / height, 1 / WIDEST), WIDEST) ** 0.5
+    size = (round(SIDE * shape), round(SIDE / shape))
+    resized = [
+        np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC))
+        for frame in frames
+    ]
+    return np.ascontiguousarray(np.stack(resized).transpose(0, 3, 1, 2))
+
+
+def _cores() -> int:
+    """Cores this process may use, which only Linux tells from those of the machine."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1

@@ -281,7 +281,7 @@ def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
             (50, {"unchanged": 9, "bytes_done": 500, "bytes_begun": 250, "seconds_begun": 90.0}),
         ):
             now[0] = seconds
-            progress.update(result(**values, elapsed=seconds))
+            progress.update(result(**values, elapsed=float(seconds)))
     first, second, third, fourth, fifth = capsys.readouterr().err.splitlines()
     assert first == "0 of 10 videos"
     # What cost no time says nothing about the time that is left.

@@ -212,7 +212,7 @@ def test_a_table_without_a_header_is_somebody_elses_and_is_not_deleted(place: Pa
 
 def test_a_newer_format_is_refused(place: Path) -> None:
     header = json.loads(lance.dataset(place / "windows.lance").schema.metadata[b"sureshot"])
-    rewrite_header(place / "windows.lance", json.dumps(header | {"schema": 2, "new": [1]}))
+    rewrite_header(place / "windows.lance", json.dumps(header | {"schema": 3, "new": [1]}))
     with pytest.raises(StoreError, match=rf"{place} was written by a newer Sureshot.*pip install"):
         Store.open(place)
     with pytest.raises(StoreError, match="newer Sureshot"):

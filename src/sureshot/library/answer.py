@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from sureshot.text import counted, percent, plain, printable, time_range, timecode
-from sureshot.trust.assessment import WEAK
 
 JSON_SCHEMA = 2  # docs/json.md describes it; raised whenever a field changes its meaning
 # How sure an answer is, from the best to the worst that can be said.
@@ -18,6 +17,9 @@ NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first
 def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
     """Paths with what was wrong with each, for JSON."""
     return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
+
+
+WEAK = 0.2  # probability below which a hit is called weak
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.library.confidence import model_card
-from sureshot.library.labels import Label, located, read_labels
+from sureshot.library.label_paths import located
+from sureshot.library.labels import Label, read_labels
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.videos import Gallery, Told
 from sureshot.places import absolute

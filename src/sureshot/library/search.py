@@ -1,24 +1,31 @@
 """A sentence in, an answer out."""
 
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import QueryError, StoreError, option
-from sureshot.library.answer import Answer, Descriptions, FrameScore, Hit
+from sureshot.errors import QueryError, StoreError
+from sureshot.library.answer import Answer, Descriptions, Hit
 from sureshot.library.confidence import Rivals, describe_card, drift, find_card, judged
 from sureshot.library.describing import ranked_texts
-from sureshot.library.moments import Moment, fold_copies, join_adjacent, without_copies
+from sureshot.library.moments import without_copies
 from sureshot.library.query_video import asked_windows
+from sureshot.library.request import (
+    NearWindows,
+    Request,
+    best_moments,
+    check_shares,
+    hit_of,
+    why_few,
+    why_nothing,
+)
 from sureshot.library.text_warnings import text_warnings
 from sureshot.library.videos import Gallery, Score, Told, every_window
-from sureshot.media.discover import is_gone
 from sureshot.models.bank import bank_of
 from sureshot.models.comparing import MeanFrames, comparing
 from sureshot.models.encoders import Encoder, VideoFeatures
@@ -26,7 +33,7 @@ from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import IndexSettings
-from sureshot.store.rows import StoredWindows, union
+from sureshot.store.rows import union
 from sureshot.store.store import Store
 from sureshot.text import clean, counted, percent, plain, printable
 from sureshot.trust.signals import About, word_counts
@@ -109,61 +116,6 @@ def as_searcher(
     return db if isinstance(db, Searcher) else open_index(db, model=model, device=device)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a search was asked for, beside its query.
-
-    Attributes:
-        like: the video that more like it is looked for; None for a sentence.
-        at: seconds of the moment in that video; None for the whole of it.
-    """
-
-    k: int
-    per_video: int | None
-    fold: bool
-    under: Path | None = None
-    like: Path | None = None
-    at: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("k", "per_video"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise QueryError(f"{name} is {value}; it must be at least 1.")
-
-    @property
-    def without(self) -> Path | None:
-        """The video that is left out whole."""
-        return self.like if self.at is None else None
-
-    def is_asked(self, moment: Moment) -> bool:
-        """Whether a moment is the very one that more like it is looked for."""
-        at = self.at
-        return at is not None and moment.path == self.like and moment.start <= at <= moment.end
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Near:
-    """The windows nearest to a query.
-
-    Attributes:
-        windows: the windows.
-        scores: their exact scores.
-        wanted: how many were asked for.
-        whole: whether there are no others.
-    """
-
-    windows: StoredWindows
-    scores: Float[np.ndarray, " windows"]
-    wanted: int
-    whole: bool
-
-    def moments(self, per_video: int | None) -> list[Moment]:
-        """Their moments, best first."""
-        found = self.windows
-        return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=per_video)
-
-
 class Searcher:
     """Searches one index with the encoder that wrote it.
 
@@ -236,8 +188,8 @@ class Searcher:
         began = time.perf_counter()
         text = clean(query)
         features = self.encoder.encode_texts([text])
-        asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under))
-        _check_shares(coverage, minimum)
+        asked = Request(k=k, per_video=per_video, fold=fold, under=_below(under))
+        check_shares(coverage, minimum)
         codes = self._comparing.texts(features)
         vectors, score = self._comparing.text_vectors(codes), self._score(codes)
         near = self._near(vectors, score, _CANDIDATES, asked)
@@ -267,11 +219,11 @@ class Searcher:
         """
         text = clean(query)
         codes = self._comparing.texts(self.encoder.encode_texts([text]))
-        asked = _Asked(k=1, per_video=1, fold=True, under=_below(under))
+        asked = Request(k=1, per_video=1, fold=True, under=_below(under))
         vectors, score = self._comparing.text_vectors(codes), self._score(codes)
         near = self._near(vectors, score, _CANDIDATES, asked)
         if not near.windows.keys:
-            raise StoreError(_why_nothing(asked, self.store.count()))
+            raise StoreError(why_nothing(asked, self.store.count()))
         return self._rivals(text, codes, near, asked.under)
 
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
@@ -325,7 +277,7 @@ class Searcher:
         """
         began = time.perf_counter()
         path = absolute(video)
-        asked = _Asked(k=k, per_video=per_video, fold=fold, under=_below(under), like=path, at=at)
+        asked = Request(k=k, per_video=per_video, fold=fold, under=_below(under), like=path, at=at)
         looks = MeanFrames()
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
 
@@ -356,15 +308,17 @@ class Searcher:
         )
 
     def _near(
-        self, vectors: Float[np.ndarray, "queries dim"], score: Score, wanted: int, asked: _Asked
-    ) -> _Near:
+        self, vectors: Float[np.ndarray, "queries dim"], score: Score, wanted: int, asked: Request
+    ) -> NearWindows:
         """The windows nearest to queries any of which may match."""
         near = [self.store.nearest(v, wanted, asked.under, asked.without) for v in vectors]
         windows = union(near)
         whole = all(len(part.keys) < wanted for part in near)
-        return _Near(windows=windows, scores=score(windows.features), wanted=wanted, whole=whole)
+        return NearWindows(
+            windows=windows, scores=score(windows.features), wanted=wanted, whole=whole
+        )
 
-    def _rivals(self, text: str, codes: Any, near: _Near, under: Path | None) -> Rivals:
+    def _rivals(self, text: str, codes: Any, near: NearWindows, under: Path | None) -> Rivals:
         moments = near.moments(None)
         apart = without_copies(moments, near.windows.signatures, _FOLDED)
         elsewhere = self._comparing.elsewhere(codes)
@@ -386,8 +340,8 @@ class Searcher:
         self,
         vectors: Float[np.ndarray, "queries dim"],
         score: Score,
-        asked: _Asked,
-        near: _Near,
+        asked: Request,
+        near: NearWindows,
     ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         """Hits for queries any of which may match, and a note where one video has more of them.
 
@@ -398,16 +352,16 @@ class Searcher:
         while True:
             if wanted > near.wanted:
                 near = self._near(vectors, score, wanted, asked)
-            kept, left_out = _kept(near, asked, most)
+            kept, left_out = best_moments(near, asked, most)
             if len(kept) >= asked.k or near.whole:
                 break
             wanted *= 4
         while asked.per_video is None and left_out and len(kept) < asked.k:
             most *= 2
-            kept, left_out = _kept(near, asked, most)
+            kept, left_out = best_moments(near, asked, most)
         windows = near.windows
-        hits = tuple(_hit(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
-        notes = [_few(asked, len(hits))] if left_out and len(hits) < asked.k else []
+        hits = tuple(hit_of(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
+        notes = [why_few(asked, len(hits))] if left_out and len(hits) < asked.k else []
         if any(hit.missing for hit in hits):
             notes.append(_GONE)
         return hits, tuple(notes)
@@ -416,13 +370,13 @@ class Searcher:
         self,
         query: str,
         hits: tuple[Hit, ...],
-        asked: _Asked,
+        asked: Request,
         began: float,
         warnings: tuple[str, ...],
     ) -> Answer:
         searched = self.store.count(asked.under)
         if not hits:
-            warnings = (*warnings, _why_nothing(asked, searched or self.store.count()))
+            warnings = (*warnings, why_nothing(asked, searched or self.store.count()))
         seconds = time.perf_counter() - began
         return Answer(
             query=query,
@@ -435,70 +389,5 @@ class Searcher:
         )
 
 
-def _check_shares(coverage: float, minimum: float) -> None:
-    if not 0 < coverage < 1:
-        raise QueryError(f"coverage is {coverage}; it must be between 0 and 1, such as 0.9.")
-    if not 0 <= minimum < 1:
-        raise QueryError(f"minimum is {minimum}; it must be 0 or more and below 1, such as 0.2.")
-
-
-def _few(asked: _Asked, hits: int) -> str:
-    """Why an answer has fewer hits than were asked for, though there are more moments."""
-    most = f"one video gives at most {asked.per_video} ({option('per_video')})"
-    return f"{counted(hits, 'hit')} of {asked.k} asked for: {most}."
-
-
-def _why_nothing(asked: _Asked, windows: int) -> str:
-    """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
-    if windows == 0:
-        return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
-    if asked.under is not None:
-        return f"Nothing is indexed at or below {printable(asked.under)}."
-    if asked.at is not None:
-        return "Nothing else is indexed than the moment that was asked about."
-    return "No other video is indexed."
-
-
 def _below(path: str | Path | None) -> Path | None:
     return None if path is None else absolute(path)
-
-
-def _kept(near: _Near, asked: _Asked, most: int) -> tuple[list[Moment], bool]:
-    """The best moments, at most so many of a video, and whether a video has more of them."""
-    # One more where the moment that was asked about may be among them.
-    grown = near.moments(most + (asked.at is not None))
-    left_out = sum(len(moment.rows) for moment in grown) < len(near.windows.paths)
-    seen: Counter[Path] = Counter()
-    moments = []
-    for moment in grown:
-        if asked.is_asked(moment):
-            continue
-        seen[moment.path] += 1
-        if seen[moment.path] <= most:
-            moments.append(moment)
-    left_out = left_out or max(seen.values(), default=0) > most
-    if asked.fold:
-        return fold_copies(moments, near.windows.signatures, asked.k), left_out
-    return moments[: asked.k], left_out
-
-
-def _hit(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:
-    """A moment with a score of its own for each frame, as if that were the whole video."""
-    rows = moment.rows
-    real = windows.mask[rows]
-    single = windows.frames[rows][real][:, None]
-    scores = score(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
-    frames = tuple(
-        FrameScore(float(time), float(score))
-        for time, score in zip(windows.times[rows][real], scores, strict=True)
-    )
-    return Hit(
-        rank=rank,
-        path=moment.path,
-        start=moment.start,
-        end=moment.end,
-        score=moment.score,
-        frames=frames,
-        copies=tuple(moment.copies),
-        missing=is_gone(moment.path),
-    )

@@ -14,7 +14,6 @@ Status = Literal["confident", "several", "absent", "uncalibrated"]
 
 ABSTAIN = 0.1  # share of the queries whose video is there that may look like absent ones
 CONFIDENT = 0.8  # probability from which a first result is called confident
-WEAK = 0.2  # probability below which a result is called weak
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,11 +17,12 @@ from sureshot.metrics.bootstrap import interval
 from sureshot.metrics.detection import auroc, auroc_of
 from sureshot.metrics.reliability import brier, ece, ece_floor
 from sureshot.text import counted
-from sureshot.trust.card import Calibration, ProbabilityQuality, Quality, Reference, Validity
+from sureshot.trust.card import Calibration, Reference, Validity
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.galleries import gallery_sizes
 from sureshot.trust.labelled import Labelled, labelled
 from sureshot.trust.logistic import Logistic
+from sureshot.trust.quality import ProbabilityQuality, Quality
 from sureshot.trust.signals import (
     RESULTS,
     UNKNOWN,

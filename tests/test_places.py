@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.errors import StoreError, SureshotError
+from sureshot.errors import ArgumentError, StoreError, SureshotError
 from sureshot.places import (
     absolute,
     absolute_model,
@@ -13,6 +13,7 @@ from sureshot.places import (
     data_dir,
     expand,
     index_place,
+    is_folder_at,
     locate,
 )
 
@@ -131,3 +132,23 @@ def test_paths_are_expanded_and_made_absolute_without_following_links(
     assert absolute("~/x/../y") == Path("/home/ann/y")
     assert absolute("link/../y") == tmp_path / "y"
     assert absolute("~no-such-user") == tmp_path / "~no-such-user"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "~/a\0"])
+def test_what_no_file_can_be_named_is_said_in_a_sentence(name: str) -> None:
+    for function in (expand, absolute, locate):
+        with pytest.raises(ArgumentError, match="No file can be named") as refused:
+            function(name)
+        assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r", "s3://bucket/a\nb"])
+def test_a_line_break_in_the_place_of_an_index_is_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises(StoreError, match="holds a line break") as told:
+        locate(name)
+    assert str(told.value).isprintable()
+
+
+def test_a_name_too_long_is_no_folder(tmp_path: Path) -> None:
+    assert is_folder_at(tmp_path) and not is_folder_at("a" * 5000)
+    assert absolute_model("a" * 5000) == "a" * 5000

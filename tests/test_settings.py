@@ -157,3 +157,41 @@ def toml_values() -> st.SearchStrategy[dict[str, Any]]:
 @given(toml_values())
 def test_any_plain_values_survive_toml(values: dict[str, Any]) -> None:
     assert tomllib.loads(to_toml(values)) == values
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("width=" + "9" * 5000, "thousands of digits"),
+        ("width=" + "[" * 100_000, "nests too deeply"),
+        ("width=nan", "nan, which is no number"),
+        ("a." * 3000 + "b=1", "write it as name.of.setting=value"),
+        ("width" + "x" * 5000, "write it as name.of.setting=value"),
+    ],
+)
+def test_a_setting_that_would_hurt_is_one_short_sentence(assignment: str, said: str) -> None:
+    with pytest.raises(SureshotError, match=said) as refused:
+        override({}, assignment)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "value", [10**299, -(10**299), 2**63, 10**5000], ids=["+", "-", "2^63", "long"]
+)
+def test_a_whole_number_that_fits_nowhere_is_refused(value: int) -> None:
+    @dataclasses.dataclass
+    class Bowl:
+        depth: int
+
+    with pytest.raises(SureshotError, match=r"^Setting depth is .*no number is so large here"):
+        build(Bowl, {"depth": value})
+
+
+def test_a_whole_number_beyond_every_float_is_no_float() -> None:
+    @dataclasses.dataclass
+    class Bowl:
+        depth: float
+
+    assert build(Bowl, {"depth": 10**300}).depth == 1e300
+    with pytest.raises(SureshotError, match=r"^Setting depth is .*expected a number"):
+        build(Bowl, {"depth": 10**400})

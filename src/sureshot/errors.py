@@ -1,14 +1,23 @@
 """Every error Sureshot raises on purpose. Each message names the thing, the reason and the fix."""
 
 from pathlib import Path
+from typing import ClassVar
 
 
 class SureshotError(Exception):
-    """Something the user can mend; the message says how."""
+    """Something the user can mend; the message says how.
+
+    Attributes:
+        code: short name of the kind of error, which programs may rely on.
+    """
+
+    code: ClassVar[str] = "input"
 
 
 class ArgumentError(SureshotError):
     """Arguments of a call, or of a command, that do not go together or have no meaning."""
+
+    code = "arguments"
 
 
 class VideoError(SureshotError):
@@ -18,6 +27,8 @@ class VideoError(SureshotError):
         transient: the reason may go away by itself, so the next run tries again.
     """
 
+    code = "video"
+
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
         self.transient = transient
@@ -26,13 +37,19 @@ class VideoError(SureshotError):
 class StoreError(SureshotError):
     """The index is missing, damaged, from a newer version, or written by another model."""
 
+    code = "index"
+
 
 class ModelError(SureshotError):
     """A model could not be found, loaded or trusted."""
 
+    code = "model"
+
 
 class QueryError(SureshotError):
     """A query that cannot be searched for."""
+
+    code = "query"
 
 
 def reason_of(error: OSError) -> str:
@@ -44,7 +61,7 @@ def option(name: str, value: str | Path | bool = "") -> str:
     """A choice of the caller, as messages name it: ``db=``, or as an option in the terminal.
 
     The terminal finds the backticks in what it prints and writes its own option there
-    (`sureshot.cli.options.as_typed`).
+    (`sureshot.library.printed.as_typed`).
 
     Args:
         name: parameter of the public function that takes the choice.

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, JSON files, and digests of content.
+"""Files and folders that are there whole or not at all, and digests of content.
 
 What is written grows in a hidden folder beside its place, is synced to the disk, and is renamed. So
 a full disk, a kill or a loss of power leaves the old file or the new one. Hidden folders that
@@ -120,33 +120,6 @@ def write_json(path: Path, value: Any) -> None:
         TypeError: JSON has no such value.
     """
     write_text(path, json.dumps(value, indent=2) + "\n")
-
-
-def read_json(path: Path) -> Any:
-    """Value of a JSON file in UTF-8.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not JSON, see `parse_json`.
-    """
-    return parse_json(path.read_text("utf-8"))
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Value of a JSON text.
-
-    Raises:
-        ValueError: it is not JSON, has a number of thousands of digits, or nests too deeply.
-
-    Examples:
-        >>> parse_json("[" * 100_000)
-        Traceback (most recent call last):
-        ValueError: it nests too deeply
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("it nests too deeply") from None
 
 
 def append_line(path: Path, line: str) -> None:

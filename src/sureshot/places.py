@@ -1,5 +1,6 @@
 """Where Sureshot keeps its files: the folders that the system has for such files."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,8 @@ from typing import Literal
 
 from platformdirs import user_cache_path, user_data_path
 
-from sureshot.errors import StoreError, SureshotError, option
+from sureshot.errors import ArgumentError, StoreError, SureshotError, option
+from sureshot.text import plain
 
 
 def data_dir() -> Path:
@@ -43,9 +45,14 @@ def locate(location: str | Path) -> str:
     """A place of an index as an absolute folder, links in it kept, or as an object-storage URI.
 
     Raises:
-        StoreError: its name is not UTF-8, which the library below does not take.
+        StoreError: its name is not UTF-8 or holds a line break, which the library below refuses.
     """
     text = os.fspath(location)
+    if "\n" in text or "\r" in text:
+        raise StoreError(
+            f"An index cannot lie at {text!r}: the name holds a line break. Choose another with "
+            f"{option('db')}."
+        )
     if text.startswith("file://"):
         text = text.removeprefix("file://")
     if "://" in text:
@@ -63,18 +70,51 @@ def locate(location: str | Path) -> str:
 
 
 def absolute(path: str | Path) -> Path:
-    """A path as the index knows it: without ``~`` and ``..``, symbolic links kept."""
-    return Path(os.path.abspath(expand(path)))  # noqa: PTH100 - Path.resolve follows links
+    """A path as the index knows it: without ``~`` and ``..``, symbolic links kept.
+
+    Raises:
+        SureshotError: no file can have such a name, or the folder that we are in is gone.
+    """
+    try:
+        return Path(os.path.abspath(expand(path)))  # noqa: PTH100 - Path.resolve follows links
+    except FileNotFoundError:
+        raise SureshotError(
+            "The folder you are in is gone; change into one that is there, or give whole paths."
+        ) from None
+
+
+def video_id(path: Path) -> str:
+    """Name of a video that does not tell where it lies: a digest of its absolute path."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
 
 
 def expand(path: str | Path) -> Path:
-    """A path with the home folder for ``~``; the ``~`` of a user whom nobody knows stays."""
+    """A path with the home folder for ``~``; the ``~`` of a user whom nobody knows stays.
+
+    Raises:
+        ArgumentError: no file can have such a name.
+    """
+    named = os.fspath(path)
+    try:
+        usable = "\0" not in named and bool(os.fsencode(named) or True)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise ArgumentError(
+            f"No file can be named {plain(named)[:80]}: a name has no NUL and no "
+            "half characters. Name another."
+        )
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser fails at such a user
+
+
+def is_folder_at(path: str | Path) -> bool:
+    """Whether there is a folder; none is where a path is too long or may not be looked at."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails at such names
 
 
 def absolute_model(model: str) -> str:
     """A model name as an index should remember it: local folders by their absolute path."""
-    is_folder = model.startswith(("/", "./", "../", "~")) or Path(model).is_dir()
+    is_folder = model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
     return str(absolute(model)) if is_folder else model
 
 

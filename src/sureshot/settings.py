@@ -7,16 +7,20 @@ tuple, a string for a path, and one table for a tuple of one.
 
 import dataclasses
 import math
-import tomllib
+import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, Union
+from typing import Any, ClassVar, Literal, NamedTuple, TypeGuard, TypeVar, Union
 
 from sureshot.errors import SureshotError
+from sureshot.formats import NotTomlError, parse_toml
+from sureshot.text import plain
 
 T = TypeVar("T")
+_DEEPEST = 64  # tables in tables
+_SHOWN = 200  # characters of a value in an error
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
@@ -48,7 +52,7 @@ def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
     for name in values:
         if name not in fields:
-            raise SureshotError(f"Unknown setting {_dotted(at, name)}; known: {', '.join(fields)}.")
+            raise SureshotError(f"Unknown setting {_named(at, name)}; known: {', '.join(fields)}.")
     for name, field in fields.items():
         optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
         if name not in values and not optional:
@@ -122,9 +126,9 @@ def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
     """
     path, equals, text = assignment.partition("=")
     keys = [key.strip() for key in path.split(".")]
-    if not equals or not all(keys):
-        raise SureshotError(f"Cannot set {assignment!r}; write it as name.of.setting=value.")
-    changed: dict[str, Any] = _set(values, keys, _parsed(text.strip()), "")
+    if not equals or not all(keys) or len(keys) > _DEEPEST:
+        raise SureshotError(f"Cannot set {_shown(assignment)}; write it as name.of.setting=value.")
+    changed: dict[str, Any] = _set(values, keys, _parsed(text.strip(), path.strip()), "")
     return changed
 
 
@@ -173,37 +177,47 @@ def _typed(kind: Any, value: object, at: str) -> Any:
         choices = typing.get_args(kind)
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             raise SureshotError(
-                f"Setting {at} is {value!r}; known: {', '.join(map(str, choices))}."
+                f"Setting {at} is {_shown(value)}; known: {', '.join(map(str, choices))}."
             )
         return value
     if origin is tuple:
         return _several(typing.get_args(kind)[0], value, at)
     if dataclasses.is_dataclass(kind) or _is_mapping(kind):
         if not isinstance(value, Mapping):
-            raise SureshotError(f"Setting {at} is {value!r}; expected a table.")
-        return dict(value) if _is_mapping(kind) else build(kind, value, at)
+            raise SureshotError(f"Setting {at} is {_shown(value)}; expected a table.")
+        return _table(kind, value, at) if _is_mapping(kind) else build(kind, value, at)
     return _scalar(kind, value, at)
+
+
+def _table(kind: Any, value: Mapping[Any, object], at: str) -> dict[Any, Any]:
+    """A mapping whose values are of the type it names; as it comes where it names none."""
+    inner = typing.get_args(kind)[1] if typing.get_args(kind) else Any
+    if inner in (Any, object):
+        return dict(value)
+    return {name: _typed(inner, one, _dotted(at, str(name))) for name, one in value.items()}
 
 
 def _several(kind: Any, value: object, at: str) -> tuple[Any, ...]:
     if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
         return (_typed(kind, value, at),)
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise SureshotError(f"Setting {at} is {value!r}; expected a list.")
+        raise SureshotError(f"Setting {at} is {_shown(value)}; expected a list.")
     return tuple(_typed(kind, inner, f"{at}.{place}") for place, inner in enumerate(value))
 
 
 def _scalar(kind: type, value: object, at: str) -> object:
     if kind is Path and isinstance(value, (str, Path)):
         return Path(value)
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
         value = float(value)
     # A bool is an int to Python, but true is no number of frames.
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if kind is int and isinstance(value, int) and value.bit_length() > 63:
+        raise SureshotError(f"Setting {at} is {_shown(value)}; no number is so large here.")
     if fits and not (isinstance(value, float) and not math.isfinite(value)):
         return value
     expected = _KINDS.get(kind, kind.__name__)
-    raise SureshotError(f"Setting {at} is {value!r}; expected {expected}.")
+    raise SureshotError(f"Setting {at} is {_shown(value)}; expected {expected}.")
 
 
 def _is_mapping(kind: Any) -> bool:
@@ -227,12 +241,31 @@ def _set(values: object, keys: list[str], value: object, at: str) -> Any:
     return {**values, key: _set(values.get(key, {}), rest, value, here)}
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str, at: str) -> object:
     try:
-        read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        read = parse_toml(f"value = {text}")
+    except NotTomlError:
         return text
+    except ValueError as error:
+        raise SureshotError(f"Cannot set {plain(at)[:_SHOWN]}: {error}.") from None
     return read["value"] if len(read) == 1 else text
+
+
+def _named(at: str, name: str) -> str:
+    """A dotted path that somebody else wrote, as an error shows it."""
+    text = plain(_dotted(at, name))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it: in a few characters, none of which steers a terminal."""
+    text = f"a number of {value.bit_length()} bits" if _is_long(value) else plain(repr(value))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _is_long(value: object) -> TypeGuard[int]:
+    """Whether a whole number has more digits than Python writes out."""
+    return isinstance(value, int) and value.bit_length() > 1000
 
 
 def _dotted(at: str, name: str) -> str:

@@ -22,8 +22,9 @@ def decoded(data: bytes, errors: str = "strict") -> str:
     Raises:
         UnicodeDecodeError: they are no text, and are to be none.
     """
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return data.decode("utf-16" if wide else "utf-8-sig", errors)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors)
+    return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors)
 
 
 def clean(query: str) -> str:
@@ -96,7 +97,10 @@ def parse_time(text: str) -> float:
 
 def printable(path: str | Path) -> str:
     """A path as valid Unicode: undecodable bytes become U+FFFD, every other character stays."""
-    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half a character, which no file name holds
+        return str(path).encode("utf-8", "replace").decode("utf-8")
 
 
 def plain(text: str | Path) -> str:
@@ -154,6 +158,27 @@ def duration(seconds: float) -> str:
     else:
         parts = (hours, "h"), (minutes, "min")
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
+def time_left(elapsed: float | int, done: float | int, total: float | int) -> str:
+    """How long the rest of some work will take, in words to put behind others; empty at first.
+
+    Args:
+        elapsed: seconds since the work began.
+        done: how much is done, in any unit.
+        total: how much there is.
+
+    Examples:
+        >>> time_left(10.0, 1, 5), time_left(100.0, 1, 1000), time_left(100.0, 1, 10)
+        (', about 40 s left', '', ', about 15 min left')
+    """
+    if done <= 0 or done < 0.01 * total:  # too little to tell by
+        return ""
+    left = elapsed * (total - done) / done
+    if left < 1:
+        return ""
+    # An estimate to the second would claim too much.
+    return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
 
 
 def percent(share: float) -> str:

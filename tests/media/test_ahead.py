@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from sureshot.media import ahead
-from sureshot.media.ahead import Ahead, stream
+from sureshot.media.ahead import Ahead, beat, stream
 from tests.processes import error_after_ctrl_c
 
 
@@ -187,3 +187,56 @@ def test_ctrl_c_ends_the_wait_and_the_process(work) -> None:
     began = time.monotonic()
     assert error_after_ctrl_c(0.2, work).startswith("KeyboardInterrupt")
     assert time.monotonic() - began < 40
+
+
+def test_work_that_hangs_is_given_up_and_the_rest_goes_on():
+    hanging = threading.Event()
+
+    def work(item):
+        if item == "hangs":
+            hanging.wait(60)
+        yield f"{item} done"
+
+    items = ["hangs", "one", "two", "three"]
+    results = list(
+        stream(work, items, waiting=2, workers=1, stuck=lambda i: f"{i} is stuck", patience=0.8)
+    )
+    hanging.set()
+    assert results == ["hangs is stuck", "one done", "two done", "three done"]
+
+
+def test_work_that_beats_is_not_stuck_however_long_it_takes():
+    def work(item):
+        for _ in range(20):
+            time.sleep(0.1)
+            beat()
+        yield item
+
+    assert list(stream(work, ["slow"], waiting=1, stuck=lambda i: "stuck", patience=0.8)) == [
+        "slow"
+    ]
+
+
+def test_what_is_given_up_is_not_heard_when_it_comes_back():
+    late, came = threading.Event(), threading.Event()
+
+    def work(item):
+        if item == "late":
+            late.wait(60)
+            came.set()
+            yield "too late"
+            raise ValueError("nobody hears this")
+        came.wait(60)
+        yield item
+
+    def stuck(item):
+        late.set()
+        return f"{item} is stuck"
+
+    items = ["late", "last"]
+    results = list(stream(work, items, waiting=1, workers=1, stuck=stuck, patience=0.8))
+    assert results == ["late is stuck", "last"]
+
+
+def test_a_beat_outside_means_nothing():
+    beat()

@@ -1,5 +1,6 @@
 """Pictures of frames: upright, opaque, of the size asked for, whatever the file made of them."""
 
+import gc
 import struct
 import warnings
 
@@ -320,3 +321,29 @@ def test_a_decompression_bomb_is_refused(tmp_path):
     (tmp_path / "a.bmp").write_bytes(bomb)
     with warnings.catch_warnings(), pytest.raises(VideoError, match="is too large"):
         read_image(tmp_path / "a.bmp")
+
+
+def test_a_frame_is_let_go_of_at_once(tmp_path):
+    """Its pixels must not wait for the garbage collector."""
+    clip = film(tmp_path / "a.mp4", patterns(4), turned=90)
+    with open_video(Source(clip, "file", 0, 0)) as video:
+        gc.collect()
+        gc.disable()
+        try:
+            for frame in video:
+                frame.image(32)
+            del frame
+            assert not gc.collect()
+        finally:
+            gc.enable()
+
+
+def test_only_the_usual_kinds_of_images_are_read_whatever_their_names(tmp_path):
+    script = tmp_path / "a.jpg"
+    script.write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+    )
+    with Image.open(script) as opened:
+        assert opened.format == "EPS"  # which Pillow hands to a program
+    with pytest.raises(VideoError, match="is not an image"):
+        read_image(script)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageEnhance
 
 from sureshot.media.discover import Source
 from sureshot.media.signature import likeness, signature
@@ -41,6 +41,37 @@ def test_other_content_does_not_match(originals):
     assert likeness(signatures(originals), signatures(others)[None]) == [0.0]
 
 
+def test_two_colours_are_not_two_others(originals):
+    """Grey pictures alone took 26 clips of other colours for copies of one."""
+    two = np.zeros((4, 64, 96, 3), np.uint8)
+    two[:, :, 48:] = np.array([(255, 0, 0), (0, 140, 60), (60, 60, 255), (90, 90, 90)])[
+        :, None, None
+    ]
+    marks = signatures(two)
+    for one in range(4):
+        like = [likeness(marks[[one]], marks[None, [other]]).item() for other in range(4)]
+        assert like == [float(one == other) for other in range(4)]
+    swapped = [picture[..., ::-1] for picture in originals]
+    assert likeness(signatures(originals), signatures(swapped)[None]) < [0.5]
+
+
+def test_paler_and_stronger_colours_are_those_of_a_copy(originals):
+    for strength in (0.5, 0.7, 1.3):
+        pale = [
+            np.asarray(ImageEnhance.Color(Image.fromarray(p)).enhance(strength)) for p in originals
+        ]
+        assert likeness(signatures(originals), signatures(pale)[None]) == [1.0]
+
+
+def test_what_was_noted_without_colours_compares_by_its_greys(originals):
+    marks = signatures(originals)
+    old = marks.copy()
+    old[:, 256:] = 0
+    swapped = signatures([picture[:, :, [0, 0, 0]] for picture in originals])
+    assert likeness(old, marks[None]) == likeness(marks, old[None]) == [1.0]
+    assert likeness(swapped, swapped[None]) == [1.0]
+
+
 def test_brightness_and_contrast_do_not_matter(originals):
     darker = [(picture * 0.6 + 20).astype(np.uint8) for picture in originals]
     assert likeness(signatures(originals), signatures(darker)[None]) == [1.0]
@@ -63,13 +94,13 @@ def test_flat_frames_tell_nothing():
 
 def test_flat_frames_are_left_out_of_the_share(originals):
     marks = signatures(originals)
-    black = np.zeros((3, 256), np.uint8)
+    black = np.zeros((3, 288), np.uint8)
     assert likeness(np.concatenate([black, marks]), marks[None]) == [1.0]
 
 
 def test_of_no_videos_there_are_no_likenesses(originals):
-    assert likeness(signatures(originals), np.zeros((0, 6, 256), np.uint8)).shape == (0,)
-    nothing, some = np.zeros((0, 256), np.uint8), np.zeros((2, 6, 256), np.uint8)
+    assert likeness(signatures(originals), np.zeros((0, 6, 288), np.uint8)).shape == (0,)
+    nothing, some = np.zeros((0, 288), np.uint8), np.zeros((2, 6, 288), np.uint8)
     assert likeness(nothing, some).tolist() == [0, 0]
 
 
@@ -77,14 +108,17 @@ def test_a_signature_is_the_mean_of_each_part():
     picture = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
     grey = np.asarray(Image.fromarray(picture).convert("L"), np.float64)
     slow = [grey[y : y + 2, x : x + 3].mean() for y in range(0, 32, 2) for x in range(0, 48, 3)]
-    assert np.allclose(signature(picture), slow, atol=1)
+    assert np.allclose(signature(picture)[:256], slow, atol=1)
+    colours = np.asarray(Image.fromarray(picture).convert("YCbCr"), np.float64)[..., 1:]
+    means = colours.reshape(4, 8, 4, 12, 2).mean((1, 3)).transpose(2, 0, 1)
+    assert np.allclose(signature(picture)[256:], means.reshape(-1), atol=2)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 4), st.integers(0, 5))
 def test_likeness_is_a_share_that_padding_never_changes(seed, frames, videos, padding):
     dice = np.random.default_rng(seed)
-    one = dice.integers(0, 256, (frames, 256), np.uint8)
-    others = dice.integers(0, 256, (videos, 3, 256), np.uint8)
+    one = dice.integers(0, 256, (frames, 288), np.uint8)
+    others = dice.integers(0, 256, (videos, 3, 288), np.uint8)
     others[0, 0] = one[0]
     plain = likeness(one, others)
     padded = likeness(one, np.pad(others, ((0, 0), (0, padding), (0, 0))))

@@ -25,6 +25,7 @@ class Flat:
     time: float
     colour: tuple[int, int, int] = COLOURS[0]
     shape: tuple[int, int] = (3, 4)
+    pixels: int = 12
 
     def thumbnail(self, width, height):
         return np.full((height, width, 3), self.colour, np.uint8)
@@ -154,6 +155,20 @@ def test_motion_fades_and_flicker_do_not_end_windows():
     assert len(cut(flicker)) == 1
     strobe = [Flat(number / 10, (255 * (number % 2),) * 3) for number in range(200)]
     assert len(cut(strobe)) <= 2
+
+
+def test_few_large_frames_are_held_back_at_a_time():
+    looks = []
+
+    class Seen(Flat):
+        def thumbnail(self, width, height):
+            looks.append(self.time)
+            return super().thumbnail(width, height)
+
+    for pixels, most in ((1 << 20, 8), (1 << 25, 4), (1 << 26, 2), (1 << 29, 1)):
+        looks.clear()
+        cut([Seen(number / 10_000, pixels=pixels) for number in range(80)])
+        assert len(looks) == pytest.approx(80 / most, abs=1)
 
 
 # Which frames stand for a window

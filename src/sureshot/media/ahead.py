@@ -2,9 +2,13 @@
 
 Decoders and networks both give the interpreter free while they work. The threads are daemons, and
 whoever ends early waits a moment for them, but not for one that is stuck in a broken file.
+
+No thread can be ended from outside. One that is stuck is left behind with its file, and another
+takes its place; it costs a core and its memory until the program ends.
 """
 
 import contextlib
+import math
 import os
 import queue
 import threading
@@ -21,6 +25,17 @@ Result = TypeVar("Result")
 
 _POLL = 0.1  # seconds between looks at whether to stop
 _PATIENCE = 2.0  # seconds that an early stop waits for the threads
+# Seconds that a thread may work on without a word (`beat`). A decoder speaks at each packet; the
+# largest frame takes it seconds.
+_STUCK = 120.0
+_TICK = 0.25  # seconds between looks at who is stuck
+_HERE = threading.local()  # `run`: what this thread works on, if anybody waits for it
+
+
+def beat() -> None:
+    """Tell whoever waits for this thread that its work goes on; elsewhere it means nothing."""
+    if (run := getattr(_HERE, "run", None)) is not None:
+        run.beats += 1
 
 
 class Ahead(Generic[Key, Result]):
@@ -76,54 +91,113 @@ def stream(
     *,
     waiting: int,
     workers: int | None = None,
+    stuck: Callable[[Item], Result] | None = None,
+    patience: float = _STUCK,
 ) -> Generator[Result, None, None]:
     """Results of all items as they come: those of one item in order, items in no fixed order.
 
     To end early, close it (`contextlib.closing`); the threads end with it.
 
     Args:
-        work: gives the results of an item; called in several threads at once.
+        work: gives the results of an item; called in several threads at once. It calls `beat` now
+            and then.
         items: what is worked on, begun in this order.
         waiting: most results that wait to be taken; with so many, the threads wait too.
         workers: number of threads; None takes half the cores, at most four.
+        stuck: gives the last result of an item whose work is given up because its thread says
+            nothing any more; None waits forever.
+        patience: seconds without a word after which it is given up.
 
     Raises:
         Exception: whatever the work on an item raised; the other items end with it.
     """
-    results: queue.Queue[Result | _Done] = queue.Queue(waiting)
+    results: queue.Queue[tuple[_Run[Item], Result | _Done]] = queue.Queue(waiting)
     threads = _Threads(min(workers or _usual_workers(), len(items)))
+    going: set[_Run[Item]] = set()
 
-    def run(item: Item) -> None:
+    def do(run: _Run[Item]) -> None:
         end = _Done()
+        going.add(run)
+        _HERE.run = run
         try:
-            for result in work(item):
-                if not threads.put(results, result):
+            for result in work(run.item):
+                if not threads.put(results, (run, result)):
                     return
         except BaseException as error:
             end = _Done(error)
-        threads.put(results, end)
+        threads.put(results, (run, end))
 
     try:
         for item in items:
-            threads.submit(partial(run, item))
+            threads.submit(partial(do, _Run(item=item)))
         left = len(items)
         while left:
-            result = results.get()
+            run, result = _next(results, going, math.inf if stuck is None else patience)
             if not isinstance(result, _Done):
                 yield result
-            elif result.error is None:
-                left -= 1
-            else:
+                continue
+            going.discard(run)
+            left -= 1
+            if result.error is not None:
                 raise result.error
+            if result.is_lost and stuck is not None:
+                threads.start_one()
+                yield stuck(run.item)
     finally:
         threads.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """All results of an item have come, or its work raised an error."""
+    """All results of an item have come, or its work raised an error, or hangs."""
 
     error: BaseException | None = None
+    is_lost: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Run(Generic[Item]):
+    """The work on one item.
+
+    Attributes:
+        item: what is worked on.
+        beats: how often its thread has said that it goes on.
+    """
+
+    item: Item
+    beats: int = 0
+    _heard: int = -1
+    _silent: float = 0.0
+    _looked: float = 0.0
+
+    def silence(self) -> float:
+        """Seconds since the last beat during which somebody looked.
+
+        A machine that slept, or a caller who was busy, does not make it stuck.
+        """
+        now = time.monotonic()
+        new = self.beats != self._heard
+        self._silent = 0.0 if new else self._silent + min(now - self._looked, 2 * _TICK)
+        self._heard, self._looked = self.beats, now
+        return self._silent
+
+
+def _next(
+    results: "queue.Queue[tuple[_Run[Item], Result | _Done]]",
+    going: set[_Run[Item]],
+    patience: float,
+) -> "tuple[_Run[Item], Result | _Done]":
+    """What comes next from the work that goes on; what was given up may speak again, unheard."""
+    while True:
+        try:
+            run, result = results.get(timeout=_TICK)
+        except queue.Empty:
+            for run in tuple(going):
+                if run.silence() > patience:
+                    return run, _Done(is_lost=True)
+        else:
+            if run in going:
+                return run, result
 
 
 class _Threads:
@@ -132,19 +206,24 @@ class _Threads:
     def __init__(self, count: int) -> None:
         self._stopped = threading.Event()
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._run, name=f"decode-{number}", daemon=True)
-            for number in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        for _ in range(count):
+            self.start_one()
 
     def submit(self, job: Callable[[], None]) -> None:
         self._jobs.put(job)
 
+    def start_one(self) -> None:
+        """Start one more thread."""
+        name = f"decode-{len(self._threads)}"
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
     def put(self, results: queue.Queue[Result], result: Result) -> bool:
         """Wait for room in a queue; False if it is time to stop instead."""
         while not self._stopped.is_set():
+            beat()
             with contextlib.suppress(queue.Full):
                 results.put(result, timeout=_POLL)
                 return True

@@ -20,15 +20,17 @@ import av.error
 import numpy as np
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
-from av.codec.context import ThreadType
 from av.container import InputContainer
+from av.packet import Packet
 from av.stream import Disposition, Stream
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 from jaxtyping import Float32
 
 from sureshot.errors import VideoError
+from sureshot.media.container import open_container
 from sureshot.media.discover import IMAGE_SUFFIXES
+from sureshot.media.effort import Effort, tame, timed
 from sureshot.media.mp4 import Look, Picture, Sound, look_of
 
 _UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
@@ -169,13 +171,14 @@ def _frames(
     source: Path, kind: type[_Frame], moment: float
 ) -> Iterator[tuple[float, _Frame, Stream]]:
     """Frames and their times and stream, from a key frame at or before `moment` on."""
+    effort = Effort(source.stat().st_size if source.exists() else 0)
     for back in _BACK:
-        with _reading(source) as container:
+        with _reading(source, effort) as container:
             video = next((s for s in container.streams.video if not _is_cover(s)), None)
             stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
             if video is None or stream is None or stream.codec_context is None:
                 return
-            video.thread_type = ThreadType.AUTO
+            tame(video)
             zero = float((video.start_time or 0) * (video.time_base or 0))
             seek = back < moment and container.format.name not in _UNSEEKABLE
             if seek:
@@ -184,7 +187,9 @@ def _frames(
                     container.seek(round(goal), stream=stream)
                 except av.FFmpegError:
                     continue
-            frames = _decoded(container, stream, kind, zero, math.nan if seek else 0.0)
+            packets = container.demux(stream)
+            told = _decoded(packets, kind, zero, math.nan if seek else 0.0, effort)
+            frames = timed(told, effort)
             first = next(frames, None)
             if seek and (first is None or not first[0] <= moment + _INSTANT):
                 continue  # the key frame is too late: look further back
@@ -194,16 +199,16 @@ def _frames(
 
 
 def _decoded(
-    container: InputContainer, stream: Stream, kind: type[_Frame], zero: float, time: float
+    packets: Iterator[Packet], kind: type[_Frame], zero: float, time: float, effort: Effort
 ) -> Iterator[tuple[float, _Frame]]:
     """Frames and their times up to the end or to where the file breaks off.
 
     A frame without a time follows the one before it; the first one is at `time`.
     """
-    packets = container.demux(stream)
     # PyAV raises IndexError at the end of files whose streams appear midway.
     with suppress(av.FFmpegError, IndexError):
         for packet in packets:
+            effort.step()
             frames = []
             with suppress(av.FFmpegError):  # one damaged packet; players skip it, too
                 frames = packet.decode()
@@ -215,10 +220,10 @@ def _decoded(
 
 
 @contextmanager
-def _reading(source: Path) -> Iterator[InputContainer]:
+def _reading(source: Path, effort: Effort) -> Iterator[InputContainer]:
     """The opened source; whatever goes wrong while it is read is a VideoError."""
     try:
-        with source.open("rb") as file, av.open(file, "r", metadata_errors="ignore") as container:
+        with open_container(source, effort) as container:
             yield container
     except (av.FFmpegError, OSError) as error:
         raise _unreadable(error) from error

@@ -44,7 +44,7 @@ def read_filmstrip(path: Path) -> UInt8[np.ndarray, "frames height width 3"]:
     from PIL import Image
 
     try:
-        with Image.open(path) as strip:
+        with Image.open(path, formats=("JPEG",)) as strip:
             count = re.fullmatch(rb"(\d+) frames", strip.info.get("comment", b""))
             pixels = np.asarray(strip.convert("RGB"))
     except (OSError, ValueError, SyntaxError) as error:

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import av
 import av.error
 import numpy as np
+from av.sidedata.sidedata import SideDataContainer
 from av.video.reformatter import VideoReformatter
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
+from sureshot.media.effort import MOST_PIXELS
 from sureshot.media.size import FrameSize, shrunk
 
 if TYPE_CHECKING:
     from PIL import Image
 
+# By their bytes, whatever their names; Pillow would start a program for what calls itself EPS.
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 _LARGEST = 1024  # pixels of the shorter side that an image of a folder is held in
 # Colour matrices by the numbers of H.273 that ffmpeg can undo; it refuses frames with other ones,
 # which wrong colours are better than.
@@ -30,9 +34,11 @@ class Frame(Protocol):
 
     Attributes:
         time: seconds from the start of the video, never falling.
+        pixels: how many it holds in memory.
     """
 
     time: float
+    pixels: int
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
         """A small RGB picture of exactly this size, for comparing frames."""
@@ -66,8 +72,10 @@ class FileFrame:
         self.time = time
         if frame.colorspace not in _MATRICES:
             frame.colorspace = _UNKNOWN
+        self.pixels = frame.width * frame.height
         self._frame = frame
-        self._ratio = ratio
+        # A wide pixel may not make a huge picture of a large one.
+        self._ratio = ratio if self.pixels * ratio <= MOST_PIXELS else 1.0
         self._scalers = scalers
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
@@ -109,6 +117,7 @@ class ImageFrame:
 
     def __init__(self, time: float, picture: "Image.Image", path: Path) -> None:
         self.time = time
+        self.pixels = picture.width * picture.height
         self._picture = picture
         self._path = path
 
@@ -146,7 +155,7 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(path) as opened:
+        with Image.open(path, formats=_FORMATS) as opened:
             if largest is not None:
                 opened.draft("RGB", (largest, largest))
             picture = _eight_bit(ImageOps.exif_transpose(opened))
@@ -187,7 +196,9 @@ def _upright(
 
     The matrix of an mp4 takes (x, y) to (ax + cy, bx + dy), y pointing down.
     """
-    data: Any = frame.side_data.get("DISPLAYMATRIX")
+    # Its own `side_data` and the frame hold each other, so that frames would wait in memory for the
+    # garbage collector, which counts objects and not pixels: ten gigabytes of 40 large frames.
+    data: Any = SideDataContainer(frame).get("DISPLAYMATRIX")  # type: ignore[call-arg]
     if data is None:
         return rgb
     a, b, _, c, d = struct.unpack("=5i", bytes(data)[:20])

@@ -24,9 +24,12 @@ from av.video.frame import PictureType, VideoFrame
 from av.video.stream import VideoStream
 from jaxtyping import Float32, UInt8
 
+from sureshot.media.size import shrunk
+
 _TICKS = 60_000  # per second; exact for 24, 25, 30, 50, 60 and 30000/1001 frames per second
 # Without B-frames every frame is stored at the very time at which it is shown.
 _X264 = {"crf": "20", "preset": "veryfast", "bf": "0"}
+_QUICK = {"crf": "24", "preset": "superfast", "bf": "0"}  # to be watched at once, and thrown away
 _BT709 = 1
 _LIMITED = 1
 _MATRICES = {1: 1, 5: 5, 6: 5, 9: 9}  # H.264's numbers -> the converter's: BT.709, 601, 601, 2020
@@ -69,7 +72,9 @@ class Sound:
     samples: Float32[np.ndarray, "channels samples"]
 
 
-def write_film(pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path) -> bool:
+def write_film(
+    pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path, *, side: int | None = None
+) -> bool:
     """True when `path` holds the film, False when there was no picture and nothing was written.
 
     Args:
@@ -77,6 +82,8 @@ def write_film(pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path)
         sounds: what is heard, in the order of time, without gaps; what outlasts the pictures is
             left out.
         path: a file in an existing folder; replaced if it exists.
+        side: shorter side of the film in pixels at most, for one that is quickly made rather than
+            good; None keeps every pixel.
 
     Raises:
         av.FFmpegError: the file could not be written.
@@ -85,7 +92,7 @@ def write_film(pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path)
     if first is None:
         return False
     with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"}) as container:
-        film = _Film(container, first, sound)
+        film = _Film(container, first, sound, side)
         heard = chain([sound], sounds) if sound else sounds
         until = 0.0
         pieces: Iterator[Picture | Sound]
@@ -103,11 +110,14 @@ def write_film(pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path)
 class _Film:
     """The tracks of an open mp4: one of pictures and, where there is sound, one of sound."""
 
-    def __init__(self, container: OutputContainer, first: Picture, sound: Sound | None) -> None:
+    def __init__(
+        self, container: OutputContainer, first: Picture, sound: Sound | None, side: int | None
+    ) -> None:
+        self._side = side
         self._mux = container.mux
         self._matrix = _BT709 if _is_rgb(first.frame) else first.frame.colorspace
-        self._size = _upright_size(first.frame)
-        self._video = _video_track(container, first, self._size, self._matrix)
+        self._size = _upright_size(first.frame, side)
+        self._video = _video_track(container, first, self._size, self._matrix, side)
         self._lasts: dict[int, int] = {}  # ticks by time; encoders forget how long a frame lasts
         self._audio = None
         if sound is not None:
@@ -156,8 +166,7 @@ class _Film:
         """The frame in 8 bit, limited range, with even sides and the colour matrix of the film."""
         other = frame.colorspace != self._matrix
         return frame.reformat(
-            frame.width + frame.width % 2,
-            frame.height + frame.height % 2,
+            *_even_size(frame, self._side),
             "yuv420p",
             dst_colorspace=_MATRICES.get(self._matrix) if other else None,
             dst_color_range=_LIMITED,
@@ -165,12 +174,16 @@ class _Film:
 
 
 def _video_track(
-    container: OutputContainer, first: Picture, size: tuple[int, int], matrix: int
+    container: OutputContainer,
+    first: Picture,
+    size: tuple[int, int],
+    matrix: int,
+    side: int | None,
 ) -> VideoStream:
     """A track for pictures of this size, with the colours and the pixel shape of the first one."""
     track: VideoStream
     if "libx264" in av.codecs_available:
-        track = container.add_stream("libx264", 30, dict(_X264))
+        track = container.add_stream("libx264", 30, dict(_X264 if side is None else _QUICK))
     else:
         track = container.add_stream("mpeg4", 30)
         track.bit_rate = max(200_000, 6 * size[0] * size[1])
@@ -196,9 +209,16 @@ def _quarter_turns(frame: VideoFrame) -> int:
     return round(frame.rotation / 90) % 4
 
 
-def _upright_size(frame: VideoFrame) -> tuple[int, int]:
-    """Width and height after turning; both rounded up to even."""
-    width, height = frame.width + frame.width % 2, frame.height + frame.height % 2
+def _even_size(frame: VideoFrame, side: int | None) -> tuple[int, int]:
+    """Width and height of the film, its shorter side at most so long; both rounded up to even."""
+    size = (frame.width, frame.height)
+    width, height = size if side is None else shrunk(*size, side)
+    return width + width % 2, height + height % 2
+
+
+def _upright_size(frame: VideoFrame, side: int | None) -> tuple[int, int]:
+    """Width and height after turning."""
+    width, height = _even_size(frame, side)
     return (height, width) if _quarter_turns(frame) % 2 else (width, height)
 
 

@@ -20,8 +20,11 @@ from av.stream import Disposition
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
+from sureshot.media.ahead import beat
 from sureshot.media.clock import Clock
+from sureshot.media.container import open_container
 from sureshot.media.discover import Source, frame_files
+from sureshot.media.effort import Effort, tame, timed
 from sureshot.media.frame import FileFrame, Frame, ImageFrame, Scalers, read_image
 
 LONG = 600.0  # seconds from which decoding keyframes only is worth a look
@@ -76,7 +79,12 @@ class Video:
 
 
 def open_video(
-    source: Source, *, decode: str = "auto", step: float = 2.5, rate: float = 1.0
+    source: Source,
+    *,
+    decode: str = "auto",
+    step: float = 2.5,
+    rate: float = 1.0,
+    effort: Effort | None = None,
 ) -> Video:
     """Open a video for one pass.
 
@@ -86,6 +94,8 @@ def open_video(
         step: seconds; with ``auto``, keyframes alone are read if they lie no further apart on
             average.
         rate: frames per second of a folder of frames.
+        effort: what a file may cost before the rest of it is left out with a note; None goes by
+            its size.
 
     Raises:
         VideoError: nothing in it can be read; the message is the reason, without the path.
@@ -94,11 +104,12 @@ def open_video(
         return _open_folder(source.path, rate)
     video = Video(path=source.path)
     try:
-        _check(source.path)
-        container = video._close.enter_context(av.open(source.path, metadata_errors="ignore"))
+        size = _size(source.path)
+        effort = effort or Effort(size)
+        container = video._close.enter_context(open_container(source.path, effort))
         stream = _video_stream(container)
         video.duration = _claimed_duration(container, stream)
-        stream.thread_type = "AUTO"
+        tame(stream)
         if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
             stream.codec_context.skip_frame = "NONKEY"
     except (av.error.FFmpegError, OSError) as error:
@@ -110,19 +121,25 @@ def open_video(
     clock = Clock(stream)
     # What does not know its length has no index to seek by, and times that are mere guesses.
     if video.duration and container.format.name not in _UNSEEKABLE:
-        video._seek = partial(_seek_to, container, clock.start or 0.0)
-    video._frames = _decode(video, container, stream, clock)
+        video._seek = partial(_seek_to, container, clock.start or 0.0, effort)
+    packets = _packets(video, container, stream, clock, effort)
+    video._frames = timed(_decode(video, packets, stream, clock), effort)
     return video
 
 
-def _check(path: Path) -> None:
-    """Refuse what is no file or an empty one, before ffmpeg waits for it or wonders about it."""
+def _size(path: Path) -> int:
+    """Bytes of a file.
+
+    What is no file, or an empty one, is refused before ffmpeg waits for it or wonders about it.
+    """
     if not path.is_file():
         if path.exists():
             raise VideoError("is not a regular file")
         raise VideoError("has vanished", transient=True)
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         raise VideoError("is empty (0 bytes)")
+    return size
 
 
 def _video_stream(container: Any) -> Any:
@@ -151,7 +168,7 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
         return False
     times, keys = [], 0
     ends = (av.error.FFmpegError, IndexError, VideoError)
-    with contextlib.suppress(*ends), av.open(source.path) as container:
+    with contextlib.suppress(*ends), open_container(source.path) as container:
         for count, packet in enumerate(container.demux(_video_stream(container))):
             if packet.pts is not None and packet.time_base:
                 times.append(float(packet.pts * packet.time_base))
@@ -161,17 +178,21 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
     return keys > 1 and (max(times) - min(times)) / keys <= step
 
 
-def _seek_to(container: Any, start: float, time: float) -> None:
+def _seek_to(container: Any, start: float, effort: Effort, time: float) -> None:
     # A format that cannot seek is read on from where it is, which ends at the same frame.
-    with contextlib.suppress(av.error.FFmpegError):
-        container.seek(round((time + start) * av.time_base))
+    effort.begin()
+    try:
+        with contextlib.suppress(av.error.FFmpegError):
+            container.seek(round((time + start) * av.time_base))
+    finally:
+        effort.end()
 
 
-def _decode(video: Video, container: Any, stream: Any, clock: Clock) -> Iterator[Frame]:
+def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> Iterator[Frame]:
     """Frames in the order shown."""
     ratio, scalers = _pixel_ratio(stream), Scalers()
     damaged, any_frame = 0, False
-    for packet in _packets(video, container, stream, clock):
+    for packet in packets:
         try:
             frames = packet.decode()
             damaged = 0
@@ -193,29 +214,43 @@ def _decode(video: Video, container: Any, stream: Any, clock: Clock) -> Iterator
         raise VideoError("holds no frame that can be decoded")
 
 
-def _packets(video: Video, container: Any, stream: Any, clock: Clock) -> Iterator[Any]:
+def _packets(
+    video: Video, container: Any, stream: Any, clock: Clock, effort: Effort
+) -> Iterator[Any]:
     """Packets up to the end or to where the file breaks off."""
     # Only the length of the pictures counts: the sound of a sound container may well go on.
     claimed = video.duration if stream.duration or len(container.streams) == 1 else 0.0
     until = 0.0
     try:
         for packet in container.demux(stream):
+            effort.step()
             if packet.stream_index != stream.index:
                 continue  # of a stream that came up midway and that nobody asked for
             clock.mend(packet)
-            if packet.pts is not None and packet.time_base:
-                until = max(until, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+            until = max(until, _end_of(packet))
             if packet.is_corrupt:
                 _remark_damage(video, clock)
             yield packet
     except IndexError:
         pass  # PyAV trips over such a stream at the end, when all of ours has been read
+    except VideoError as error:
+        if clock.now < 0:
+            raise
+        _remark(video, f"is left out from {clock.now:.0f} s on, as it {error}")
+        return
     except av.error.FFmpegError as error:
         _remark(video, f"breaks off near {until:.0f} s ({_explain(error)})")
     except OSError as error:
         raise unreadable(error) from None
     if claimed - until > max(_CUT_SHORT, 0.02 * claimed) and not clock.was_set:
         _remark(video, f"ends at {until:.0f} s of {claimed:.0f} s")
+
+
+def _end_of(packet: Any) -> float:
+    """Seconds on the file's clock up to which a packet is shown; 0 where it does not say."""
+    if packet.pts is None or not packet.time_base:
+        return 0.0
+    return float((packet.pts + (packet.duration or 0)) * packet.time_base)
 
 
 def _remark_damage(video: Video, clock: Clock) -> None:
@@ -278,6 +313,7 @@ def _read_folder(video: Video, files: list[Path], rate: float) -> Iterator[Frame
             broken.append(VideoError(f"{path.name!r} {error}", transient=error.transient))
             video.note = f"{len(broken)} of {len(files)} frames cannot be read: {broken[0]}"
             continue
+        beat()
         yield ImageFrame(number / rate, picture, path)
     if len(broken) == len(files):
         transient = any(error.transient for error in broken)

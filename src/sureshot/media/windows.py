@@ -15,6 +15,7 @@ from sureshot.media.size import FrameSize
 
 _LOOK = 0.11  # seconds: pictures closer together are not compared for cuts
 _HELD = 8  # frames held back between two such pictures, at most
+_HELD_PIXELS = 1 << 27  # and as many pixels: 8 frames in 4K, 4 in 8K
 _DENSEST = 0.08  # seconds: frames closer together are not kept as samples
 _INSTANT = 0.04  # seconds that a frame lasts where nothing says how long
 _ROUNDING = 1e-6  # seconds: sums of times are not exact
@@ -42,7 +43,7 @@ class Window:
     end: float
     times: Float[np.ndarray, " frames"]
     images: UInt8[np.ndarray, "frames height width 3"]
-    signatures: UInt8[np.ndarray, "frames 256"]
+    signatures: UInt8[np.ndarray, "frames 288"]
     follows: bool = False
 
 
@@ -123,7 +124,8 @@ def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool
     looked = -math.inf
     for frame in frames:
         held.append(frame)
-        if frame.time - looked < _LOOK and len(held) < _HELD:
+        most = min(_HELD, _HELD_PIXELS // max(1, frame.pixels))
+        if frame.time - looked < _LOOK and len(held) < most:
             continue
         looked = frame.time
         first = len(held)

@@ -27,7 +27,7 @@ from sureshot.store.rows import (
 )
 from tests.encoded import pointing, random_windows, record
 
-HEADER = Header(IndexSettings(model="tiny"), "f", 24, 3)
+HEADER = Header(IndexSettings(model="tiny"), "f", 24)
 
 
 @given(st.binary(min_size=1, max_size=40).filter(lambda b: b"\0" not in b))
@@ -100,9 +100,7 @@ def test_windows_survive_within_the_rounding_of_16_bits() -> None:
     assert back.mask.sum(1).tolist() == [3, 3, 5]
     for number, window in enumerate(windows):
         real = back.mask[number]
-        np.testing.assert_allclose(
-            back.frames[number][real], window.features.frames, rtol=5e-4, atol=1e-7
-        )
+        np.testing.assert_allclose(back.frames[number][real], window.frames, rtol=5e-4, atol=1e-7)
         np.testing.assert_allclose(back.times[number][real], window.times)
         np.testing.assert_array_equal(back.signatures[number][real], window.signatures)
         assert (back.start[number], back.end[number]) == (window.start, window.end)
@@ -111,22 +109,11 @@ def test_windows_survive_within_the_rounding_of_16_bits() -> None:
     assert not back.times[~back.mask].any()
 
 
-def test_patches_and_backbone_survive_within_the_rounding_of_16_bits() -> None:
-    windows = random_windows(2)
-    rows = window_rows(record("/v.mp4"), windows, HEADER)
-    for number, window in enumerate(windows):
-        patches = np.array(rows["patches"][number].as_py(), np.float32)
-        expected = window.features.patches.reshape(-1, 24)
-        np.testing.assert_allclose(patches, expected, rtol=5e-4, atol=1e-7)
-        backbone = np.array(rows["backbone"][number].as_py(), np.float32)
-        np.testing.assert_allclose(backbone, window.features.backbone, rtol=5e-4, atol=1e-7)
-
-
 def test_the_stored_vector_is_the_mean_pool_of_the_frames() -> None:
     windows = random_windows(4)
     rows = window_rows(record("/v.mp4"), windows, HEADER)
     vectors = np.array(rows["vector"].to_pylist(), np.float32)
-    frames = np.stack([w.features.frames for w in windows])
+    frames = np.stack([w.frames for w in windows])
     expected = mean_pool(frames, np.ones(frames.shape[:2], bool))
     np.testing.assert_allclose(vectors, expected, rtol=5e-4, atol=1e-7)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 
 from sureshot.errors import StoreError
+from sureshot.files import write_json
+from sureshot.store.header import SCHEMA_VERSION
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables, guard
 from tests import processes
@@ -24,6 +26,7 @@ from tests.encoded import make_store, pointing, random_windows, record
 
 NAMES = ["videos", "windows"]
 RESET = "sureshot reset"
+MEND = "sureshot index FOLDER"
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +141,7 @@ def test_damage_is_told_with_the_place_and_the_fix(
     assert messages
     for message in messages:
         assert str(place) in message
-        assert RESET in message
+        assert RESET in message or MEND in message
         assert "\n" not in message
     Store.delete(place)
     assert not place.exists()
@@ -165,20 +168,29 @@ def test_a_missing_windows_table_is_damage(place: Path) -> None:
     assert not place.exists()
 
 
-def test_an_index_half_made_is_completed(place: Path) -> None:
-    shutil.rmtree(place / "videos.lance")  # made last, so this is what a kill leaves
+def test_an_index_half_made_says_so_to_readers_and_is_left_as_it_is(place: Path) -> None:
+    shutil.rmtree(place / "videos.lance")  # made last and deleted first: so a kill leaves it
     assert Store.exists(place)
-    store = Store.open(place)
-    assert store.videos() == []
+    with pytest.raises(StoreError, match=rf"{place} is half made.*{MEND}.*{RESET}"):
+        Store.open(place)
+    assert [path.name for path in place.iterdir()] == ["windows.lance"]
+
+
+def test_an_index_half_made_is_completed_and_keeps_its_windows(place: Path) -> None:
+    before = [(r.path, r.windows, r.check_windows) for r in Store.open(place).videos()]
+    shutil.rmtree(place / "videos.lance")
+    store = Store.open(place, complete=True)
+    assert [(r.path, r.windows, r.check_windows) for r in store.videos()] == before
+    assert {r.size for r in store.videos()} == {-1}  # so each is encoded again when it is met
+    assert store.lost(thorough=True) == []
     store.write(record("/1.mp4"), random_windows(3, seed=1))
-    assert [r.path for r in store.videos()] == [Path("/1.mp4")]
     assert store.count() == 9
 
 
 def test_an_index_half_made_by_another_model_is_refused_and_can_be_reset(place: Path) -> None:
     shutil.rmtree(place / "videos.lance")
     with pytest.raises(StoreError, match=r"written by .*tiny.*sureshot reset"):
-        Store.create(place, make_store(place).settings, "another", 24, 3)
+        Store.create(place, make_store(place).settings, "another", 24)
     assert Store.exists(place)
     Store.delete(place)
     assert not Store.exists(place)
@@ -212,7 +224,9 @@ def test_a_table_without_a_header_is_somebody_elses_and_is_not_deleted(place: Pa
 
 def test_a_newer_format_is_refused(place: Path) -> None:
     header = json.loads(lance.dataset(place / "windows.lance").schema.metadata[b"sureshot"])
-    rewrite_header(place / "windows.lance", json.dumps(header | {"schema": 3, "new": [1]}))
+    rewrite_header(
+        place / "windows.lance", json.dumps(header | {"schema": SCHEMA_VERSION + 1, "new": [1]})
+    )
     with pytest.raises(StoreError, match=rf"{place} was written by a newer Sureshot.*pip install"):
         Store.open(place)
     with pytest.raises(StoreError, match="newer Sureshot"):
@@ -422,8 +436,9 @@ def test_a_read_is_repeated_on_the_next_version_when_its_files_vanish(place: Pat
 
 
 def test_a_file_that_is_missing_for_good_is_looked_for_twice_only(place: Path) -> None:
-    delete_data(place / "windows.lance")
     tables, seen = Tables(str(place)), []
+    tables.use("windows", lambda table: table.version)
+    delete_data(place / "windows.lance")
 
     def act(table) -> int:
         seen.append(table.version)
@@ -488,3 +503,17 @@ def test_ctrl_c_at_any_moment_is_neither_an_error_nor_lost(place: Path) -> None:
             "KeyboardInterrupt"
         )
     assert Store.open(place).count() >= 9
+
+
+def test_all_files_of_an_index_have_the_rights_that_the_user_asks_for(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        store = make_store(tmp_path / "index")
+        store.write(record("/v.mp4"), random_windows(3))
+        store.remove(store.videos())
+        store.compact()
+        write_json(tmp_path / "index" / "trust.json", {})
+    finally:
+        os.umask(before)
+    found = {(p.is_dir(), p.stat().st_mode & 0o777) for p in (tmp_path / "index").rglob("*")}
+    assert found == {(True, 0o775), (False, 0o664)}

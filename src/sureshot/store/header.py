@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Literal
 
 from sureshot.errors import StoreError, SureshotError, option
-from sureshot.files import parse_json
+from sureshot.formats import parse_json
 from sureshot.settings import Ranged, Within, build, to_values
 
 Decode = Literal["auto", "all", "keyframes"]
@@ -37,8 +37,9 @@ class IndexSettings(Ranged):
     look: Annotated[float, Within(0.0, 30.0)] = 10.0
 
 
-SCHEMA_VERSION = 2  # 1 had windows by cuts and length alone
-_KEY = b"sureshot"
+# 1 had windows by cuts and length alone; 1 and 2 no checksums, and cells of frames none read.
+SCHEMA_VERSION = 3
+KEY = b"sureshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +50,56 @@ class Header:
         settings: how its videos were cut and sampled.
         fingerprint: digest that identifies the encoder that wrote it.
         dim: size of its vectors.
-        channels: size of its backbone features.
+        schema: number of the format that it is in.
     """
 
     settings: IndexSettings
     fingerprint: str
     dim: int
-    channels: int
+    schema: int = SCHEMA_VERSION
 
     def to_metadata(self) -> dict[bytes, bytes]:
         """As metadata of an Arrow schema."""
-        return {_KEY: json.dumps({"schema": SCHEMA_VERSION, **to_values(self)}).encode()}
+        return {KEY: json.dumps(to_values(self)).encode()}
+
+    def check_model(self, location: str, model: str, fingerprint: str) -> None:
+        """Refuse an encoder other than the one that wrote the index at a place.
+
+        Raises:
+            StoreError: the vectors would not compare; the message says what to do.
+        """
+        if fingerprint == self.fingerprint:
+            return
+        theirs = self.settings.model
+        if model == theirs:
+            what, fix = f"another version of the model {theirs!r} than the one here", "Index"
+        else:
+            what, fix = (
+                f"the model {theirs!r}, not by {model!r}",
+                f"Use {option('model', theirs)}, or index",
+            )
+        raise StoreError(
+            f"The index at {location} was written by {what}, and vectors of different models "
+            f"do not compare. {fix} again, into another place ({option('db')}) or after "
+            f"`sureshot reset`."
+        )
+
+    def check_settings(self, location: str, settings: IndexSettings) -> None:
+        """Refuse settings other than those of the index at a place.
+
+        Raises:
+            StoreError: they differ; the message says in what.
+        """
+        # The same model may have moved to another folder; all else must agree.
+        settings = replace(settings, model=self.settings.model)
+        if self.settings != settings:
+            theirs, ours = to_values(self.settings), to_values(settings)
+            differ = ", ".join(f"{k} = {v!r}" for k, v in theirs.items() if v != ours[k])
+            raise StoreError(
+                f"The index at {location} was built with other settings ({differ}). Index "
+                f"with the same ones, or choose another place with {option('db')}, or run "
+                f"`sureshot reset`."
+            )
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, location: str) -> "Header":
@@ -79,7 +119,7 @@ class Header:
             f"index; then index your folder again."
         )
         try:
-            values = parse_json(metadata[_KEY])
+            values = parse_json(metadata[KEY])
         except ValueError:
             raise damaged from None
         if not isinstance(values, dict) or type(values.get("schema")) is not int:
@@ -103,4 +143,4 @@ class Header:
 
 def ours(metadata: Mapping[bytes, bytes] | None) -> bool:
     """Whether a table with this metadata belongs to an index of Sureshot, sound or not."""
-    return _KEY in (metadata or {})
+    return KEY in (metadata or {})

@@ -4,25 +4,25 @@ Vectors and tokens are stored as 16-bit floats: half the size, and the rounding,
 is far below what tells two frames apart.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Bool, Float, UInt8
 
-from sureshot.media.signature import SIDE
-from sureshot.models.encoders.protocol import FrameFeatures, VideoFeatures
+from sureshot.media.signature import SIZE
+from sureshot.models.encoders.protocol import VideoFeatures
 from sureshot.models.mean_frames import mean_pool
+from sureshot.places import video_id
+from sureshot.store.checks import WINDOW_CHECKS, checked_videos, checked_windows
 from sureshot.store.header import Header
 
 STORED_COLUMNS = ("key", "path", "start", "end", "times", "signatures", "frames")
-_SIGNATURE = SIDE * SIDE
 _ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
 # Makes Lance see that two writers insert the same row, which is then stored once.
 _PRIMARY = {b"lance-schema:unenforced-primary-key": b"true"}
@@ -44,6 +44,7 @@ class VideoRecord:
         transient: whether the failure may go away by itself and is worth another try next time.
         note: what was wrong with an indexed video, empty if nothing.
         indexed_at: seconds since the epoch.
+        check_windows: sum of the checksums of its windows, which tells them from older ones.
     """
 
     path: Path
@@ -57,22 +58,23 @@ class VideoRecord:
     transient: bool = False
     note: str = ""
     indexed_at: float = 0.0
+    check_windows: int = 0
 
     @property
     def id(self) -> str:
         """Digest of the path: one video a path."""
-        return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:32]
+        return video_id(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedWindow:
-    """A window ready to be stored: where it lies, what its frames look like to the encoder."""
+    """A window ready to be stored: where it lies, and its frames as vectors of the encoder."""
 
     start: float
     end: float
     times: Float[np.ndarray, " frames"]
-    signatures: UInt8[np.ndarray, "frames 256"]
-    features: FrameFeatures
+    signatures: UInt8[np.ndarray, "frames 288"]
+    frames: Float[np.ndarray, "frames dim"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class StoredWindows:
     start: Float[np.ndarray, " windows"]
     end: Float[np.ndarray, " windows"]
     times: Float[np.ndarray, "windows frames"]
-    signatures: UInt8[np.ndarray, "windows frames 256"]
+    signatures: UInt8[np.ndarray, "windows frames 288"]
     frames: Float[np.ndarray, "windows frames dim"]
     mask: Bool[np.ndarray, "windows frames"]
 
@@ -157,6 +159,8 @@ def video_schema(header: Header) -> pa.Schema:
             ("transient", pa.bool_()),
             ("note", pa.string()),
             ("indexed_at", pa.float64()),
+            ("check_windows", pa.int64()),
+            ("check", pa.uint32()),
         ],
         metadata=header.to_metadata(),
     )
@@ -164,7 +168,7 @@ def video_schema(header: Header) -> pa.Schema:
 
 def window_schema(header: Header) -> pa.Schema:
     """Columns of the table of windows."""
-    dim, channels = header.dim, header.channels
+    dim = header.dim
     return pa.schema(
         [
             pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY),
@@ -177,8 +181,7 @@ def window_schema(header: Header) -> pa.Schema:
             ("signatures", pa.binary()),
             ("vector", pa.list_(pa.float16(), dim)),
             ("frames", pa.list_(pa.list_(pa.float16(), dim))),
-            ("patches", pa.list_(pa.list_(pa.float16(), dim))),
-            ("backbone", pa.list_(pa.list_(pa.float16(), channels))),
+            *((name, pa.uint32()) for name in WINDOW_CHECKS),
         ],
         metadata=header.to_metadata(),
     )
@@ -190,39 +193,41 @@ def video_row(record: VideoRecord, header: Header) -> pa.Table:
     row |= {"id": record.id, "path": to_text(record.path), "indexed_at": time.time()}
     # What ffmpeg says of a file may quote bytes of it.
     row |= {name: row[name].encode("utf-8", "replace").decode() for name in ("reason", "note")}
-    return pa.Table.from_pylist([row], schema=video_schema(header))
+    return checked_videos(pa.Table.from_pylist([row], schema=video_schema(header)))
 
 
 def video_record(row: dict[str, Any]) -> VideoRecord:
     """The record that a row of the table of videos holds."""
-    values = {name: value for name, value in row.items() if name != "id"}
+    values = {name: row[name] for name in VideoRecord.__slots__ if name in row}
     return VideoRecord(**values | {"path": from_text(row["path"])})
 
 
 def window_rows(record: VideoRecord, windows: Sequence[EncodedWindow], header: Header) -> pa.Table:
     """Windows of a video as a table, at least one."""
     schema = window_schema(header)
-    pooled = [
-        mean_pool(w.features.frames[None], np.ones((1, len(w.times)), bool))[0] for w in windows
-    ]
-    columns = _identity(record, len(windows)) | {
-        "start": pa.array([w.start for w in windows], pa.float64()),
-        "end": pa.array([w.end for w in windows], pa.float64()),
-        "times": pa.array([w.times.astype(np.float32) for w in windows], pa.list_(pa.float32())),
-        "signatures": pa.array([w.signatures.tobytes() for w in windows], pa.binary()),
-        "vector": _halves(np.stack(pooled)),
-        "frames": _tokens([w.features.frames for w in windows]),
-        "patches": _tokens([w.features.patches.reshape(-1, header.dim) for w in windows]),
-        "backbone": _tokens([w.features.backbone for w in windows]),
-    }
-    return pa.table([columns[name] for name in schema.names], schema=schema)
+    pooled = [mean_pool(w.frames[None], np.ones((1, len(w.times)), bool))[0] for w in windows]
+    columns = (
+        _identity(record, len(windows))
+        | {
+            "start": pa.array([w.start for w in windows], pa.float64()),
+            "end": pa.array([w.end for w in windows], pa.float64()),
+            "times": pa.array(
+                [w.times.astype(np.float32) for w in windows], pa.list_(pa.float32())
+            ),
+            "signatures": pa.array([w.signatures.tobytes() for w in windows], pa.binary()),
+            "vector": _halves(np.stack(pooled)),
+            "frames": _tokens([w.frames for w in windows]),
+        }
+        | {name: pa.nulls(len(windows), pa.uint32()) for name in WINDOW_CHECKS}
+    )
+    return checked_windows(pa.table([columns[name] for name in schema.names], schema=schema))
 
 
 def renamed(rows: pa.Table, record: VideoRecord) -> pa.Table:
     """The windows of one video as windows of another with the same content."""
     rows = rows.sort_by("start")
     columns = {name: rows.column(name) for name in rows.column_names}
-    return pa.table(columns | _identity(record, len(rows)), schema=rows.schema)
+    return checked_windows(pa.table(columns | _identity(record, len(rows)), schema=rows.schema))
 
 
 def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
@@ -233,13 +238,15 @@ def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
     mask = np.arange(longest)[None, :] < np.array([len(t) for t in times], int)[:, None]
     padded_times = np.zeros((count, longest))
     frames = np.zeros((count, longest, dim), np.float32)
-    signatures = np.zeros((count, longest, _SIGNATURE), np.uint8)
+    signatures = np.zeros((count, longest, SIZE), np.uint8)
     if count:
         tokens = rows["frames"].combine_chunks().flatten().flatten()
         frames[mask] = tokens.to_numpy().reshape(-1, dim)
         padded_times[mask] = np.concatenate(times)
-        raw = b"".join(rows["signatures"].to_pylist())
-        signatures[mask] = np.frombuffer(raw, np.uint8).reshape(-1, _SIGNATURE)
+        for row, raw in enumerate(rows["signatures"].to_pylist()):
+            known = len(raw) // max(1, len(times[row]))  # formats 1 and 2 noted no colours
+            noted = np.frombuffer(raw, np.uint8).reshape(len(times[row]), known)
+            signatures[row, : len(noted), :known] = noted
     return StoredWindows(
         keys=rows["key"].to_pylist(),
         paths=from_texts(rows["path"].to_pylist()),
@@ -254,16 +261,45 @@ def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
 
 def path_is(path: Path) -> str:
     """Condition on a row: it belongs to the video at this path."""
-    return f"path = {_quoted(to_text(path))}"
+    return f"path = {quoted(to_text(path))}"
 
 
-def path_below(path: Path) -> str:
-    """Condition on a row: its video lies at or below this path."""
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Some videos that a search looks at, and no others.
+
+    Attributes:
+        ids: ids of the videos.
+        words: what they have in common, to be read by people.
+    """
+
+    ids: frozenset[str]
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+Under: TypeAlias = Path | Among  # which videos: those at or below a path, or some
+
+
+def path_below(path: Under, column: str = "video") -> str:
+    """Condition on a row: its video lies at or below this path, or is one of some.
+
+    Args:
+        path: which videos.
+        column: column that has the ids of videos.
+    """
+    if isinstance(path, Among):
+        return (
+            f"{column} IN ({', '.join(f'{quoted!r}' for quoted in sorted(path.ids)) or repr('')})"
+        )
     folder = to_text(path).rstrip("/") + "/"
-    return f"({path_is(path)} OR starts_with(path, {_quoted(folder)}))"
+    return f"({path_is(path)} OR starts_with(path, {quoted(folder)}))"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

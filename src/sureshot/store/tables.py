@@ -17,9 +17,10 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from sureshot.errors import StoreError, option
+from sureshot.store.durable import Durable, sync_paths
 from sureshot.store.header import Header, ours
 from sureshot.store.rows import video_schema, window_schema
-from sureshot.trust.card import FILE as CARD
+from sureshot.store.versions import move_aside, numbers, whole
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
@@ -29,10 +30,15 @@ Name = Literal["videos", "windows"]
 Result = TypeVar("Result")
 
 # `windows` is made first and carries the header; with `videos` the index is complete.
-_NAMES: tuple[Name, Name] = ("windows", "videos")
+NAMES: tuple[Name, Name] = ("windows", "videos")
 _ATTEMPTS = 20
 _CONFLICTS = 20  # times that a commit is tried again after somebody else's
-_NEW = ".new-"  # in the name of a table that is not finished
+NEW = ".new-"  # in the name of a table that is not finished
+# Versions of `windows` that a loss of power may cost. Rows of `videos` are made anew from the
+# windows, so of those any number may be lost.
+_LOST_AT_ONCE = 4
+_METADATA = 8 << 20  # bytes kept of manifests; by itself Lance keeps those of thousands of versions
+_MEND = "`sureshot index FOLDER` encodes again what is missing."
 _LANCE_FOLDERS = frozenset(
     ("data", "_versions", "_transactions", "_deletions", "_indices", "_refs")
 )
@@ -47,7 +53,10 @@ class Tables:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        self._session = lance.Session()  # keeps what searches read again and again
+        self._session = _session()  # keeps what searches read again and again
+        self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
+        self._fallen: dict[Name, int] = {}  # version of a table in place of a broken newest one
+        self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
 
     def use(self, name: Name, act: Callable[[Any], Result]) -> Result:
         """What ``act`` makes of a table at its newest version; it must bear being repeated.
@@ -70,6 +79,20 @@ class Tables:
                 seen.append(version)
         raise OSError("other processes rewrite it faster than it can be read")
 
+    def change(self, name: Name, act: Callable[[Any], Result]) -> Result:
+        """What ``act`` makes of a table that it writes to, at its newest version.
+
+        Raises:
+            StoreError: the newest version is broken, and was not yet moved aside.
+        """
+
+        def writing(table: Any) -> Result:
+            if name in self._fallen:
+                raise StoreError(f"{self.trouble()[0]} Until then nothing else can be changed.")
+            return act(table)
+
+        return self.use(name, writing)
+
     def upsert(self, name: Name, rows: pa.Table) -> None:
         """Rows in, in one commit; those with the key of an old one take its place."""
 
@@ -78,11 +101,15 @@ class Tables:
             upsert.when_matched_update_all().when_not_matched_insert_all()
             upsert.conflict_retries(_CONFLICTS).execute(rows)
 
-        self.use(name, act)
+        self.change(name, act)
 
     def drop(self, name: Name, condition: str) -> None:
         """Rows out that meet an SQL condition, in one commit."""
-        self.use(name, lambda table: table.delete(condition, conflict_retries=_CONFLICTS))
+        self.change(name, lambda table: table.delete(condition, conflict_retries=_CONFLICTS))
+
+    def sync(self) -> None:
+        """Wait until all that was written to a local index is on the disk."""
+        self._durable.sync()
 
     def exists(self) -> bool:
         """Whether an index lies here, sound, damaged or half made.
@@ -92,7 +119,7 @@ class Tables:
         """
         with guard(self.location, "look at"):
             if not self._remote:
-                return any(_there(self._folder(name)) for name in _NAMES)
+                return any(is_there(self._folder(name)) for name in NAMES)
             try:
                 self._open("windows")
             except (OSError, ValueError) as error:
@@ -104,58 +131,79 @@ class Tables:
     def create(self, header: Header) -> None:
         """Make those tables that are missing, empty. Of several processes at it one wins."""
         with guard(self.location, "create"):
-            for name in _NAMES:
+            for name in NAMES:
                 schema = video_schema(header) if name == "videos" else window_schema(header)
                 if self._remote:
                     self._create_remote(name, schema)
-                elif not _there(self._folder(name)):
+                elif not is_there(self._folder(name)):
                     self._create_local(name, schema)
 
     def header(self) -> Header:
-        """What the index says of itself; completes one whose making was interrupted.
+        """What the index says of itself.
 
         Raises:
             StoreError: it is damaged, not ours, or a newer Sureshot wrote it.
         """
         with guard(self.location, "open"):
             metadata = self.use("windows", lambda table: table.schema.metadata)
-            header = Header.from_metadata(metadata, self.location)
-            if not self._remote and not _there(self._folder("videos")):
-                self.create(header)
-        return header
+            return Header.from_metadata(metadata, self.location)
 
-    def delete(self) -> None:
-        """Delete the index with its calibration card, and nothing else that lies in its folder.
+    def half_made(self) -> bool:
+        """Whether the making of an index, or its deletion, was interrupted."""
+        if self._remote or not is_there(self._folder("windows")):
+            return False
+        return not is_there(self._folder("videos"))
 
-        Raises:
-            StoreError: it is in object storage, something in its place is not an index, or its
-                files cannot be deleted.
-        """
+    def trouble(self) -> list[str]:
+        """A sentence for each table of which an older version has to do, with the mend."""
+        return [
+            f"The newest version of the table of {name} at {self.location} is damaged, as by a "
+            f"loss of power; the version before it is used. {_MEND}"
+            for name in self._fallen
+        ]
+
+    def move_broken_aside(self) -> list[Name]:
+        """Go on from the older version of tables whose newest one is broken; these tables."""
+        for name in NAMES:
+            self._trusted.discard(name)
+            self.use(name, lambda table: table.version)
+        fallen = list(self._fallen)
+        for name in fallen:
+            move_aside(self._folder(name), above=self._fallen.pop(name))
+        if fallen:
+            self._session = _session()  # it may remember what is no more
+        return fallen
+
+    def before_is_whole(self, name: Name) -> bool:
+        """Whether the version before the newest of a local table, if any, can be opened."""
         if self._remote:
-            raise StoreError(
-                f"{self.location} is object storage; delete it with the tools of that storage."
-            )
-        folder = Path(self.location)
-        with guard(self.location, "delete"):
-            there = [self._folder(name) for name in _NAMES if _there(self._folder(name))]
-            for table in there:
-                self._check_ours(table)
-            unfinished = [p for name in _NAMES for p in folder.glob(f"{name}.lance{_NEW}*")]
-            for table in there + unfinished:
-                shutil.rmtree(table)
-            if there:
-                (folder / CARD).unlink(missing_ok=True)
-            if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-                folder.rmdir()
+            return True
+        for number in numbers(self._folder(name))[1:2]:
+            try:
+                with _plain_errors():
+                    return whole(self._folder(name), self._open(name, number))
+            except (OSError, ValueError):
+                return False
+        return True
 
     def bytes_on_disk(self) -> int:
         """Size of a local index; 0 for one in object storage."""
         total = 0
-        for name in _NAMES:
+        for name in NAMES:
             for file in () if self._remote else self._folder(name).rglob("*"):
                 with contextlib.suppress(FileNotFoundError):  # another process compacts
                     total += file.stat().st_size if file.is_file() else 0
         return total
+
+    @staticmethod
+    def is_ours(folder: Path) -> bool:
+        """Whether a folder is a table of an index of Sureshot, sound or damaged."""
+        mine = folder.is_dir() and not folder.is_symlink()
+        try:
+            with _plain_errors():
+                return mine and ours(lance.dataset(str(folder)).schema.metadata)
+        except (OSError, ValueError):
+            return {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
 
     @property
     def _remote(self) -> bool:
@@ -164,11 +212,49 @@ class Tables:
     def _folder(self, name: Name) -> Path:
         return Path(self.location) / f"{name}.lance"
 
-    def _open(self, name: Name) -> Any:
-        if not self._remote and _there(self._folder(name)) and not self._folder(name).is_dir():
+    def _open(self, name: Name, version: int | None = None) -> Any:
+        folder = self._folder(name)
+        if not self._remote and is_there(folder) and not folder.is_dir():
             # Lance would try again and again, for seconds.
-            raise NotADirectoryError(f"{self._folder(name)} is not a directory")
-        return lance.dataset(f"{self.location}/{name}.lance", session=self._session)
+            raise NotADirectoryError(f"{folder} is not a directory")
+        if self._remote or name in self._trusted or version is not None:
+            uri = f"{self.location}/{name}.lance"
+            return lance.dataset(uri, version=version, session=self._session)
+        return self._open_whole(name)
+
+    def _open_whole(self, name: Name) -> Any:
+        """The newest version of a local table whose files are all there.
+
+        Where there is none, the newest one, so that what can be read of it is.
+        """
+        folder, uri = self._folder(name), f"{self.location}/{name}.lance"
+        self._fallen.pop(name, None)
+        newest: Any = None
+        broken: Exception | None = None
+        for _ in range(_ATTEMPTS):
+            before: Any = newest
+            try:
+                with _plain_errors():
+                    newest = lance.dataset(uri, session=self._session)
+            except (OSError, ValueError) as error:
+                broken = error
+                break
+            if whole(folder, newest):
+                self._trusted.add(name)
+                return newest
+            # Others may have compacted meanwhile: then there is a newer version by now.
+            if before is not None and before.version == newest.version:
+                break
+        older_ones = numbers(folder) if is_there(folder / "_versions") else []
+        for number in older_ones[: _LOST_AT_ONCE + 1 if name == "windows" else None]:
+            with contextlib.suppress(OSError, ValueError), _plain_errors():
+                older = self._open(name, number)
+                if whole(folder, older):
+                    self._fallen[name] = number
+                    return older
+        if broken is not None:
+            raise broken
+        return newest
 
     def _create_remote(self, name: Name, schema: pa.Schema) -> None:
         try:
@@ -182,29 +268,18 @@ class Tables:
     def _create_local(self, name: Name, schema: pa.Schema) -> None:
         # Not at its place at once: of two processes in Lance's "create" mode the second may empty
         # what the first has made and filled meanwhile. A rename onto a full folder fails.
-        Path(self.location).mkdir(parents=True, exist_ok=True)
-        unfinished = f"{self._folder(name)}{_NEW}{uuid.uuid4().hex}"
+        folder = Path(self.location)
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(f"{self._folder(name)}{NEW}{uuid.uuid4().hex}")
         try:
-            lance.write_dataset(schema.empty_table(), unfinished, mode="create")
-            Path(unfinished).rename(self._folder(name))
+            lance.write_dataset(schema.empty_table(), str(unfinished), mode="create")
+            Durable([unfinished]).sync()
+            unfinished.rename(self._folder(name))
         except OSError:
             shutil.rmtree(unfinished, ignore_errors=True)
             if not self._folder(name).is_dir():
                 raise
-
-    def _check_ours(self, folder: Path) -> None:
-        """Refuse to delete what is not a table of ours; a damaged one of ours is accepted."""
-        mine = folder.is_dir() and not folder.is_symlink()
-        try:
-            with _plain_errors():
-                mine = mine and ours(lance.dataset(str(folder)).schema.metadata)
-        except (OSError, ValueError):
-            mine = {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
-        if not mine:
-            raise StoreError(
-                f"{folder} is not part of an index of Sureshot, so nothing was deleted. Move it "
-                f"away, or choose another place with {option('db')}."
-            )
+        sync_paths([folder, folder.parent])
 
 
 @contextlib.contextmanager
@@ -222,7 +297,7 @@ def _plain_errors() -> Iterator[None]:
         raise
 
 
-def _there(path: Path) -> bool:
+def is_there(path: Path) -> bool:
     """Whether something is at a path; unlike `exists`, loud where one may not look."""
     try:
         path.lstat()
@@ -260,6 +335,10 @@ def _fix(error: Exception, location: str) -> str:
     if "://" in location:
         return "Check the address and your access to it."
     return "It may be damaged. `sureshot reset` removes it; then index your folder again."
+
+
+def _session() -> lance.Session:
+    return lance.Session(metadata_cache_size_bytes=_METADATA)
 
 
 def _vanished(error: Exception) -> bool:

@@ -6,38 +6,86 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
+from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
+from sureshot.store.checks import sound_videos
+from sureshot.store.rows import VideoRecord, quoted, video_record
 from sureshot.store.tables import Name, Tables
+from sureshot.text import counted
 
 # Rows that are enough for a file. Larger files are left alone; were they not, each compaction would
-# write the whole index anew. A window takes about 130 kB, a video 300 bytes.
+# write the whole index anew. A window takes about 10 kB, a video 300 bytes.
 _FULL_FILE: dict[Name, int] = {"windows": 2048, "videos": 65_536}
 _COMPACTED_AT_ONCE = 256  # rows in memory
-_IN_FLIGHT = 600.0  # seconds; windows without a video may be those of another indexer until then
+IN_FLIGHT = 600.0  # seconds; windows without a video may be those of another indexer until then
 
 SCANNED = 100_000  # windows that a search may compare one by one, which takes about 70 ms
 PARTITIONS = 16
 _VECTOR_INDEX = "vectors"
+_JOINED = "sureshot.joined"  # among the settings of a table: when its files were joined last
 
 
-def sweep(tables: Tables) -> int:
-    """Remove windows that belong to no indexed video and are old; returns of how many videos."""
-    rows = tables.use("videos", lambda t: t.to_table(columns=["id", "windows"])).to_pydict()
-    known = {video for video, count in zip(rows["id"], rows["windows"], strict=True) if count}
-    old = f"written_at < {time.time() - _IN_FLIGHT}"
-    rows = tables.use("windows", lambda t: t.to_table(columns=["video"], filter=old))
-    orphans = sorted(set(rows["video"].unique().to_pylist()) - known)
+def sweep(tables: Tables) -> tuple[int, str]:
+    """Remove windows that belong to no indexed video and are old.
+
+    Returns:
+        Number of videos they were of, and why none was removed where that is not safe: as long as a
+        row of a video is damaged, or a video has other windows than it claims, windows that seem to
+        belong to nobody may be its.
+    """
+    rows = tables.use("videos", lambda table: table.to_table())
+    stored = stored_by_video(tables)
+    since = time.time() - IN_FLIGHT
+    sound = sound_videos(rows)
+    records = [video_record(row) for row in rows.filter(pa.array(sound)).to_pylist()]
+    known = {record.id for record in records if record.windows}
+    orphans = sorted(id for id, there in stored.items() if id not in known and there.oldest < since)
+    if not orphans:
+        return 0, ""
+    lost = [r for r in disagreeing(records, stored) if not _interrupted(r, stored)]
+    if lost or not sound.all() or tables.trouble():
+        return 0, _refusal(len(orphans), len(lost), int((~sound).sum()))
+    old = f"written_at < {since}"
     for video in orphans:
         # The age once more: another indexer may have written the video again by now.
-        tables.drop("windows", f"video = '{video}' AND {old}")
-    return len(orphans)
+        tables.drop("windows", f"video = {quoted(video)} AND {old}")
+    return len(orphans), ""
+
+
+def _interrupted(record: VideoRecord, stored: dict[str, StoredOf]) -> bool:
+    """Whether a video is just being written again, or a kill has ended that."""
+    there = stored.get(record.id)
+    return there is not None and there.newest > record.indexed_at
+
+
+def _refusal(orphans: int, lost: int, damaged: int) -> str:
+    why = []
+    if lost:
+        why.append(f"{counted(lost, 'video')} with other windows than the index claims")
+    if damaged:
+        why.append(f"{counted(damaged, 'damaged row', 'damaged rows')} in the table of videos")
+    found = " and ".join(why) or "an older version of a table in use"
+    return (
+        f"Windows of {counted(orphans, 'video')} seem left over but were kept, as there "
+        f"{'is' if lost + damaged < 2 else 'are'} {found}. `sureshot status --check` names them."
+    )
 
 
 def compact(tables: Tables) -> None:
-    """Join small files and delete superseded ones."""
+    """Join small files and delete superseded ones.
+
+    The two newest versions of a table are kept. Both name the joined files, so that the index loses
+    nothing with the manifest of the newest; older files go only when those are on the disk.
+    """
     for name in _FULL_FILE:
         with _left_for_next_time():
-            tables.use(name, partial(_join_files, rows=_FULL_FILE[name]))
-            tables.use(name, lambda table: table.cleanup_old_versions(retain_versions=1))
+            tables.change(name, partial(_join_files, rows=_FULL_FILE[name]))
+            tables.sync()
+            stamp = {_JOINED: str(time.time())}
+            tables.change(name, partial(_configure, values=stamp))
+            tables.sync()
+            tables.change(name, lambda table: table.cleanup_old_versions(retain_versions=2))
 
 
 def index_vectors(tables: Tables) -> bool:
@@ -57,6 +105,10 @@ def index_vectors(tables: Tables) -> bool:
 
 def _join_files(table: Any, rows: int) -> None:
     table.optimize.compact_files(target_rows_per_fragment=rows, batch_size=_COMPACTED_AT_ONCE)
+
+
+def _configure(table: Any, values: dict[str, str]) -> None:
+    table.update_config(values)
 
 
 def _unindexed(table: Any) -> int:

@@ -1,0 +1,142 @@
+"""Windows read from an index, each held against its checksum."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float
+
+from sureshot.errors import StoreError
+from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_windows
+from sureshot.store.claims import Claims
+from sureshot.store.rows import (
+    STORED_COLUMNS,
+    StoredWindows,
+    Under,
+    from_text,
+    path_below,
+    path_is,
+    stored_windows,
+)
+from sureshot.store.tables import Tables, guard
+from sureshot.store.upkeep import PARTITIONS
+from sureshot.store.vectors import VectorCheck
+from sureshot.text import plain
+
+_NAMED = 3  # damaged videos that a sentence names
+
+
+class Finder:
+    """Finds windows in an index.
+
+    Args:
+        tables: the index.
+        dim: size of its vectors.
+    """
+
+    def __init__(self, tables: Tables, dim: int) -> None:
+        self._tables = tables
+        self._dim = dim
+        self._vectors = VectorCheck()
+        self._claims = Claims(tables)
+        self._damaged: tuple[int, frozenset[str]] = (0, frozenset())  # of a version: paths
+
+    def nearest(
+        self,
+        vector: Float[np.ndarray, " dim"],
+        k: int,
+        under: Under | None = None,
+        exclude: Path | None = None,
+    ) -> StoredWindows:
+        """The ``k`` windows whose vectors lie nearest; damaged ones are left out, see `trouble`."""
+        wanted = [path_below(under)] if under is not None else []
+        if exclude is not None:
+            wanted.append(f"NOT {path_is(exclude)}")
+        near: dict[str, Any] = {"column": "vector", "q": vector.astype(np.float16), "metric": "dot"}
+        # Every partition is looked at: a sentence lies far from all pictures, and the partitions
+        # nearest to it need not hold the best ones (benchmarks/candidates.py).
+        near |= {"nprobes": PARTITIONS, "refine_factor": 2}
+        condition = " AND ".join(wanted) or None
+
+        def act(table: Any) -> pa.Table:
+            wrong = self._vectors.damaged(table)
+            self._note(table.version, wrong)
+            most = k
+            while True:
+                rows = table.to_table(
+                    columns=[*_columns(table), "_distance"],
+                    nearest=near | {"k": most},
+                    filter=condition,
+                    prefilter=True,
+                )
+                sound = sound_windows(rows)
+                if len(wrong):
+                    sound &= ~pc.is_in(rows.column("key"), wrong.column("key")).to_numpy()
+                self._note(table.version, rows.filter(pa.array(~sound)))
+                if sound.sum() >= k or len(rows) < most:
+                    return rows.filter(pa.array(sound)).slice(0, k)
+                most += int((~sound).sum())
+
+        with guard(self._tables.location, "read"):
+            return stored_windows(self._tables.use("windows", act), self._dim)
+
+    def windows(self, condition: str, order: str) -> StoredWindows:
+        """The windows that meet an SQL condition, in the order of a column.
+
+        Raises:
+            StoreError: some are damaged.
+        """
+
+        def act(table: Any) -> pa.Table:
+            return table.to_table(columns=_columns(table), filter=condition)
+
+        with guard(self._tables.location, "read"):
+            rows = self._tables.use("windows", act)
+        sound = sound_windows(rows)
+        if not sound.all():
+            names = _names(rows.filter(pa.array(~sound)))
+            raise StoreError(damage(self._tables.location, names))
+        return stored_windows(rows.sort_by(order), self._dim)
+
+    def trouble(self) -> list[str]:
+        """What searches of the newest version left out or did not find, as sentences."""
+        _, names = self._damaged
+        left_out = "They were left out."
+        said = [f"{damage(self._tables.location, names)} {left_out}"] if names else []
+        return [*said, *self._claims.trouble()]
+
+    def _note(self, version: int, rows: pa.Table) -> None:
+        before, names = self._damaged
+        if not len(rows) and before == version:
+            return
+        self._damaged = (version, (names if before == version else frozenset()) | _names(rows))
+
+
+def damage(location: str, names: Collection[str]) -> str:
+    """A sentence on damaged windows of an index.
+
+    Args:
+        location: place of the index.
+        names: the videos they are of, as they may be printed.
+    """
+    shown = sorted(names)[:_NAMED]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return (
+        f"The index at {plain(location)} is damaged: windows of {', '.join(shown)}{more} are not "
+        f"what was written. `sureshot index FOLDER` encodes them again."
+    )
+
+
+def _columns(table: Any) -> list[str]:
+    """What is read of a window: with checksums where its format has them."""
+    checks = [name for name in WINDOW_CHECKS if name in table.schema.names]
+    return [*SEARCHED, *checks] if checks else list(STORED_COLUMNS)
+
+
+def _names(rows: pa.Table) -> frozenset[str]:
+    """Paths of rows, as far as they can be read, to be printed."""
+    texts: Sequence[bytes | None] = rows.column("path").cast(pa.binary()).to_pylist()
+    return frozenset(plain(from_text((text or b"?").decode("utf-8", "replace"))) for text in texts)

@@ -1,0 +1,143 @@
+"""A damaged index gives the right answer or says what to do; indexing again makes it right."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sureshot.errors import SureshotError
+from tests.faults.world import (
+    SEED,
+    Outcomes,
+    World,
+    ask,
+    cases,
+    check,
+    differences,
+    index,
+    names_mend,
+    plain,
+)
+
+_CASES = cases(4, 200)
+
+
+def _flip(data: bytearray, draw: random.Random) -> bytearray:
+    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    return data
+
+
+def _zero(data: bytearray, draw: random.Random) -> bytearray:
+    size = draw.choice((64, 512, 4096))
+    at = draw.randrange(len(data)) // size * size
+    data[at : at + size] = bytes(len(data[at : at + size]))
+    return data
+
+
+def _cut(data: bytearray, draw: random.Random) -> bytearray:
+    return data[: draw.randrange(len(data))]
+
+
+def _empty(data: bytearray, draw: random.Random) -> bytearray:
+    return bytearray()
+
+
+WAYS: dict[str, Callable[[bytearray, random.Random], bytearray] | None] = {
+    "flipped bit": _flip, "zeroed block": _zero, "cut short": _cut, "emptied": _empty, "gone": None,
+}  # fmt: skip
+
+
+def parts(db: Path) -> dict[str, list[Path]]:
+    """Files of an index by what they are, the newest manifests apart."""
+    tables = ("videos", "windows")
+    found = {
+        f"{folder} of {table}": sorted((db / f"{table}.lance" / folder).rglob("*.*"))
+        for folder in ("data", "_transactions", "_deletions", "_indices")
+        for table in tables
+    }
+    for table in tables:
+        manifests = sorted((db / f"{table}.lance" / "_versions").glob("*.manifest"))
+        found[f"newest manifest of {table}"] = manifests[:1]
+        found[f"older manifests of {table}"] = manifests[1:]
+    return {name: files for name, files in found.items() if files} | {
+        "card": [db / "trust.json"],
+        "judgements": [db / "judged.jsonl"],
+    }
+
+
+def damage(db: Path, draw: random.Random) -> tuple[str, str]:
+    """Damage one file; of which part it is, and what was done to it where."""
+    part, files = draw.choice(list(parts(db).items()))
+    path, how = draw.choice(files), draw.choice(list(WAYS))
+    way = WAYS[how]
+    if way is None:
+        path.unlink()
+    else:
+        path.write_bytes(way(bytearray(path.read_bytes()), draw))
+    return part, f"{how} in {path.relative_to(db)}"
+
+
+def searched(db: Path, world: World) -> str:
+    """How searches of a damaged index end; begins with WRONG where they may not end so."""
+    try:
+        answers, told = ask(db)
+    except SureshotError as error:
+        return "an error with its mend" if names_mend(str(error)) else f"WRONG error: {error}"
+    except BaseException as error:
+        return f"WRONG trace: {type(error).__name__}: {error}"
+    right = world.before.answers
+    if answers == right:
+        return "exact and told" if told else "exact"
+    if told:
+        return "told what is left out"
+    if not (db / "trust.json").exists() and answers == plain_hits(right):
+        return "exact, without percentages"
+    return "WRONG: other answers without a word"
+
+
+def plain_hits(right: dict) -> dict:
+    """Hits as they are where nothing was calibrated."""
+    return {query: [(*h, None, None) for h in hits] for query, hits in plain(right).items()}
+
+
+def made_right(db: Path, world: World) -> str:
+    """What indexing again makes of it."""
+    try:
+        index(db, [world.videos])
+        wrong, said = differences(db, world.full), check(db)
+        if not wrong and said == "sound":
+            return "healed by index"
+        if said == "told":
+            index(db, [world.videos], force=True)
+            wrong = differences(db, world.full)
+            if not wrong and check(db) == "sound":
+                return "healed by index --force, as status --check says"
+    except SureshotError as error:
+        return "names another mend" if names_mend(str(error)) else f"WRONG error: {error}"
+    except BaseException as error:
+        return f"WRONG trace: {type(error).__name__}: {error}"
+    if wrong.endswith("trust.json") or "`sureshot calibrate`" in wrong:
+        return "asks to calibrate again"
+    return f"WRONG: {wrong}, check: {said}"
+
+
+@pytest.mark.timeout(240 + 40 * _CASES)
+def test_a_damaged_index_gives_the_right_answer_or_says_what_to_do(
+    tmp_path: Path, world: World, outcomes: Outcomes
+) -> None:
+    for number in range(_CASES):
+        draw = random.Random(f"damage/{SEED}/{number}")
+        db = world.copy(tmp_path / "index")
+        part, what = damage(db, draw)
+        found, said = searched(db, world), check(db)
+        if found.startswith("WRONG") or said.startswith("no mend"):
+            outcomes.fail(f"damage: {part}", f"case {number}, {what}: {found}, check: {said}")
+            continue
+        mended = made_right(db, world)
+        if mended.startswith("WRONG"):
+            outcomes.fail(
+                f"damage: {part}", f"case {number}, {what}: {found}, check {said}; {mended}"
+            )
+            continue
+        outcomes.note(f"damage: {part}", f"{found}; {mended}")

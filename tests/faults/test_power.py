@@ -1,0 +1,116 @@
+"""What a loss of power leaves gives right answers or says what to do; indexing makes it right."""
+
+import random
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.store.store import Store
+from tests.faults.disk import Disk
+from tests.faults.verbs import until_power_goes
+from tests.faults.world import (
+    SEED,
+    Outcomes,
+    World,
+    ask,
+    cases,
+    healed,
+    names_mend,
+    strange,
+    videos_in,
+)
+from tests.processes import barrier, finish, start
+
+_CASES = cases(1, 42)
+_ABOUT = 1.5  # seconds that a verb takes, where few cases are not worth measuring it
+_VERBS = ("index", "index --force", "index anew", "compact", "remove", "calibrate")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are linked by /proc")
+
+
+def test_what_was_not_synced_is_lost(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "old").write_text("old")
+    disk = Disk(place, tmp_path / "notes")
+    disk.begin()
+    (place / "new").write_text("new")
+    (place / "old").rename(place / "renamed")
+    seen = set()
+    for seed in range(40):
+        after = disk.after_loss(tmp_path / "after", random.Random(seed))
+        seen |= {(path.name, path.read_text()) for path in after.iterdir()}
+        assert ("old" in {p.name for p in after.iterdir()}) != (after / "renamed").exists()
+    assert seen >= {("old", "old"), ("renamed", "old"), ("new", "new"), ("new", "")}
+
+
+def found_wrong(db: Path, verb: str, done: list[str], world: World) -> tuple[str, bool]:
+    """What is wrong with the answers of an index after a loss of power, and whether it says so.
+
+    Args:
+        db: the index.
+        verb: what was going on.
+        done: videos of which it had said that they are indexed.
+        world: what is right.
+    """
+    if not Store.exists(db):
+        return ("" if verb == "index anew" and len(done) < 2 else "the index is gone"), False
+    try:
+        answers, told = ask(db)
+    except SureshotError as error:
+        return ("" if names_mend(str(error)) else f"error: {error}"), True
+    if odd := strange(answers, world.before, world.full):
+        return f"strange hits {odd[:3]}", bool(told)
+    # The row of a video is on the disk with the next video at the latest.
+    there = set(done[:-1]) if verb != "index --force" else set()
+    if verb != "index anew":
+        there |= videos_in(world.before.answers)
+    if verb == "remove":
+        there -= {path.name for path in world.some()}
+    lost = there - videos_in(answers)
+    return (f"{sorted(lost)} are not found" if lost and not told else ""), bool(told)
+
+
+def run(verb: str, world: World, disk: Disk, done: Path, after: float | None) -> float:
+    """Run a verb on a copy of the index and end it after so many seconds; how long it took."""
+    db = world.copy(disk.place / "index")
+    if verb == "index anew":
+        shutil.rmtree(db)
+    disk.begin()
+    done.write_text("")
+    gate = barrier(2)
+    process = start(until_power_goes, verb, world, disk, gate, done)
+    gate.wait()
+    began = time.monotonic()
+    if after is not None:
+        process.join(after)
+        process.kill()
+    finish(process)
+    return time.monotonic() - began
+
+
+@pytest.mark.timeout(240 + 40 * _CASES)
+def test_a_loss_of_power_costs_nothing_that_was_committed(
+    tmp_path: Path, world: World, outcomes: Outcomes
+) -> None:
+    draw = random.Random(f"power/{SEED}")
+    place, after, notes = tmp_path / "place", tmp_path / "after", tmp_path / "done"
+    disk, takes = Disk(place, tmp_path / "notes"), {}
+    for number in range(_CASES):
+        verb = _VERBS[(number + SEED) % len(_VERBS)]
+        if _CASES < 6:
+            takes[verb] = _ABOUT
+        if verb not in takes:
+            takes[verb] = run(verb, world, disk, notes, None)
+        run(verb, world, disk, notes, draw.uniform(0, takes[verb]))
+        disk.after_loss(after, random.Random(f"{SEED}/{number}"))
+        kind, done = f"power lost in {verb}", notes.read_text().split()
+        wrong, told = found_wrong(after / "index", verb, done, world)
+        if wrong:
+            outcomes.fail(kind, f"case {number}: {wrong}")
+        else:
+            outcomes.note(kind, "told" if told else "nothing committed is missing")
+        healed(after / "index", world, kind, outcomes)

@@ -1,0 +1,260 @@
+"""A library to harm: clips, an index of most of them with a card, and what is right.
+
+`SURESHOT_FAULTS` is how many cases of each fuzzer are tried, 1000 by `make faults`; the benches of
+whole indexes, which take seconds a case, try a share of that. `SURESHOT_FAULTS_SEED` gives others.
+"""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.library.calibration import calibrate
+from sureshot.library.contents import remove
+from sureshot.library.indexed import Indexed
+from sureshot.library.indexing import index as ingest_all
+from sureshot.library.search import open_index
+from sureshot.models.encoders.tiny import COLOURS
+from sureshot.store import upkeep
+from sureshot.store.checking import find_faults
+from sureshot.store.store import Store
+from tests.clips import coloured
+from tests.encoded import contents
+
+SEED = int(os.environ.get("SURESHOT_FAULTS_SEED", "0"))
+_NAMES = [colour for colour in COLOURS if colour not in ("black", "cyan")]
+QUERIES = ("red red red green", "blue blue blue white", "yellow and magenta", "white", "zebra")
+_INDEXED = 22  # of the clips; the others are new to `index`
+_CLIPS = 26
+_LABELS = 8  # judged queries of each clip
+_MENDS = ("`sureshot index", "`sureshot reset", "`sureshot calibrate")
+_HARMLESS = (".broken-", "which only matters if the newest is damaged too")
+Answers = dict[str, Any]
+
+
+def cases(usual: int, of_thousand: int) -> int:
+    """How many cases a bench tries: a few in every run, more where `SURESHOT_FAULTS` asks."""
+    asked = os.environ.get("SURESHOT_FAULTS")
+    return usual if asked is None else max(usual, int(asked) * of_thousand // 1000)
+
+
+@dataclass(frozen=True)
+class World:
+    """What is harmed, and what must be there again afterwards.
+
+    Attributes:
+        videos: folder of all clips.
+        labels: file of judged queries about them.
+        base: index of most clips, with a card and judged queries; never changed.
+        before: what is right of it.
+        full: what is right once all clips are indexed.
+    """
+
+    videos: Path
+    labels: Path
+    base: Path
+    before: "Library"
+    full: "Library"
+
+    def copy(self, to: Path) -> Path:
+        """A copy of the index."""
+        shutil.rmtree(to, ignore_errors=True)
+        return shutil.copytree(self.base, to)
+
+    def some(self) -> list[Path]:
+        """Indexed clips that `remove` takes away."""
+        return sorted(self.videos.iterdir())[1:_INDEXED:3]
+
+
+@dataclass(frozen=True)
+class Library:
+    """All that an index gives.
+
+    Attributes:
+        rows: rows of both tables, but for times of writing and checksums.
+        answers: hits of each query, see `ask`.
+    """
+
+    rows: tuple[list, list]
+    answers: Answers
+
+
+def build(root: Path) -> World:
+    """Make clips, an index of several small files with deletions, and a card."""
+    videos, base = root / "videos", root / "base"
+    videos.mkdir(parents=True)
+    clips = [videos / f"{number:02}.mp4" for number in range(_CLIPS)]
+    lines = []
+    for number, clip in enumerate(clips):
+        first, second = _NAMES[number % 6], _NAMES[(number + 1 + number // 6 % 5) % 6]
+        coloured(clip, [first, first, first, second] * 2, seconds=0.6, rate=5, size=(32, 32))
+        for again in range(_LABELS):
+            # A few are wrong, or there would be nothing to learn.
+            right = clip if again % 3 else clips[number - 1]
+            lines.append(f"{first} {first} {first} {second} {again},{right}\n")
+    labels = root / "labels.csv"
+    labels.write_text("query,video\n" + "".join(lines))
+    index(base, clips[: _INDEXED - 3])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(upkeep, "SCANNED", 10)
+        assert Store.open(base).index_vectors()
+    # Some deletions, and files that no compaction has joined.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "compact", lambda self: None)
+        remove([clips[0], clips[4]], db=base)
+        index(base, clips[:_INDEXED])
+    calibrate(labels, db=base, lenient=True, date="2026-11-22")
+    _judge(base, clips[0])
+    full = root / "full"
+    shutil.copytree(base, full)
+    index(full, [videos])
+    return World(videos, labels, base, library(base), library(full))
+
+
+def index(
+    db: Path,
+    paths: list[Path],
+    *,
+    force: bool = False,
+    observe: Callable[[Indexed], None] = lambda result: None,
+) -> list[str]:
+    """Index clips with the tiny encoder; what it warns of."""
+    made = {"model": "tiny", "window": 2.4, "frames": 4, "scenes": False}
+    done = ingest_all(paths, db=db, workers=1, force=force, observe=observe, **made)
+    assert not done.failed, done.failed
+    return done.warnings
+
+
+def library(db: Path) -> Library:
+    """What an index gives."""
+    answers, told = ask(db)
+    assert told == set(), told
+    return Library(contents(db), answers)
+
+
+def ask(db: Path) -> tuple[Answers, set[str]]:
+    """Hits of each query, and what is said of damage.
+
+    Raises:
+        SureshotError: the index cannot be searched.
+    """
+    searcher = open_index(db)
+    answers: Answers = {}
+    told: set[str] = set()
+    for query in QUERIES:
+        answer = searcher.search(query, k=50, per_video=9, fold=False)
+        answers[query] = [
+            (hit.path.name, hit.start, hit.end, hit.score, hit.relevant, hit.plausible)
+            for hit in answer.hits
+        ]
+        told |= {line for line in answer.warnings if any(mend in line for mend in _MENDS)}
+    return answers, told
+
+
+def strange(answers: Answers, *rights: "Library") -> list[Any]:
+    """Hits that no right index gives, percentages aside."""
+    known = {query: {tuple(h[:4]) for r in rights for h in r.answers[query]} for query in QUERIES}
+    return [h for query, hits in answers.items() for h in hits if tuple(h[:4]) not in known[query]]
+
+
+def videos_in(answers: Answers) -> set[str]:
+    """Names of the videos that every query has found."""
+    return set.intersection(*({hit[0] for hit in hits} for hits in answers.values()))
+
+
+def plain(answers: Answers) -> Answers:
+    """Hits without percentages, as of an index without a card."""
+    return {query: [hit[:4] for hit in hits] for query, hits in answers.items()}
+
+
+def names_mend(text: str) -> bool:
+    """Whether a sentence says what to do."""
+    return any(word in text for word in ("`sureshot ", "`db=", "again", "disk is full", "upgrade"))
+
+
+def check(db: Path) -> str:
+    """What `status --check` says: ``sound``, ``told``, or what is wrong with how it says it.
+
+    What only the next change of the index clears away counts as sound.
+    """
+    try:
+        faults = find_faults(str(db))
+    except SureshotError as error:
+        return "told" if names_mend(str(error)) else f"no mend: {error}"
+    faults = [fault for fault in faults if not any(part in fault.what for part in _HARMLESS)]
+    for fault in faults:
+        if not names_mend(fault.mend):
+            return f"no mend: {fault}"
+    return "told" if faults else "sound"
+
+
+def differences(db: Path, right: Library) -> str:
+    """How an index differs from what is right; empty where it does not.
+
+    Percentages are left out where the index has no card.
+    """
+    try:
+        answers, told = ask(db)
+        rows = contents(db)
+    except SureshotError as error:
+        return f"cannot be searched: {error}"
+    wanted = right.answers
+    if not (db / "trust.json").exists():
+        answers, wanted = plain(answers), plain(wanted)
+    if answers != wanted:
+        return f"other answers, told {told}"
+    for name, here, there in zip(("videos", "windows"), rows, right.rows, strict=True):
+        if here != there:
+            return f"other {name}: {len(here)} rows, right are {len(there)}"
+    return "; ".join(told)
+
+
+class Outcomes(Counter):
+    """How often cases of each kind ended in each way, and what was wrong."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong: list[str] = []
+
+    def note(self, kind: str, outcome: str) -> None:
+        """Count a case."""
+        self[f"{kind}: {outcome}"] += 1
+
+    def fail(self, kind: str, why: str) -> None:
+        """Count a case that ended as none may."""
+        self.note(kind, "WRONG")
+        self.wrong.append(f"{kind}: {why}")
+
+
+def healed(db: Path, world: World, kind: str, outcomes: Outcomes) -> bool:
+    """Check an index after harm, index all clips again and compare; whether all is right."""
+    said = check(db) if Store.exists(db) else "none"
+    if said.startswith("no mend"):
+        outcomes.fail(kind, f"check: {said}")
+        return False
+    try:
+        index(db, [world.videos])
+    except SureshotError as error:
+        outcomes.fail(kind, f"check: {said}; next index: {error}")
+        return False
+    wrong = differences(db, world.full)
+    after = check(db)
+    if wrong or after != "sound":
+        outcomes.fail(kind, f"check: {said}; after index: {wrong}; check: {after}")
+        return False
+    outcomes.note(kind, f"{said}, then exact")
+    return True
+
+
+def _judge(db: Path, clip: Path) -> None:
+    from sureshot.library.label_paths import labels_of_index
+    from sureshot.library.labels import Label, append
+
+    for number in range(12):
+        append(labels_of_index(str(db)), Label(f"red {number}", (clip,)))

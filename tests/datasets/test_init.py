@@ -9,7 +9,8 @@ from sureshot.datasets import NAMES, load_split
 from sureshot.errors import SureshotError
 from tests.datasets.files import films, put
 
-MODULES = {"activitynet", "charades", "didemo", "flickr8k", "lsmdc", "msrvtt", "msvd", "vatex"}
+MODULES = {"activitynet", "charades", "didemo", "flickr8k", "lsmdc", "made", "msrvtt", "msvd"}
+MODULES |= {"vatex"}
 
 
 def test_every_data_set_has_a_name():

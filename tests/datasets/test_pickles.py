@@ -178,7 +178,7 @@ def test_half_a_pickle_is_named(read, tmp_path, content):
     with pytest.raises(SureshotError, match=r"features\.pickle is no whole pickle"):
         read(content)
     (tmp_path / "features.pickle").unlink()
-    with pytest.raises(SureshotError, match="cannot be read: No such file"):
+    with pytest.raises(SureshotError, match="cannot be read: no such file"):
         read_pickle(tmp_path / "features.pickle", "list", "fetch it")
 
 

@@ -14,6 +14,7 @@ from sureshot.datasets import (
     didemo,
     flickr8k,
     lsmdc,
+    made,
     msrvtt,
     msvd,
     pairs,
@@ -48,6 +49,7 @@ _READERS: dict[str, _Reader] = {
     "didemo": didemo,
     "flickr8k": flickr8k,
     "lsmdc": lsmdc,
+    "made": made,
     "msrvtt": msrvtt,
     "msvd": msvd,
     "vatex": vatex,
@@ -98,7 +100,8 @@ def load_split(
     protocol = next(iter(reader.PROTOCOLS)) if protocol is None else protocol
     _known(f"protocol of {dataset}", protocol, tuple(reader.PROTOCOLS))
     listing = _read(reader, root, split, protocol, listed)
-    return to_split(listing, dataset, split, [folder] if folder else usual_folders(root), label)
+    found = to_split(listing, dataset, split, [folder] if folder else usual_folders(root), label)
+    return replace(found, root=root) if dataset == "made" else found
 
 
 def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | None) -> Listing:

@@ -5,13 +5,17 @@ habit of UTF-8, and one odd letter must not cost a benchmark.
 """
 
 import csv
+import io
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from sureshot.errors import SureshotError
-from sureshot.files import parse_json
+from sureshot.errors import SureshotError, reason_of
+from sureshot.formats import ANNOTATION, parse_json, read_text
+from sureshot.places import is_folder_at
 
 
 def pick(root: Path, *names: str) -> Path:
@@ -21,9 +25,9 @@ def pick(root: Path, *names: str) -> Path:
         SureshotError: it has none of them.
     """
     for name in names:
-        if (root / name).is_file():
+        if os.path.isfile(root / name):  # noqa: PTH113 - Path.is_file fails at names too long
             return root / name
-    if not root.is_dir():
+    if not is_folder_at(root):
         unset = next((part for part in root.parts if part.startswith("$")), None)
         if unset is not None:
             raise SureshotError(
@@ -55,7 +59,7 @@ def read_table(path: Path, *columns: str) -> list[dict[str, str]]:
     for column in columns:
         if column not in header:
             raise SureshotError(
-                f"{path} has no column {column}; it has {', '.join(header) or 'none'}."
+                f"{path} has no column {column}; it has {', '.join(header)[:200] or 'none'}."
             )
     places = [(column, header.index(column)) for column in columns]
     return [{name: row[i] if i < len(row) else "" for name, i in places} for row in rows]
@@ -91,7 +95,7 @@ def read_annotation(path: Path) -> Any:
     """
     with _text(path) as file:
         try:
-            return parse_json(file.read())
+            return _whole(parse_json(file.read()))
         except ValueError as error:
             raise SureshotError(f"{path} is not JSON: {error}. Was it fetched in full?") from None
 
@@ -108,7 +112,7 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             try:
-                value = parse_json(line)
+                value = _whole(parse_json(line))
             except ValueError as error:
                 raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
             if not isinstance(value, dict):
@@ -138,6 +142,16 @@ def sentences(value: Any) -> list[str]:
     return [text.strip() for text in value]
 
 
+def _whole(value: Any) -> Any:
+    """A value whose texts hold no half characters, which JSON can spell and nothing can take."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return parse_json(text.encode("utf-8", "replace"))
+    return value
+
+
 @contextmanager
 def expecting(path: Path, form: str) -> Iterator[None]:
     """While a file is taken apart: whatever does not fit becomes one error that says what should.
@@ -158,9 +172,10 @@ def expecting(path: Path, form: str) -> Iterator[None]:
 
 
 @contextmanager
-def _text(path: Path, newline: str | None = None) -> Iterator[TextIO]:
+def _text(path: Path, newline: str | None = None) -> Iterator[io.StringIO]:
     try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline=newline) as file:
-            yield file
+        text = read_text(path, ANNOTATION, errors="replace")
     except OSError as error:
-        raise SureshotError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise SureshotError(f"{path} cannot be read: {reason_of(error)}.") from None
+    # A text of UTF-16 may hold half characters, which nothing that follows can take.
+    yield io.StringIO(text.encode("utf-8", "replace").decode("utf-8"), newline)

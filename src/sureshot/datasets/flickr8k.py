@@ -16,6 +16,7 @@ References:
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from sureshot.datasets.annotation import (
     expecting,
@@ -83,11 +84,9 @@ def _karpathy(path: Path) -> list[tuple[str, str, list[str]]]:
     """Name, split and sentences of each photo."""
     data = read_annotation(path)
     with expecting(path, '"images" with "filename", "split" and "sentences" with "raw"'):
-        return [
-            (
-                photo["filename"],
-                photo["split"],
-                sentences([sentence["raw"] for sentence in photo["sentences"]]),
-            )
-            for photo in data["images"]
-        ]
+        return [_photo(photo) for photo in data["images"]]
+
+
+def _photo(values: Any) -> tuple[str, str, list[str]]:
+    name, split = sentences([values["filename"], values["split"]])
+    return name, split, sentences([sentence["raw"] for sentence in values["sentences"]])

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sureshot.errors import SureshotError
+from sureshot.places import is_folder_at
+from sureshot.text import plain
 
 # Folders below the annotation that hold the videos in the layouts people share.
 _USUAL = (
@@ -40,7 +42,7 @@ _EXACT, _FILE, _FOLDER = range(3)  # what wins where one id has several; lower i
 
 def usual_folders(root: Path) -> list[Path]:
     """Where the videos of an annotation folder may lie, the likeliest first, itself last."""
-    return [root / name for name in _USUAL if (root / name).is_dir()] + [root]
+    return [root / name for name in _USUAL if is_folder_at(root / name)] + [root]
 
 
 def find_videos(
@@ -76,8 +78,8 @@ def find_videos(
     looked = ", ".join(str(folder) for folder in folders)
     raise SureshotError(
         f"No {'photo' if photos else 'video'} of the {len(names)} wanted was found in {looked} or "
-        f"below; looked for {example} with any extension or as a folder of numbered images. Name "
-        "the right folder as videos."
+        f"below; looked for {plain(example)[:200]} with any extension or as a folder of numbered "
+        "images. Name the right folder as videos."
     )
 
 

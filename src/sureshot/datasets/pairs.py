@@ -12,17 +12,20 @@ video that is not there is no fault; it goes to the missing ones.
 """
 
 import csv
+import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from sureshot.datasets.annotation import pick, read_lines
 from sureshot.datasets.media import is_frames
 from sureshot.datasets.split import Caption, Item, Split
-from sureshot.errors import SureshotError
-from sureshot.files import parse_json
+from sureshot.errors import SureshotError, reason_of
+from sureshot.formats import ANNOTATION, parse_json, read_text
+from sureshot.places import is_folder_at
+from sureshot.text import plain
 
 _FILES = ("captions.csv", "captions.jsonl", "pairs.csv", "pairs.jsonl")
 _SPLITS = ("train", "val", "test")
@@ -67,7 +70,7 @@ def read_pairs(
         SureshotError: the list cannot be read, a line is at fault (the message names it), no line
             is of this split, or none of its videos is there.
     """
-    if file.is_dir():
+    if is_folder_at(file):
         file = pick(file, *_FILES)
     rows = list(_rows(file))
     wanted = [row for row in rows if row.split in ("", split)]
@@ -104,8 +107,8 @@ def _collect(
     if not items:
         raise SureshotError(
             f"{file} names {len(paths)} videos and none of them is there, for example "
-            f"{bases[0] / rows[0].video}. Paths start from {bases[0]}; name another folder as "
-            "videos if they lie elsewhere."
+            f"{plain(bases[0] / rows[0].video)[:300]}. Paths start from {bases[0]}; name another "
+            "folder as videos if they lie elsewhere."
         )
     return Split(
         dataset="pairs",
@@ -125,7 +128,7 @@ def _path(video: str, bases: list[Path]) -> Path | None:
         try:
             if path.is_file() or (path.is_dir() and is_frames(path)):
                 return path
-        except OSError:  # a folder nobody may enter, a name too long for one
+        except (OSError, ValueError):  # nobody may enter, too long, no name of a file
             continue
     return None
 
@@ -133,25 +136,28 @@ def _path(video: str, bases: list[Path]) -> Path | None:
 def _rows(file: Path) -> Iterator[_Row]:
     """All lines of the file, checked."""
     try:
-        with file.open(encoding="utf-8-sig", newline="") as text:
-            lines = _json(text) if file.suffix.lower() == ".jsonl" else _csv(text, file)
-            for number, values in lines:
-                try:
-                    yield _checked(values)
-                except ValueError as error:
-                    raise SureshotError(f"{file}, line {number}: {error}.") from None
+        text = io.StringIO(read_text(file, ANNOTATION), newline="")
     except OSError as error:
-        raise SureshotError(f"{file} cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError as error:
-        raise SureshotError(f"{file} is not UTF-8 ({error.reason}); save it as UTF-8.") from None
+        raise SureshotError(f"{file} cannot be read: {reason_of(error)}.") from None
+    except ValueError as error:
+        raise SureshotError(f"{file} cannot be read: {error}. Save it as UTF-8.") from None
+    lines = _json(text) if file.suffix.lower() == ".jsonl" else _csv(text, file)
+    for number, values in lines:
+        try:
+            yield _checked(values)
+        except ValueError as error:
+            raise SureshotError(f"{file}, line {number}: {plain(str(error))}.") from None
 
 
-def _csv(text: TextIO, file: Path) -> Iterator[tuple[int, Any]]:
+def _csv(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
     lines = csv.DictReader(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
     try:
         header = lines.fieldnames or []
+        for name in ("video", "file", "caption", "split", "start", "end"):
+            if header.count(name) > 1:
+                raise SureshotError(f"{file}, line 1 names the column {name} twice; drop one.")
         if "caption" not in header or not {"video", "file"} & set(header):
-            shown = ", ".join(header) or "nothing"
+            shown = plain(", ".join(header))[:200] or "nothing"
             raise SureshotError(
                 f"{file}, line 1 must name the columns video and caption; it has {shown}."
             )
@@ -161,7 +167,7 @@ def _csv(text: TextIO, file: Path) -> Iterator[tuple[int, Any]]:
         raise SureshotError(f"{file}, line {lines.line_num}: {error}.") from None
 
 
-def _json(text: TextIO) -> Iterator[tuple[int, Any]]:
+def _json(text: io.StringIO) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text, start=1):
         if line.strip():
             try:
@@ -176,8 +182,10 @@ def _checked(values: Any) -> _Row:
     Raises:
         ValueError: what is wrong with it.
     """
+    if isinstance(values, ValueError):
+        raise ValueError(f"it is not JSON: {values}")
     if not isinstance(values, dict):
-        raise ValueError(f"it must be a JSON object with video and caption, not {values}")
+        raise ValueError(f"it must be a JSON object with video and caption, not {values!r:.80}")
     if None in values:
         raise ValueError("it has more fields than the first line; put the caption in quotes")
     video = _text(values, "video" if "video" in values else "file")
@@ -186,7 +194,7 @@ def _checked(values: Any) -> _Row:
     if "split" in values:
         split = _text(values, "split")
         if split not in _SPLITS:
-            raise ValueError(f"the split is {split}; it must be {', '.join(_SPLITS)}")
+            raise ValueError(f"the split is {split[:80]}; it must be {', '.join(_SPLITS)}")
     start, end = _seconds(values, "start"), _seconds(values, "end")
     if end is not None and end <= (start or 0.0):
         raise ValueError(f"it ends at {end} s, which is not after its start at {start or 0.0} s")
@@ -196,10 +204,12 @@ def _checked(values: Any) -> _Row:
 def _text(values: dict[str, Any], name: str) -> str:
     value = values.get(name)
     if value is not None and not isinstance(value, str):
-        raise ValueError(f"the {name} is {value!r}; it must be text")
+        raise ValueError(f"the {name} is {value!r:.80}; it must be text")
     if value is None or not value.strip():
         raise ValueError(f"the {name} is empty")
-    return value.strip()
+    # JSON can spell half characters; as names of files they stand for bytes that are not UTF-8.
+    whole = value if name != "caption" else value.encode("utf-8", "replace").decode("utf-8")
+    return whole.strip()
 
 
 def _seconds(values: dict[str, Any], name: str) -> float | None:
@@ -211,5 +221,5 @@ def _seconds(values: dict[str, Any], name: str) -> float | None:
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise ValueError(f"the {name} is {value!r}; it must be seconds from 0 on")
+        raise ValueError(f"the {name} is {value!r:.80}; it must be seconds from 0 on")
     return seconds

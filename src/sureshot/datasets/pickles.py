@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, reason_of
+from sureshot.formats import open_file
 
 _NUMBERS = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"f2", "f4", "f8", "b1"}
 
@@ -34,7 +35,7 @@ def read_pickle(path: Path, needed: str, instead: str, *, arrays: bool = False) 
             nothing of it was run.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             value = _Reader(file, arrays).load()
         return _made(value) if arrays else value
     except _RefusedError as error:
@@ -43,7 +44,7 @@ def read_pickle(path: Path, needed: str, instead: str, *, arrays: bool = False) 
             f"program: {instead}."
         ) from None
     except OSError as error:
-        raise SureshotError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise SureshotError(f"{path} cannot be read: {reason_of(error)}.") from None
     except Exception as error:  # a damaged pickle can fail in any way
         raise SureshotError(f"{path} is no whole pickle: {error}. Fetch it anew.") from None
 

@@ -16,6 +16,7 @@ _TITLES = {
     "didemo": "DiDeMo",
     "flickr8k": "Flickr8k",
     "lsmdc": "LSMDC",
+    "made": "Made world",
     "msrvtt": "MSR-VTT",
     "msvd": "MSVD",
     "vatex": "VATEX",
@@ -69,6 +70,7 @@ class Split:
         label: name for results that differ from the published protocol in more than size.
         experts: folder of features that were extracted of the videos beforehand, see
             `sureshot.models.encoders.experts`; None without.
+        root: folder of a made world, which has the truth about the captions; None otherwise.
     """
 
     dataset: str
@@ -81,6 +83,7 @@ class Split:
     dropped: int = 0
     label: str | None = None
     experts: Path | None = None
+    root: Path | None = None
 
     def title(self) -> str:
         """What a table of results calls this split; part of a split never looks like all of it.

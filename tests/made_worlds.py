@@ -1,0 +1,29 @@
+"""Small made worlds for tests, and recipes that train on them."""
+
+from pathlib import Path
+from typing import Any
+
+from sureshot.datasets.made_world import MadeDials
+from sureshot.research.making import write_world
+from sureshot.research.training.recipe import Recipe
+
+
+def little_world(folder: Path, **dials: Any) -> Path:
+    """A world of a few dozen videos."""
+    few = {"train": 24, "val": 6, "test": 10, "captions": 2}
+    return write_world(folder, MadeDials(**{**few, **dials})).folder
+
+
+def made_recipe(root: Path, system: dict[str, Any], **training: Any) -> Recipe:
+    """A recipe that trains a system and the small encoder end to end on a world."""
+    usual = {"epochs": 1, "batch": 12, "rate": 1e-3, "encoder_rate": 1e-3}
+    return Recipe.from_dict(
+        {
+            "train": [{"dataset": "made", "root": str(root)}],
+            "val": {"dataset": "made", "root": str(root)},
+            "encoder": {"name": "small", "tuned": True, "frames": 4, "device": "cpu"},
+            "system": system,
+            "training": {**usual, **training},
+        },
+        root,
+    )

@@ -211,9 +211,9 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
     for path, message in (
         (other, "is not about tiny. The calibration is of another model."),
         (tmp_path / "text", "The calibration card cannot be used: it is another file"),
-        (tmp_path / "bytes", "is no calibration card"),
+        (tmp_path / "bytes", "cannot be used as a card"),
         (tmp_path / "gone", "gone cannot be read: no such file or directory"),
-        (tmp_path, "cannot be read: is a directory"),
+        (tmp_path, "cannot be read: is a folder"),
         (edited, "was changed after it was made"),
     ):
         with pytest.raises(SureshotError, match=re.escape(message)):

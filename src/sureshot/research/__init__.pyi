@@ -3,6 +3,8 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .figures.plotting import Plot as Plot
 from .figures.plotting import plot as plot
+from .making import WrittenWorld as WrittenWorld
+from .making import write_world as write_world
 from .questions.answerer import Answerer as Answerer
 from .questions.evaluation import AnswerEvaluation as AnswerEvaluation
 from .questions.evaluation import evaluate_answers as evaluate_answers
@@ -10,6 +12,8 @@ from .questions.recipe import AnswerRecipe as AnswerRecipe
 from .questions.run import train_answers as train_answers
 from .reproduction.exhibits import Exhibit as Exhibit
 from .reproduction.exhibits import exhibits as exhibits
+from .reproduction.forecast import Forecast as Forecast
+from .reproduction.forecast import forecast as forecast
 from .reproduction.reproducing import Reproduction as Reproduction
 from .reproduction.reproducing import reproduce as reproduce
 from .reproduction.summary import write_summary as write_summary

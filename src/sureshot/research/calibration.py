@@ -9,7 +9,7 @@ from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError, option
 from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
-from sureshot.places import absolute
+from sureshot.places import absolute, expand
 from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.scores import known_of, ranking
 from sureshot.research.source import (
@@ -143,7 +143,7 @@ def card_of_model(scorer: Scorer) -> Path:
             f"{scorer.name} is no checkpoint, so it has no folder for a card. Name a file with "
             f"{option('to')}, or calibrate an index on judged queries."
         )
-    return Path(scorer.name).expanduser() / FILE
+    return expand(scorer.name) / FILE
 
 
 def check_unseen(scorer: Scorer, split: Split) -> None:

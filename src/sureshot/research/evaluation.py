@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import ArgumentError, SureshotError, option, reason_of
+from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.lines import CorrectedScores
 from sureshot.metrics.published import published
 from sureshot.metrics.report import RecallReport, report
 from sureshot.metrics.trec import write_qrels, write_run
 from sureshot.models.loading import load
 from sureshot.models.scorer import Scorer
+from sureshot.places import expand
 from sureshot.research.corrected_scores import (
     CANDIDATES,
     PRINTED,
@@ -35,7 +36,7 @@ from sureshot.research.source import (
     training_captions,
     warn_of_shared,
 )
-from sureshot.trust.card import Calibration
+from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.measure import measure
 from sureshot.trust.report import TrustReport
 
@@ -162,7 +163,7 @@ def evaluate(
     if trusted is not None and plots is not None:
         from sureshot.research.figures.reliance import write
 
-        files = write(trusted, Path(plots).expanduser().absolute())
+        files = write(trusted, expand(plots).absolute())
     return Evaluation(report=recalls, trust=trusted, files=tuple(files), notes=tuple(notes.lines))
 
 
@@ -237,11 +238,9 @@ def read_card(path: Path, scorer: Scorer) -> Calibration:
         SureshotError: it cannot be read, or is of another model.
     """
     try:
-        card = Calibration.from_json(path.expanduser().read_text("utf-8"))
-    except UnicodeDecodeError:
-        raise SureshotError(f"{path} is no calibration card.") from None
-    except OSError as error:
-        raise SureshotError(f"The card {path} cannot be read: {reason_of(error)}.") from None
+        card = load_card(expand(path))
+    except SureshotError as error:
+        raise SureshotError(f"{path} cannot be used as a card: {error}") from None
     bank = None if scorer.bank is None else scorer.bank.digest
     odd = card.mismatches(scorer.fingerprint, bank)
     if odd:

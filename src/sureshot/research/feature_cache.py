@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 
 from sureshot.errors import SureshotError
 from sureshot.files import replace_file
+from sureshot.formats import parse_json
 
 # The arrays of one key by name, each with its rows first; or why there are none and never will be.
 Entry = Mapping[str, Shaped[np.ndarray, "..."]] | str
@@ -84,7 +85,7 @@ class FeatureCache:
 def _read_shard(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, Entry]]:
     """The entries of a shard that are wanted."""
     with safe_open(path, framework="numpy") as file:
-        header = json.loads(file.metadata()[_HEADER])
+        header = parse_json(file.metadata()[_HEADER])
         names, rows = header["arrays"], header["rows"]
         here = wanted & rows.keys()
         dense = len(here) * _DENSE >= len(rows)

@@ -38,6 +38,7 @@ from sureshot.models.encoders.protocol import (
 from sureshot.models.mean_frames import pool_grid
 from sureshot.places import cache_dir
 from sureshot.research.feature_cache import Entry, FeatureCache
+from sureshot.research.frame_memory import FrameMemory, Prepared
 
 _VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache: what a stopped run loses at most
 _AHEAD = 16  # videos decoded before the encoder asks for them
@@ -109,6 +110,7 @@ def extract(
     whole_grid: bool = False,
     cache: Path | None = None,
     told: Told | None = None,
+    memory: FrameMemory | None = None,
 ) -> SplitFeatures:
     """Features of a split, from the cache where they are there.
 
@@ -120,6 +122,8 @@ def extract(
         whole_grid: whether all patches of a frame are kept, not the coarse grid of an index.
         cache: folder of the cache; None is one in the user's cache folder.
         told: called with "videos" or "captions", how many are done and how many there are.
+        memory: prepared frames, for one who encodes the same videos again and again while the
+            encoder learns; what is not in it is decoded and put in. None keeps none.
 
     Raises:
         SureshotError: no video of the split can be read, or a feature is not finite.
@@ -128,7 +132,14 @@ def extract(
     rule = sampling or Sampling()
     keys = [item_key(item) for item in split.items]
     entries = _video_entries(
-        dict(zip(keys, split.items, strict=True)), encoder, frames, rule, cache, told, whole_grid
+        dict(zip(keys, split.items, strict=True)),
+        encoder,
+        frames,
+        rule,
+        cache,
+        told,
+        whole_grid,
+        memory or FrameMemory(0),
     )
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
@@ -174,6 +185,7 @@ def _video_entries(
     folder: Path | None,
     told: Told,
     whole_grid: bool,
+    memory: FrameMemory,
 ) -> dict[str, Any]:
     """Features of each item by its key, or the reason why it has none."""
     drawer = str(frames)
@@ -187,7 +199,7 @@ def _video_entries(
     for first in range(0, len(unknown), _VIDEOS):
         part = unknown[first : first + _VIDEOS]
         chosen = {key: items[key] for key in part}
-        encoded, passing = _encode(chosen, encoder, frames, sampling, whole_grid)
+        encoded, passing = _encode(chosen, encoder, frames, sampling, whole_grid, memory)
         cache.write({key: entry for key, entry in encoded.items() if key not in passing})
         entries |= encoded
         told("videos", len(entries), len(items))
@@ -200,9 +212,10 @@ def _encode(
     frames: int,
     sampling: Sampling,
     whole_grid: bool,
+    memory: FrameMemory,
 ) -> tuple[dict[str, Entry], set[str]]:
     """The entry of each item, and the keys of those that may have another one next time."""
-    prepared: dict[str, Shaped[np.ndarray, "frames 3 rows columns"]] = {}
+    prepared: dict[str, Prepared] = {}
     entries: dict[str, Entry] = {}
     passing: set[str] = set()
 
@@ -218,9 +231,16 @@ def _encode(
 
     decode = partial(_decode, encoder=encoder, frames=frames, sampling=sampling)
     with Ahead(decode) as decoded:
-        order = list(items.values())
-        for row, (key, item) in enumerate(items.items()):
-            decoded.want(order[row : row + _AHEAD])
+        order = [item for item in items.values() if memory.get(item) is None]
+        place = 0
+        for key, item in items.items():
+            known = memory.get(item)
+            if known is not None:
+                prepared[key] = known
+                flush(_BATCH)
+                continue
+            decoded.want(order[place : place + _AHEAD])
+            place += 1
             outcome = decoded.get(item)
             if isinstance(outcome, VideoError):
                 entries[key] = str(outcome)
@@ -228,6 +248,7 @@ def _encode(
                     passing.add(key)
             else:
                 prepared[key] = outcome
+                memory.put(item, outcome)
                 flush(_BATCH)
         flush(1)
     return entries, passing

@@ -10,6 +10,7 @@ from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.encoders.experts import Experts, presence, read_experts
 from sureshot.models.scorer import Scorer
+from sureshot.places import expand
 from sureshot.research.corrected_scores import CANDIDATES
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.listener import Listener, Notes
@@ -38,7 +39,7 @@ def source_of(
         videos=None if videos is None else Path(videos),
         ids=None if ids is None else Path(ids),
         label=label,
-        experts=None if experts is None else Path(experts).expanduser(),
+        experts=None if experts is None else expand(experts),
     )
 
 

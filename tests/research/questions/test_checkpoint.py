@@ -89,7 +89,8 @@ def test_what_is_no_such_model_is_named(tmp_path, folder):
         ({"format": True}, "is not the config of a model that answers"),
         ({"answers": "man"}, "is not the config of a model that answers"),
         ({"recipe": None}, "is not the config of a model that answers"),
-        ({"answers": ["man"]}, f"{WEIGHTS} is not there or not of its {CONFIG}"),
+        ({"answers": ["man"]}, f"{CONFIG} is damaged: answers must be texts"),
+        ({"answers": ["man"], "often": [1]}, f"are not those of its {CONFIG}"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused(folder, change, reason):
@@ -101,7 +102,7 @@ def test_a_config_that_does_not_fit_is_refused(folder, change, reason):
 
 def test_damage_is_named(folder):
     (folder / WEIGHTS).write_bytes(b"no weights")
-    with pytest.raises(ModelError, match=f"{WEIGHTS} is not there or not"):
+    with pytest.raises(ModelError, match=r"The weights of .* cannot be read"):
         AnswerCheckpoint.load(folder)
     (folder / CONFIG).write_text("{")
     with pytest.raises(ModelError, match=f"{CONFIG} cannot be read"):
@@ -115,3 +116,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ModelError, match="cannot be written"):
         made().save(tmp_path / "file")
+
+
+def test_every_file_has_the_permissions_that_the_umask_gives(folder):
+    modes = {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()}
+    assert len(modes) == 1

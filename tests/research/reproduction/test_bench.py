@@ -75,7 +75,7 @@ def test_what_is_wrong_with_a_plan_is_named(place, tmp_path, old, new, message):
 
 
 def test_a_plan_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(SureshotError, match=r"Cannot read .*plan\.toml: No such file"):
+    with pytest.raises(SureshotError, match=r"Cannot read .*plan\.toml: no such file"):
         read_plan(tmp_path / "plan.toml")
 
 

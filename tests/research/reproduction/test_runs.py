@@ -12,6 +12,7 @@ from sureshot.research.listener import Silence
 from sureshot.research.reproduction import runs as module
 from sureshot.research.reproduction.bench import HOME, Bench, read_plan
 from sureshot.research.reproduction.needs import Place
+from sureshot.research.reproduction.ranks import read_run_ranks
 from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform, recipe_of
 from sureshot.research.reproduction.tables import Variant
 from sureshot.research.training.tuning import TunedClip
@@ -60,8 +61,12 @@ def test_the_rows_of_a_seed_come_before_the_next_seed(bench):
 
 def test_a_run_is_remembered_and_leaves_nothing_else(made, tmp_path):
     run = made(XPOOL, seed=3)
-    (record,) = tmp_path.iterdir()
+    record, ranks = sorted(tmp_path.iterdir())
+    assert (record.stem, ranks.name) == (run.key, f"{run.key}.npz")
     assert Run(**json.loads(record.read_text())) == run
+    found = read_run_ranks(ranks)[""]
+    assert 100 * np.mean(found.texts <= 1) == pytest.approx(run.scores["R@1"], abs=1e-4)
+    assert 100 * np.mean(found.videos <= 5) == pytest.approx(run.scores["v2t R@5"], abs=1e-4)
     assert (run.variant, run.seed, run.epoch) == ("attention", 3, 1)
     assert 0 <= run.validation <= 600 and run.parameters > 1000 and run.seconds > 0
     assert set(run.scores) == {
@@ -124,7 +129,7 @@ def test_a_finished_run_is_not_made_again(made, monkeypatch):
 
 def test_the_same_run_made_twice_gives_the_same_numbers(made, tmp_path):
     first = made(XPOOL)
-    for record in tmp_path.iterdir():
+    for record in tmp_path.glob("*.json"):
         record.unlink()
     again = made(XPOOL)
     assert (again.scores, again.validation) == (first.scores, first.validation)
@@ -132,12 +137,12 @@ def test_the_same_run_made_twice_gives_the_same_numbers(made, tmp_path):
 
 def test_what_a_killed_run_left_is_in_nobodys_way(made, tmp_path):
     made(XPOOL)
-    (record,) = tmp_path.iterdir()
+    (record,) = tmp_path.glob("*.json")
     record.unlink()
     (tmp_path / f"{record.stem}.run").mkdir()
     (tmp_path / f"{record.stem}.run" / "state.safetensors").write_bytes(b"half")
     made(XPOOL)
-    assert [path.name for path in tmp_path.iterdir()] == [record.name]
+    assert {path.stem for path in tmp_path.iterdir()} == {record.stem}
 
 
 def test_fewer_frames_reach_training_and_all_tests(made, monkeypatch):
@@ -229,7 +234,8 @@ def tuned(pixels, tmp_path_factory):
 
 def test_a_tuned_run_is_trained_on_frames_tested_and_leaves_its_record_alone(pixels, tuned):
     run, cell, folder = tuned
-    (record,) = folder.iterdir()
+    (record,) = folder.glob("*.json")
+    assert {path.name for path in folder.iterdir()} == {record.name, f"{record.stem}.npz"}
     assert Run(**json.loads(record.read_text())) == run
     encoder = pixels.encoder(pixels.plan.encoder)
     weights = sum(part.numel() for part in TunedClip(encoder).network.parameters())
@@ -262,7 +268,7 @@ def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(pixels, tuned,
     again = perform(cell, pixels, tmp_path, Watched(began))
     assert began[0] == 4  # the first epoch's three steps were not taken again
     assert (again.scores, again.validation) == (run.scores, run.validation)
-    assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".npz"}
 
 
 def test_frames_of_a_tuned_run_are_those_of_the_row(pixels):

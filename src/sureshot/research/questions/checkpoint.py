@@ -7,16 +7,18 @@ the model that the head reads, with the weights it has now: it indexes and searc
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from sureshot.errors import ModelError
-from sureshot.files import write_json, write_text
+from sureshot.errors import ModelError, SureshotError
+from sureshot.files import replace_file, write_json, write_text
 from sureshot.models.checkpoint import Checkpoint, read_config
+from sureshot.models.weights import with_weights
 from sureshot.research.questions.head import AnswerHead, AnswerModel, HeadConfig, head_of
 from sureshot.settings import build, to_values
 
@@ -64,7 +66,8 @@ class AnswerCheckpoint:
             folder.mkdir(parents=True, exist_ok=True)
             self.retrieval.save_pretrained(folder / RETRIEVAL)
             weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
-            save_file(weights, folder / WEIGHTS)
+            with replace_file(folder / WEIGHTS) as fresh:  # also for its permissions
+                save_file(weights, fresh)
             write_json(folder / CONFIG, self._config())
             write_text(folder / CARD, self._card())
         except (OSError, SafetensorError) as error:
@@ -87,21 +90,25 @@ class AnswerCheckpoint:
             named="a model that answers questions",
         )
         retrieval = Checkpoint.from_pretrained(folder / RETRIEVAL, device)
-        settings = build(HeadConfig, config["head"], "head")
-        answers = tuple(config["answers"])
-        head = head_of(retrieval.model, len(answers), settings)
-        try:
-            head.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, SafetensorError, RuntimeError):
+        answers, often = tuple(config["answers"]), tuple(config["often"])
+        whole = all(isinstance(number, int) for number in often) and len(often) == len(answers)
+        if not whole or not all(isinstance(answer, str) for answer in answers):
             raise ModelError(
-                f"{folder / WEIGHTS} is not there or not of its {CONFIG}; copy or train it again."
-            ) from None
+                f"{folder / CONFIG} is damaged: answers must be texts, and often a number of each. "
+                "Copy or train it again."
+            )
+        try:
+            settings = build(HeadConfig, config["head"], "head")
+        except SureshotError as error:
+            raise ModelError(f"{folder / CONFIG} cannot be used. {error}") from None
+        make = partial(head_of, retrieval.model, len(answers), settings)
+        head = with_weights(make, folder / WEIGHTS, CONFIG)
         return cls(
             retrieval=retrieval,
             head=head.to(device).eval(),
             config=settings,
             answers=answers,
-            often=tuple(config["often"]),
+            often=often,
             recipe=config["recipe"],
             scores=config["scores"],
             note=config["note"],

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sureshot.files import read_json, write_json, write_text
+from sureshot.files import write_json, write_text
+from sureshot.formats import read_json
 from sureshot.metrics.answers import published_answers
 from sureshot.research.listener import Notes
 from sureshot.research.questions.evaluation import evaluate_answers

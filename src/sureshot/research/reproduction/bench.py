@@ -15,6 +15,7 @@ from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.model import StemConfig
 from sureshot.models.systems.load import known_systems
 from sureshot.research.features import SplitFeatures, Told, extract
+from sureshot.research.frame_memory import FrameMemory
 from sureshot.research.questions.recipe import QuestionRecipe, ValidationQuestions
 from sureshot.research.training.config import EncoderRecipe, TrainingConfig
 from sureshot.research.training.recipe import (
@@ -85,7 +86,10 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class DataSets:
-    """The data sets of the papers, each as far as the plan has it; see `sureshot.datasets`."""
+    """The data sets of the papers, as far as the plan has them, and a made world.
+
+    See `sureshot.datasets`.
+    """
 
     msrvtt: World | None = None
     msrvtt_full: World | None = None
@@ -95,6 +99,7 @@ class DataSets:
     lsmdc: World | None = None
     charades: World | None = None
     activitynet: World | None = None
+    made: World | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,7 @@ class Plan:
             ):
                 if names - known:
                     raise SureshotError(
-                        f"Setting cases.{number}.{kind} names {min(names - known)!r}; known: "
+                        f"Setting cases.{number}.{kind} names {min(names - known)!r:.80}; known: "
                         f"{', '.join(sorted(known))}."
                     )
             for name in ("encoder", "stem", "training"):
@@ -253,6 +258,7 @@ class Bench:
         self._encoders: dict[tuple[str, str | None], Encoder] = {}
         self._splits: dict[World, Splits] = {}
         self._features: dict[tuple[World, EncoderRecipe], Features] = {}
+        self._memories: dict[EncoderRecipe, FrameMemory] = {}
 
     def placed(self, settings: _T) -> _T:
         """Settings of the plan whose relative paths start at its folder."""
@@ -272,6 +278,10 @@ class Bench:
                 return encoder
             self._encoders[key] = encoder
         return self._encoders[key]
+
+    def memory(self, recipe: EncoderRecipe) -> FrameMemory:
+        """The frames that runs with this encoder share while it is trained."""
+        return self._memories.setdefault(recipe, FrameMemory())
 
     def splits(self, world: World) -> Splits:
         """The three parts of a data set.

@@ -1,28 +1,43 @@
-"""What the papers claim, and which two rows of our tables tell whether it holds here.
+"""What the papers claim, and what our runs say of it.
 
-The claims are in ``metrics/claims.csv``.
+The claims are in ``metrics/claims.csv``: each names two rows of a table. They are judged by the
+ranks of every query (`sureshot.research.reproduction.ranks`), all claims about a paper together
+(`sureshot.metrics.verdicts`).
 """
 
 import csv
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
 
-from sureshot.research.reproduction.tables import Metric, measure_of
+from sureshot.metrics.paired import (
+    Gap,
+    Measure,
+    SeedRanks,
+    mean_of_recalls,
+    paired_gap,
+    recall_at_one,
+    sum_of_recalls,
+)
+from sureshot.metrics.verdicts import Comparison, Decision, decide
+from sureshot.research.reproduction.ranks import TableRanks
 from sureshot.settings import build
 
-Verdict = Literal["held", "not seen", "reversed", "not run"]
-Scores = Mapping[tuple[str, int], Mapping[str, float]]  # of a row and a seed
-
-_LEAST = {
-    "R@1": 0.5,
-    "rsum": 2.0,
-    "geometric mean": 0.5,
-}  # a smaller gap is no finding, however steady it is
+# fits: share of captions whose first hit fits, by what is true of a made world
+ClaimMetric = Literal["R@1", "rsum", "geometric mean", "fits"]
+_MEASURES: Mapping[ClaimMetric, Measure] = {
+    "R@1": recall_at_one,
+    "fits": recall_at_one,  # of ranks that are 1 where the first hit fits
+    "rsum": sum_of_recalls,
+    "geometric mean": mean_of_recalls,
+}
+_GAP = re.compile(r"\+(\d+(?:\.\d+)?)")
+_SEED = 0  # of the videos that are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,7 @@ class Claim:
         metric: what the gap is of.
         elsewhere: whether the gap is on the other data set.
         untested: why nothing here can tell; empty where two rows do.
+        family: claims that are decided together; empty is those of the paper.
     """
 
     paper: str
@@ -47,9 +63,26 @@ class Claim:
     more: str = ""
     less: str = ""
     printed: str = ""
-    metric: Metric = "R@1"
+    metric: ClaimMetric = "R@1"
     elsewhere: bool = False
     untested: str = ""
+    family: str = ""
+
+    @property
+    def decided_with(self) -> str:
+        """The claims that it is decided with."""
+        return self.family or self.paper
+
+    @property
+    def printed_gap(self) -> float | None:
+        """The paper's gap in points; None where it prints none.
+
+        Examples:
+            >>> Claim("DVTR", "more is better", printed="+2.2, MSVD, geometric mean").printed_gap
+            2.2
+        """
+        found = _GAP.match(self.printed)
+        return None if found is None else float(found[1])
 
 
 @functools.cache
@@ -66,46 +99,64 @@ def load_claims() -> tuple[Claim, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What our runs say.
+    """What our runs say of a claim.
 
     Attributes:
         claim: the claim that was judged.
-        verdict: the outcome, see `judge_claim`.
-        gap: mean over the seeds of what the better row has more; None if a row is missing.
-        deviation: standard deviation of the gap over the seeds; None for fewer than two.
+        decision: the verdict, and the smallest effect that would have been seen.
+        gap: what the better row has more; None where a row or its ranks are missing.
     """
 
     claim: Claim
-    verdict: Verdict
-    gap: float | None = None
-    deviation: float | None = None
+    decision: Decision
+    gap: Gap | None = None
 
 
-def judge_claim(claim: Claim, scores: Scores, prefix: str = "") -> Finding:
-    """Compare the two rows seed by seed.
-
-    ``held`` if the mean gap is at least half a point of R@1 or of the geometric mean, or two of
-    the sum of six, and more than two standard errors over the seeds; ``reversed`` if it is that far
-    below 0; ``not seen`` between. A gap of one seed alone is judged by its size.
+def judge_claims(
+    claims: Sequence[Claim], tables: Mapping[str, Mapping[str, TableRanks]]
+) -> list[Finding]:
+    """The verdicts on claims, from the runs on one data set.
 
     Args:
-        claim: what is claimed.
-        scores: scores of the rows of its table, by row and seed.
-        prefix: what the names of scores on the other data set begin with.
+        claims: the claims, in any order.
+        tables: ranks of each table by its name, then by test set as of
+            `sureshot.research.reproduction.ranks.read_table_ranks`.
+
+    Returns:
+        One finding a claim, in their order.
     """
-    more = {seed: values for (row, seed), values in scores.items() if row == claim.more}
-    less = {seed: values for (row, seed), values in scores.items() if row == claim.less}
-    both = sorted(more.keys() & less.keys())
-    if not both:
-        return Finding(claim=claim, verdict="not run")
-    gaps = [
-        measure_of(more[seed], claim.metric, prefix) - measure_of(less[seed], claim.metric, prefix)
-        for seed in both
-    ]
-    mean = float(np.mean(gaps))
-    deviation = float(np.std(gaps, ddof=1)) if len(gaps) > 1 else None
-    error = 0.0 if deviation is None else 2 * deviation / len(gaps) ** 0.5
-    verdict: Verdict = "not seen"
-    if abs(mean) >= _LEAST[claim.metric] and abs(mean) > error:
-        verdict = "held" if mean > 0 else "reversed"
-    return Finding(claim=claim, verdict=verdict, gap=mean, deviation=deviation)
+    gaps = [_gap(claim, tables.get(claim.table, {})) for claim in claims]
+    found: dict[int, Finding] = {}
+    for family in dict.fromkeys(claim.decided_with for claim in claims):
+        places = [n for n, claim in enumerate(claims) if claim.decided_with == family]
+        decisions = decide(
+            [
+                Comparison(
+                    gap=gaps[n],
+                    printed=claims[n].printed_gap,
+                    testable=not claims[n].untested,
+                )
+                for n in places
+            ]
+        )
+        for n, decision in zip(places, decisions, strict=True):
+            found[n] = Finding(claim=claims[n], decision=decision, gap=gaps[n])
+    return [found[n] for n in range(len(claims))]
+
+
+def _gap(claim: Claim, tests: Mapping[str, TableRanks]) -> Gap | None:
+    names = list(tests)
+    place = 1 if claim.elsewhere else 0
+    if len(names) <= place:
+        return None
+    ranks = tests[names[place]]
+    fits = claim.metric == "fits"
+    more, less = ranks.of_row(claim.more, fits=fits), ranks.of_row(claim.less, fits=fits)
+    if more is None or less is None or len(_common(more, less)) < 2:
+        return None
+    draw = np.random.default_rng(_SEED)
+    return paired_gap(more, less, _MEASURES[claim.metric], draw)
+
+
+def _common(one: SeedRanks, other: SeedRanks) -> set[int]:
+    return set(one.seeds) & set(other.seeds)

@@ -50,6 +50,11 @@ _FILES: Mapping[str, tuple[str, str, str]] = {
         'dataset = "activitynet"',
         "train.json, val_1.json, train_ids.json and val_ids.json",
     ),
+    "made": (
+        "A made world",
+        'dataset = "made"',
+        "what `sureshot made --to DIR` writes",
+    ),
     QUESTIONS: (
         "MSRVTT-QA",
         "",
@@ -67,6 +72,7 @@ _PUBLISHED: Mapping[str, tuple[str, str]] = {
     "lsmdc": ("LSMDC", "std"),
     "charades": ("Charades", "std"),
     "activitynet": ("ActivityNet", "val1"),
+    "made": ("", ""),  # nobody printed anything of it
 }
 
 

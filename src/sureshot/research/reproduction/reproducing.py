@@ -1,6 +1,6 @@
 """Tables and figures of papers made again, from a plan to their pages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from sureshot.research.reproduction.costs import write_costs
 from sureshot.research.reproduction.drawing import draw_figure
 from sureshot.research.reproduction.needs import Place, places_of, question_gap
 from sureshot.research.reproduction.page import Facts, write_page
+from sureshot.research.reproduction.ranks import read_run_ranks, write_table_ranks
 from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform, titles_of
 from sureshot.research.reproduction.tables import Table, find_table, load_figures, load_tables
 from sureshot.text import counted
@@ -143,7 +144,22 @@ def _make(table: Table, call: _Call) -> tuple[dict[str, tuple[Run, ...]], list[P
         if call.part is None:
             command = f"sureshot reproduce {table.name} --plan {call.plan} --seeds {call.seeds}"
             files += write_page(call.folder, page, made, _facts(command, table, place, call.bench))
+            files += _keep_ranks(page.name, made, call.folder)
     return runs, files
+
+
+def _keep_ranks(name: str, runs: Sequence[Run], folder: Path) -> list[Path]:
+    """Write the ranks of the runs of a table into one file."""
+    held = {
+        (run.variant, run.seed): read_run_ranks(folder / "runs" / f"{run.key}.npz")
+        for run in runs
+        if run.key
+    }
+    if not held:
+        return []
+    path = folder / f"{name}.npz"
+    write_table_ranks(path, held)
+    return [path]
 
 
 def _runs(table: Table, place: Place, call: _Call) -> list[Run]:

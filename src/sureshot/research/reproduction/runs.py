@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from jaxtyping import Float, Integer
 
-from sureshot.files import read_json, replace_file, write_json
+from sureshot.files import replace_file, write_json
+from sureshot.formats import read_json
 from sureshot.metrics.bootstrap import interval, mean_of
 from sureshot.metrics.hubs import dual_softmax
 from sureshot.metrics.ranks import text_ranks, video_ranks
@@ -22,7 +23,6 @@ from sureshot.metrics.recall import r_sum, recall
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
-from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.device import device_for
 from sureshot.models.model import Model
 from sureshot.models.tokens import Sizes
@@ -31,19 +31,21 @@ from sureshot.research.listener import Listener, Silence
 from sureshot.research.reproduction.bench import Bench, Features, Plan
 from sureshot.research.reproduction.code import code_digest
 from sureshot.research.reproduction.needs import Place
+from sureshot.research.reproduction.ranks import RunRanks, ranks_of, write_run_ranks
 from sureshot.research.reproduction.tables import Variant
-from sureshot.research.scores import code_texts, code_videos, similarity
-from sureshot.research.training.loop import Fitted
+from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
+from sureshot.research.training.log import read as read_log
+from sureshot.research.training.loop import LOG, Fitted
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import retrieval_task, train_on
 from sureshot.research.training.task import fit_pixels
-from sureshot.research.training.tuning import TunedClip
+from sureshot.research.training.tuning import tuned
 from sureshot.settings import to_values
 
 Scores = dict[str, float]
 
 # Columns of a file of runs, before those of the scores.
-_ABOUT = ("row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds")
+_ABOUT = ("row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds", "curve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Run:
         milliseconds: time that the scores of all pairs of the test set take once they are coded,
             the fastest of three.
         corrected: the same as ``scores`` after DSL.
+        key: name of the run among those that are kept, with its ranks; empty without ranks.
+        curve: score on the validation set after each epoch.
     """
 
     variant: str
@@ -72,6 +76,8 @@ class Run:
     seconds: float
     milliseconds: float = 0.0
     corrected: Scores = field(default_factory=dict)
+    key: str = ""
+    curve: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +108,8 @@ def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | N
         cell: row, seed and data set.
         bench: the data of a plan.
         folder: where runs are kept, each in a file named after all it depends on: recipe, data,
-            encoder and the code that makes it, see `sureshot.research.reproduction.code`. The
-            checkpoint of a run is there while it is made.
+            encoder and the code that makes it, see `sureshot.research.reproduction.code`; its ranks
+            lie beside it. The checkpoint of a run is there while it is made.
         listener: hears how many steps of a run that trains its encoder are done.
     """
     way = _way(cell, bench)
@@ -112,11 +118,13 @@ def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | N
         place = folder / f"{way.key}.run"
         if not way.goes_on:
             shutil.rmtree(place, ignore_errors=True)
-        write_json(record, asdict(_made(cell, way, place, listener or Silence())))
+        run, ranks = _made(cell, way, place, listener or Silence())
+        write_run_ranks(folder / f"{way.key}.npz", ranks)
+        write_json(record, asdict(run))
         shutil.rmtree(place, ignore_errors=True)
     # Another table may have made it under another name.
     kept = replace(Run(**read_json(record)), variant=cell.variant.name)
-    return replace(kept, scores=kept.corrected) if cell.variant.post else kept
+    return replace(kept, scores=kept.corrected, key="") if cell.variant.post else kept
 
 
 def train_cell(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener) -> Fitted:
@@ -147,7 +155,9 @@ def _way(cell: PlannedRun, bench: Bench) -> "_FeatureRun | _PixelRun":
     return learn(cell, recipe, bench)
 
 
-def _made(cell: PlannedRun, way: "_FeatureRun | _PixelRun", place: Path, listener: Listener) -> Run:
+def _made(
+    cell: PlannedRun, way: "_FeatureRun | _PixelRun", place: Path, listener: Listener
+) -> tuple[Run, dict[str, RunRanks]]:
     """Train and test; the checkpoint stays in the folder of the run."""
     began = time.perf_counter()
     fitted = way.train(place, listener)
@@ -155,13 +165,16 @@ def _made(cell: PlannedRun, way: "_FeatureRun | _PixelRun", place: Path, listene
     model, device, parts, parameters = way.test(fitted)
     scores: Scores = {}
     corrected: Scores = {}
+    ranks: dict[str, RunRanks] = {}
     for titles, features in zip(way.titles, parts, strict=True):
         prefix = "" if features is parts[0] else f"{titles[-1]}: "
         matrix, owner = similarity(Trained(model, device), features), features.split.owner()
         scores |= _measured(matrix, matrix, owner, prefix)
+        doubts = text_measures(model, features, device=device)
+        ranks[prefix] = ranks_of(matrix, features.split, doubts)
         turned = dual_softmax(matrix.T).T
         corrected |= _measured(dual_softmax(matrix), turned, owner, prefix)
-    return Run(
+    run = Run(
         variant=cell.variant.name,
         seed=cell.seed,
         scores=scores,
@@ -171,7 +184,10 @@ def _made(cell: PlannedRun, way: "_FeatureRun | _PixelRun", place: Path, listene
         seconds=round(seconds, 1),
         milliseconds=round(_milliseconds(model, parts[0], device), 2),
         corrected=corrected,
+        key=way.key,
+        curve=[entry["score"] for entry in read_log(place / LOG) if entry.get("score")],
     )
+    return run, ranks
 
 
 class _FeatureRun:
@@ -234,7 +250,8 @@ class _PixelRun:
         sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
         sets = [self._home.train]
         task = retrieval_task(self._recipe, encoder, sizes, sets)
-        return fit_pixels(task, sets, self._home.val, folder, listener, resume=True)
+        memory = self._bench.memory(self._recipe.encoder)
+        return fit_pixels(task, sets, self._home.val, folder, listener, resume=True, memory=memory)
 
     def test(self, fitted: Fitted) -> tuple[Model, str, list[SplitFeatures], int]:
         """As of `_FeatureRun`, seen by the encoder of the checkpoint."""
@@ -242,8 +259,7 @@ class _PixelRun:
         device = device_for(self._recipe.encoder.device)
         model = checkpoint.model.to(device)
         encoder = checkpoint.load_encoder(fitted.folder, device)
-        own = TunedClip(encoder).network if isinstance(encoder, ClipEncoder) else torch.nn.Module()
-        weights = sum(part.numel() for part in own.parameters())
+        weights = sum(part.numel() for part in tuned(encoder).network.parameters())
         parts = []
         for split in self._tests:
             # Nothing but this run can ever use these features again.
@@ -255,6 +271,7 @@ class _PixelRun:
                     sampling=self._recipe.encoder.rule,
                     whole_grid=model.system.whole_grid,
                     cache=Path(cache),
+                    memory=self._bench.memory(self._recipe.encoder),
                 )
             parts.append(seen)
         return model, device, parts, _trained(model) + weights
@@ -278,7 +295,8 @@ def write_runs(path: Path, runs: Sequence[Run]) -> None:
         for run in runs:
             about = [run.variant, run.seed, run.epoch, f"{run.validation:.2f}", run.parameters]
             scores = [run.scores.get(name, "") for name in names]
-            writer.writerow([*about, run.seconds, run.milliseconds, *scores])
+            curve = " ".join(f"{score:.1f}" for score in run.curve)
+            writer.writerow([*about, run.seconds, run.milliseconds, curve, *scores])
 
 
 def read_runs(path: Path) -> list[Run]:
@@ -296,6 +314,7 @@ def read_runs(path: Path) -> list[Run]:
                 parameters=int(line["parameters"]),
                 seconds=float(line["seconds"]),
                 milliseconds=float(line.get("milliseconds") or 0),  # older runs were not timed
+                curve=tuple(map(float, (line.get("curve") or "").split())),
             )
             for line in csv.DictReader(file)
         ]

@@ -1,4 +1,8 @@
-"""The first page of a folder of results: all systems, and what became of the papers' claims."""
+"""The first page of a folder of results: what became of the papers' claims.
+
+It reads the tables in the folder and those in folders below it, one data set each. A verdict needs
+the ranks of every query and at least ten seeds; tables without are named as such.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,33 +10,40 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.errors import SureshotError
-from sureshot.files import read_json, write_text
-from sureshot.research.reproduction.claims import Claim, Finding, judge_claim, load_claims
-from sureshot.research.reproduction.page import Facts, gap, of_row, spread
-from sureshot.research.reproduction.runs import Run, read_runs
-from sureshot.research.reproduction.tables import Table, find_table, load_tables
+from sureshot.files import write_text
+from sureshot.metrics.verdicts import LEAST_SEEDS
+from sureshot.research.reproduction.answer_lines import answer_lines
+from sureshot.research.reproduction.claims import Finding, load_claims
+from sureshot.research.reproduction.curves import draw_curves
+from sureshot.research.reproduction.doubts import doubts_of
+from sureshot.research.reproduction.forest import draw_forest
+from sureshot.research.reproduction.tables import load_tables
+from sureshot.research.reproduction.tested import Tested, pages_of, read_tested
 
-_NOTES = "reading.md"
+_NOTES, _FOREST, _CURVES = "reading.md", "claims.png", "curves.png"
 
 
 def write_summary(folder: Path) -> Path:
-    """Write README.md of a folder from the .csv and .json of the tables in it.
+    """Write README.md of a folder from the tables in it and in the folders below it.
 
-    ``reading.md``, if there is one, is put at its end: what a person reads in the numbers.
+    ``reading.md``, if there is one, is put at its end: what a person reads in the numbers. The
+    pictures need matplotlib; without it the page has none.
 
     Raises:
-        SureshotError: there is no table of all systems.
+        SureshotError: there is no table at all.
     """
-    tables = {name: _runs(folder, table) for name, table in load_tables().items()}
-    if not tables["systems"]:
+    places = [one for one in (folder, *sorted(folder.iterdir())) if one.is_dir()]
+    pages = [page for place in places for page in pages_of(place)]
+    if not pages:
         raise SureshotError(
-            f"{folder} has no systems.csv; run `sureshot reproduce systems --to {folder}` first."
+            f"{folder} has no table; run `sureshot reproduce controls --to {folder}` first."
         )
-    facts = Facts(**read_json(folder / "systems.json"))
-    tested = [claim for claim in load_claims() if not claim.untested]
-    findings = [_finding(claim, tables[claim.table], folder) for claim in tested]
-    lines = [*_opening(facts), *_systems(tables["systems"], facts), *_claims(findings)]
-    lines += [*_untested(), *_pages(folder)]
+    tested = [found for place in places if (found := read_tested(place)) is not None]
+    lines = ["# Does uncertainty help text-video retrieval?", "", *answer_lines(tested), ""]
+    lines += [*_pictures(folder, tested), *_how()]
+    for one in tested:
+        lines += [*_claims(one), *_doubts(one)]
+    lines += [*_untested(), *_left(tested), *_listed(folder, pages, tested)]
     reading = folder / _NOTES
     if reading.exists():
         lines += ["", reading.read_text("utf-8").strip()]
@@ -41,148 +52,173 @@ def write_summary(folder: Path) -> Path:
     return path
 
 
-def _runs(folder: Path, table: Table) -> list[Run]:
-    """The runs of a table; those of its first data set where it is on several."""
-    if table.kind != "recalls":
-        return []
-    names = [table.name, *(f"{table.name}-{data}" for data in table.data)]
-    return next((runs for name in names if (runs := read_runs(folder / f"{name}.csv"))), [])
+def _pictures(folder: Path, tested: Sequence[Tested]) -> Iterator[str]:
+    try:
+        if draw_forest({one.title: one.findings for one in tested}, folder / _FOREST):
+            yield f"![Gap, interval, printed gap and smallest visible effect]({_FOREST})"
+            yield ""
+            yield (
+                "A dot is the measured gap, its line the 95 % interval over seeds and videos; a "
+                "hollow diamond the gap that the paper prints; the grey band what would not have "
+                "been seen with 80 % power. Pale: fewer than ten seeds, no verdict."
+            )
+            yield ""
+        for one in tested:
+            if draw_curves(one.folder, one.folder / _CURVES):
+                place = (one.folder / _CURVES).relative_to(folder).as_posix()
+                yield f"![Learning curves on {one.title}]({place})"
+                yield ""
+                yield (
+                    "Learning curves: the score on the validation set after each epoch, mean over "
+                    "the seeds. The epoch is chosen there, never on the test set."
+                )
+                yield ""
+    except SureshotError:  # no matplotlib: the page is of use without pictures
+        return
 
 
-def _finding(claim: Claim, runs: Sequence[Run], folder: Path) -> Finding:
-    scores = {(run.variant, run.seed): run.scores for run in runs}
-    prefix = ""
-    if claim.elsewhere and runs:
-        tests = Facts(**read_json(folder / f"{claim.table}.json")).tests
-        prefix = f"{tests[1]}: "
-    return judge_claim(claim, scores, prefix)
-
-
-def _opening(facts: Facts) -> Iterator[str]:
-    yield "# Results"
+def _how() -> Iterator[str]:
+    yield "## How a verdict is found"
     yield ""
     yield (
-        "Written by `sureshot reproduce summary`; the numbers are those of the .csv beside each "
-        "page. **Not the published protocol**: other videos, few frames of each, a frozen encoder, "
-        "small models. Compare differences between rows, never levels with a paper's."
+        "Two rows that differ in the mechanism alone are trained with the same seeds and asked for "
+        "the same videos. *Supported* and *contradicted*: the gap is not 0. *Ruled out*: it is not "
+        "0 for sure, but surely smaller than printed. *Too noisy to tell*: neither. All claims "
+        "about a paper are decided together, so that in at most 5 of 100 such families any verdict "
+        f"would be wrong (`python -m benchmarks.verdicts`). Fewer than {LEAST_SEEDS} seeds get no "
+        "verdict. The videos that are drawn anew are those of the test set, with all their "
+        "captions. `sureshot reproduce summary` writes this page from the files beside it."
     )
     yield ""
-    yield "## All systems"
+
+
+def _claims(one: Tested) -> Iterator[str]:
+    yield f"## {one.title}"
+    yield ""
+    yield from _best(one)
+    for family in dict.fromkeys(f.claim.decided_with for f in one.findings if f.gap is not None):
+        yield f"### {family[0].upper()}{family[1:]}"
+        yield ""
+        yield "| claim | verdict | gap | printed | smallest visible | seeds | command |"
+        yield "|---|---|---|---|---|---|---|"
+        for found in one.findings:
+            if found.claim.decided_with == family and found.gap is not None:
+                yield _row(found)
+        yield ""
+
+
+def _best(one: Tested) -> Iterator[str]:
+    """What chance finds and what the best scorer there can be; only a made world knows it."""
+    tests = one.tables.get("controls", {})
+    for ranks in list(tests.values())[:1]:
+        run = ranks.runs[0]
+        if "Bayes" in run.doubts:
+            best, chance = 100 * np.mean(1 - run.doubts["Bayes"]), 100 / len(run.videos)
+            yield (
+                f"The Bayes scorer has an R@1 of {best:.1f}, the highest there can be, and chance "
+                f"{chance:.2f}. *(fits)* is the share of captions whose first hit fits, by what is "
+                "true of all videos."
+            )
+            yield ""
+
+
+def _row(found: Finding) -> str:
+    claim, gap, decision = found.claim, found.gap, found.decision
+    if gap is None:
+        return ""
+    unit = "" if claim.metric == "R@1" else f" ({claim.metric})"
+    verdict = "no verdict" if decision.verdict == "not run" else str(decision.verdict)
+    verdict += ", smaller than printed" if decision.smaller else ""
+    visible = "" if decision.visible is None else f"{decision.visible:.1f}"
+    cells = [
+        claim.says if claim.paper != "ours" else f"{claim.says} (ours)",
+        verdict,
+        f"{gap.value:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}]{unit}",
+        claim.printed,
+        visible,
+        str(gap.seeds),
+        f"`sureshot reproduce {claim.table}`",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _doubts(one: Tested) -> Iterator[str]:
+    """The uncertainties as confidences, from the table of controls."""
+    tests = one.tables.get("controls", {})
+    if not tests:
+        return
+    yield "### The papers' uncertainties as confidences"
     yield ""
     yield (
-        f"`{facts.command}`: trained on {facts.train}, the epoch chosen on {facts.val}, "
-        f"tested once on {facts.tests[0]}; encoder `{facts.encoder}`, "
-        f"{facts.encoder_is}; "
-        f"{facts.training}. No post-processing. Mean ± deviation over the seeds; in brackets "
-        "the 95 % interval of R@1 over test videos (bootstrap, mean of the seeds' ends)."
+        "A doubt is good if it is larger where the first hit does not fit the caption: AUROC is "
+        "the chance of that (0.5 knows nothing, below it is upside down). *Not its own* counts "
+        "every first hit but the caption's own video as wrong, as benchmarks do: there the known "
+        "ambiguity of a caption is the control that must know. *Ambiguity* is the rank correlation "
+        "with the number of videos that truly fit. Mean ± deviation over the seeds."
     )
     yield ""
-
-
-def _systems(runs: Sequence[Run], facts: Facts) -> Iterator[str]:
-    names = list(dict.fromkeys(run.variant for run in runs))
-    away = facts.tests[1:]
-    head = ["", "R@1", "R@5", "R@10", "MnR", "v2t R@1", *(f"R@1 on {title}" for title in away)]
-    head += ["parameters", "seconds of training", "ms for all test pairs"]
-    head += ["R@1 less a CLIP4Clip of its size"]
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for name in names:
-        row = of_row(runs, name)
-        cells = [name, f"{_spread(row, 'R@1')} {_bracket(row)}".strip()]
-        cells += [_spread(row, score) for score in ("R@5", "R@10", "MnR", "v2t R@1")]
-        cells += [_spread(row, f"{title}: R@1") for title in away]
-        cells += [
-            f"{row[0].parameters / 1e6:.2f} M",
-            f"{np.median([run.seconds for run in row]):.0f}",
-            _milliseconds(row),
-            _against_size(row, runs),
-        ]
+    yield "| row | doubt | AUROC, first hit does not fit | not its own | ambiguity |"
+    yield "|---|---|---|---|---|"
+    for doubt in doubts_of(next(iter(tests.values()))):
+        known = _decimals(doubt.ambiguity) if doubt.ambiguity else ""
+        cells = [doubt.row, doubt.name, _decimals(doubt.auroc), _decimals(doubt.own), known]
         yield f"| {' | '.join(cells)} |"
     yield ""
-    yield (
-        "The last column compares with the smallest CLIP4Clip (mean pooling, a wider stem) that "
-        "has at least as many weights, seed by seed; the largest is taken for larger systems. "
-        "Seconds are those of one machine and may have been taken while it did other things."
-    )
 
 
-def _milliseconds(row: Sequence[Run]) -> str:
-    """Median of the runs that were timed; older ones were not."""
-    timed = [run.milliseconds for run in row if run.milliseconds]
-    return f"{np.median(timed):.1f}" if timed else ""
-
-
-def _against_size(row: Sequence[Run], runs: Sequence[Run]) -> str:
-    """R@1 less that of the CLIP4Clip of the same size."""
-    wider = [row.name for row in find_table("systems").variants if row.width is not None]
-    rows = [of_row(runs, name) for name in ("CLIP4Clip", *wider)]
-    controls = [control for control in rows if control]
-    if not controls or row[0].variant in ("CLIP4Clip", *wider):
-        return ""
-    enough = [c for c in controls if c[0].parameters >= row[0].parameters]
-    return gap(row, enough[0] if enough else controls[-1], "R@1")
-
-
-def _claims(findings: Sequence[Finding]) -> Iterator[str]:
-    kinds = ("held", "reversed", "not run")
-    count = {kind: sum(f.verdict == kind for f in findings) for kind in kinds}
-    yield ""
-    yield "## Claims of the papers"
-    yield ""
-    left = f"; {count['not run']} were not run" if count["not run"] else ""
-    yield (
-        f"Of {len(findings)} claims {count['held']} held here and {count['reversed']} turned "
-        f"around{left}. *Held*: the gap of the two rows, seed by seed, "
-        "is at least 0.5 points of R@1 (2 of the sum of six recalls) and more than two "
-        "standard errors; *reversed*: as far below 0; "
-        "*not seen*: between. Some of so many comparisons pass by chance."
-    )
-    yield ""
-    yield "| whose | claim | here | gap | printed | command |"
-    yield "|---|---|---|---|---|---|"
-    for finding in findings:
-        claim = finding.claim
-        size = "" if finding.gap is None else f"{finding.gap:+.1f}"
-        if finding.deviation is not None:
-            size += f" ± {finding.deviation:.1f}"
-        unit = " (rsum)" if claim.metric == "rsum" else ""
-        yield (
-            f"| {claim.paper} | {claim.says} | {finding.verdict} | {size}{unit} | {claim.printed} "
-            f"| `sureshot reproduce {claim.table}` |"
-        )
+def _decimals(values: Sequence[float]) -> str:
+    mean = f"{np.nanmean(values):.2f}"
+    return f"{mean} ± {np.nanstd(values, ddof=1):.2f}" if len(values) > 1 else mean
 
 
 def _untested() -> Iterator[str]:
-    yield ""
-    yield "Not testable here:"
+    yield "## Not testable on these data"
     yield ""
     for claim in load_claims():
         if claim.untested:
             yield f"* {claim.paper}, {claim.says}: {claim.untested}."
-
-
-def _pages(folder: Path) -> Iterator[str]:
     yield ""
+
+
+def _left(tested: Sequence[Tested]) -> Iterator[str]:
+    """The claims that no data set here has a verdict on."""
+    decided = {id(found.claim) for one in tested for found in one.decided}
+    left = [claim for claim in load_claims() if not claim.untested and id(claim) not in decided]
+    if not left:
+        return
+    yield "## Without a verdict so far"
+    yield ""
+    yield (
+        f"Fewer than {LEAST_SEEDS} seeds, or no ranks of every query. Each is one command, which "
+        "goes on where it was stopped; docs/reproducing.md says what it costs."
+    )
+    yield ""
+    for table in dict.fromkeys(claim.table for claim in left):
+        says = "; ".join(f"{c.decided_with}: {c.says}" for c in left if c.table == table)
+        yield f"* `sureshot reproduce {table} --seeds {LEAST_SEEDS}`: {says}"
+    yield ""
+
+
+def _listed(folder: Path, pages: Sequence[Path], tested: Sequence[Tested]) -> Iterator[str]:
+    titles = {name: table.title for name, table in load_tables().items()}
+    ranked = {one.folder / f"{name}.md" for one in tested for name in one.tables}
     yield "## Pages"
     yield ""
-    for name, table in load_tables().items():
-        for page in (name, *(f"{name}-{data}" for data in table.data)):
-            if (folder / f"{page}.md").exists():
-                yield f"* [{page}]({page}.md): {table.title}"
-    for path in sorted(folder.glob("*/*.md")):
+    for page in pages:
+        if page in ranked:
+            place = page.relative_to(folder).as_posix()
+            yield f"* [{place}]({place}): {titles.get(page.stem, page.stem)}"
+    for path in sorted(folder.glob("*/README.md")):
         place = path.relative_to(folder).as_posix()
         yield f"* [{place}]({place})"
-
-
-def _spread(row: Sequence[Run], name: str) -> str:
-    values = [run.scores[name] for run in row if name in run.scores]
-    return spread(values) if values else ""
-
-
-def _bracket(row: Sequence[Run]) -> str:
-    """Mean ends of the interval of R@1, where the runs have it."""
-    ends = [
-        [run.scores[name] for run in row if name in run.scores] for name in ("R@1 low", "R@1 high")
-    ]
-    return f"({np.mean(ends[0]):.1f} to {np.mean(ends[1]):.1f})" if all(ends) else ""
+    older = [page for page in pages if page not in ranked]
+    if older:
+        yield ""
+        yield (
+            "Older tables, of three seeds and without ranks, some of systems that have changed "
+            "since. They show how a page looks and are evidence of nothing:"
+        )
+        yield ""
+        for page in older:
+            place = page.relative_to(folder).as_posix()
+            yield f"* [{place}]({place}): {titles.get(page.stem, page.stem)}"

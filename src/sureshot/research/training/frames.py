@@ -12,8 +12,11 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.media.filmstrip import read_filmstrip, write_filmstrip
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.clip import ClipEncoder
+from sureshot.models.encoders.small import SmallEncoder
 from sureshot.research.features import item_key, sampled_frames
 from sureshot.research.training.augment import Augment, augmented
+
+TrainedEncoder = ClipEncoder | SmallEncoder  # those whose weights can be trained too
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,18 @@ class TrainingFrames:
         kept: folder where frames are kept from epoch to epoch; None decodes each time.
     """
 
-    encoder: ClipEncoder
+    encoder: TrainedEncoder
     frames: int
     sampling: Sampling
     augment: Augment = "none"
     seed: int = 0
     kept: Path | None = None
+
+    @property
+    def steady(self) -> bool:
+        """Whether frames are the same in all epochs, and not those of JPEGs."""
+        drawn = self.sampling.is_drawn or self.augment != "none"
+        return not drawn and self.kept is None
 
     def __call__(
         self, item: Item, video: int, epoch: int

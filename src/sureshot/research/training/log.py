@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sureshot.files import parse_json, write_text
+from sureshot.files import write_text
+from sureshot.formats import parse_json
 
 
 class Log:

@@ -10,8 +10,9 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.media.ahead import Ahead
 from sureshot.media.video import unreadable
 from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.research.frame_memory import FrameMemory
 from sureshot.research.training.gather import rank, told_by_all, world
-from sureshot.research.training.tuning import TunedClip
+from sureshot.research.training.tuning import Tuned
 
 # Frames of an item, which is the n-th of all videos, in an epoch.
 ReadFrames = Callable[[Item, int, int], UInt8[np.ndarray, "frames height width 3"]]
@@ -31,14 +32,17 @@ class PixelPairs:
         encoder: makes tokens of them.
         read: RGB frames of a video, sampled.
         workers: threads.
+        memory: where frames that are the same in all epochs are kept; None decodes each time.
     """
 
     def __init__(
         self,
         splits: Sequence[Split],
-        encoder: TunedClip,
+        encoder: Tuned,
         read: ReadFrames,
         workers: int = 4,
+        *,
+        memory: FrameMemory | None = None,
     ) -> None:
         video_of: list[int] = []
         self._items: list[Item] = []
@@ -53,6 +57,7 @@ class PixelPairs:
         self._encoder = encoder
         self._read = read
         self._epoch = 0
+        self._memory = memory or FrameMemory(0)
         self._decoded = Ahead(self._prepare, workers)
 
     def name(self, row: int) -> str:
@@ -108,12 +113,17 @@ class PixelPairs:
         """Prepared frames, or why there are none."""
         epoch, video = key
         item = self._items[video]
+        known = self._memory.get(item)
+        if known is not None:
+            return known
         try:
-            return self._encoder.encoder.prepare(self._read(item, video, epoch))
+            seen = self._encoder.encoder.prepare(self._read(item, video, epoch))
         except VideoError as error:
             return str(error)
         except OSError as error:
             return str(unreadable(error))
+        self._memory.put(item, seen)
+        return seen
 
     def __enter__(self) -> "PixelPairs":
         return self

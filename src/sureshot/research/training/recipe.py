@@ -21,7 +21,6 @@ again.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -30,11 +29,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sureshot.datasets import Split, check_disjoint, load_split
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_text
+from sureshot.formats import read_toml_values
 from sureshot.models.model import StemConfig
+from sureshot.places import is_folder_at
 from sureshot.research.training.config import EncoderRecipe, TrainingConfig
 from sureshot.settings import build, override, to_toml, to_values
+from sureshot.text import plain
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", bound="RecipeFile")
@@ -224,11 +226,13 @@ def read_toml(path: Path, what: str = "recipe") -> dict[str, Any]:
         SureshotError: it cannot be read or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return read_toml_values(path)
     except OSError as error:
-        raise SureshotError(f"Cannot read the {what} {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SureshotError(f"The {what} {path} is not TOML: {error}.") from None
+        raise SureshotError(f"Cannot read the {what} {path}: {reason_of(error)}.") from None
+    except ValueError as error:
+        raise SureshotError(
+            f"The {what} {plain(path)} is not TOML: {plain(str(error))[:300]}."
+        ) from None
 
 
 def placed(settings: _T, folder: Path) -> _T:
@@ -241,7 +245,7 @@ def placed(settings: _T, folder: Path) -> _T:
         changed = tuple(placed(part, folder) for part in settings)
     elif isinstance(settings, EncoderRecipe):
         local = placed(Path(settings.name), folder)
-        if local.is_dir() and settings.name != EncoderRecipe().name:
+        if is_folder_at(local) and settings.name != EncoderRecipe().name:
             changed = replace(settings, name=str(local))
     elif is_dataclass(settings) and not isinstance(settings, type):
         parts = {f.name: getattr(settings, f.name) for f in fields(settings)}

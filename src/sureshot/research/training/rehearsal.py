@@ -14,9 +14,7 @@ import torch
 from torch import nn
 
 from sureshot.datasets import Split
-from sureshot.errors import SureshotError
 from sureshot.models.encoders import Encoder, load_encoder
-from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.experts import expert_sizes, read_experts
 from sureshot.models.tokens import Sizes
 from sureshot.research.features import SplitFeatures, extract
@@ -28,7 +26,7 @@ from sureshot.research.training.pixels import PixelPairs
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import opened, retrieval_task
 from sureshot.research.training.task import Task, training_frames
-from sureshot.research.training.tuning import TunedClip
+from sureshot.research.training.tuning import Tuned, tuned
 from sureshot.settings import to_values
 from sureshot.text import aligned, counted, duration
 
@@ -164,12 +162,10 @@ def rehearse(
 
 
 def _tuned(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> Rehearsal:
-    if not isinstance(encoder, ClipEncoder):
-        raise SureshotError(f"encoder.tuned is true, and {encoder.name!r} cannot be trained.")
     sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
     task = retrieval_task(recipe, encoder, sizes, splits)
-    network = TunedClip(encoder, task.system, task.words)
-    read = training_frames(task, encoder, scratch)
+    network = tuned(encoder, task.system, task.words, recipe.training.seed)
+    read = training_frames(task, network.encoder, scratch)
     with PixelPairs(splits, network, read, recipe.training.workers) as pairs:
         found = _measured(recipe, task, splits, pairs, network)
     kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
@@ -204,7 +200,7 @@ def _frozen(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: 
 
 
 def _measured(
-    recipe: Recipe, task: Task, splits: Sequence[Split], pairs: Pairs, network: TunedClip | None
+    recipe: Recipe, task: Task, splits: Sequence[Split], pairs: Pairs, network: Tuned | None
 ) -> Rehearsal:
     """Sizes of the run, and a few steps of it."""
     config = recipe.training

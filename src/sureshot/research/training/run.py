@@ -25,11 +25,12 @@ from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.scores import recalls, similarity
 from sureshot.research.training import correction
-from sureshot.research.training.gather import rank
+from sureshot.research.training.gather import rank, world
 from sureshot.research.training.launch import from_torchrun
 from sureshot.research.training.loop import Fitted, check_new
 from sureshot.research.training.recipe import Recipe, RecipeFile
 from sureshot.research.training.task import SaveEncoder, Task, fit_features, fit_pixels
+from sureshot.research.training.truth import told_truth
 from sureshot.settings import override, to_values
 
 RECIPE = "recipe.toml"  # in the folder of a run
@@ -228,6 +229,11 @@ def retrieval_task(
     """
     device = device_for(recipe.encoder.device)
     model = new_model(recipe, sizes, encoder).to(device)
+    if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
+        raise SureshotError(
+            "An oracle is told the truth about a whole batch; leave out training.micro_batch, and "
+            "train in one process."
+        )
     titles = [split.title() for split in splits]
     noted = EncoderNote(
         name=encoder.name,
@@ -263,6 +269,7 @@ def retrieval_task(
         system=model.system,
         score=lambda val: validation_score(model, val, recipe.training.metric, device),
         write=write,
+        labels=told_truth(splits, device) if model.system.reads_truth else None,
         fixed={
             "system": dict(recipe.system),
             "stem": to_values(recipe.stem),

@@ -16,7 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.files import parse_json, replace_file
+from sureshot.files import replace_file
+from sureshot.formats import parse_json
 
 _VERSION = 1
 _WEIGHTS, _MEMORY = "weights.", "optimiser."
@@ -66,9 +67,12 @@ def read_values(path: Path) -> dict[str, Any]:
             header = parse_json((file.metadata() or {})["sureshot"])
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise _unreadable(path, str(error)) from None
-    if header["version"] != _VERSION:
-        raise _unreadable(path, f"it is of version {header['version']}, not {_VERSION}")
-    values: dict[str, Any] = header["values"]
+    held = header if isinstance(header, dict) else {}
+    if held.get("version") != _VERSION:
+        raise _unreadable(path, f"it is of version {held.get('version')!r:.40}, not {_VERSION}")
+    values = held.get("values")
+    if not isinstance(values, dict):
+        raise _unreadable(path, "it holds no settings")
     return values
 
 

@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.datasets import Split
-from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders import Encoder
-from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.model import Model
 from sureshot.models.systems.system import System
 from sureshot.research.features import SplitFeatures, extract
+from sureshot.research.frame_memory import FrameMemory
 from sureshot.research.listener import Listener
 from sureshot.research.training.config import TrainingConfig
 from sureshot.research.training.epoch import Labels, StepProgress
-from sureshot.research.training.frames import TrainingFrames
+from sureshot.research.training.frames import TrainedEncoder, TrainingFrames
 from sureshot.research.training.gather import rank
 from sureshot.research.training.loop import Fitted, fit
 from sureshot.research.training.pairs import FeaturePairs, Pairs
 from sureshot.research.training.pixels import PixelPairs
-from sureshot.research.training.tuning import TunedClip
+from sureshot.research.training.tuning import Tuned, tuned
 from sureshot.text import counted
 
 FRAMES, UNREADABLE = "frames", "unreadable.txt"  # in the folder of a run
@@ -103,6 +102,7 @@ def fit_pixels(
     listener: Listener,
     *,
     resume: bool = False,
+    memory: FrameMemory | None = None,
 ) -> Fitted:
     """Train the encoder too, on frames that are decoded in every epoch or kept from the first.
 
@@ -115,18 +115,16 @@ def fit_pixels(
         folder: folder of the run, see `sureshot.research.training.loop.fit`.
         listener: hears how many steps are done.
         resume: go on with the run in the folder, if there is one.
+        memory: frames that several runs share; None is one of this run's own.
 
     Raises:
         SureshotError: the encoder cannot be trained, or see `sureshot.research.training.loop.fit`.
     """
-    encoder = task.encoder
-    if not isinstance(encoder, ClipEncoder):
-        raise SureshotError(
-            f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
-            "only CLIP and SigLIP can. Name one, or set it to false."
-        )
-    tuned = TunedClip(encoder, task.system, task.words)
+    network = tuned(task.encoder, task.system, task.words, task.training.seed)
+    encoder = network.encoder
     read = training_frames(task, encoder, folder)
+
+    memory = memory or FrameMemory()
 
     def validate(held: Split) -> float:
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
@@ -139,17 +137,19 @@ def fit_pixels(
                 sampling=task.sampling,
                 whole_grid=whole,
                 cache=Path(cache),
+                memory=memory,
             )
             return task.score(seen)
 
     check = None if held is None else lambda: validate(held)
-    with PixelPairs(splits, tuned, read, task.training.workers) as pairs:
-        fitted = _fit(task, pairs, folder, listener, validate=check, resume=resume, tuned=tuned)
+    shared = memory if read.steady else None
+    with PixelPairs(splits, network, read, task.training.workers, memory=shared) as pairs:
+        fitted = _fit(task, pairs, folder, listener, validate=check, resume=resume, network=network)
         notes = _list_unreadable(pairs.unreadable, folder)
     return replace(fitted, notes=(*fitted.notes, *notes))
 
 
-def training_frames(task: Task, encoder: ClipEncoder, folder: Path) -> TrainingFrames:
+def training_frames(task: Task, encoder: TrainedEncoder, folder: Path) -> TrainingFrames:
     """What reads the frames that an encoder is trained on; kept ones lie in the run's folder."""
     config = task.training
     rule = Sampling(config.sampling or task.sampling.kind, task.sampling.fps)
@@ -183,13 +183,15 @@ def _fit(
     *,
     validate: Callable[[], float] | None,
     resume: bool,
-    tuned: TunedClip | None = None,
+    network: Tuned | None = None,
 ) -> Fitted:
     """Fit the model of a task, and the encoder where that is trained too."""
 
     def save(place: Path, epoch: int, score: float | None) -> None:
         scores = {} if score is None else {task.metric: score}
-        task.write(place, {"epoch": float(epoch), **scores}, None if tuned is None else tuned.save)
+        task.write(
+            place, {"epoch": float(epoch), **scores}, None if network is None else network.save
+        )
 
     def told(progress: StepProgress) -> None:
         more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
@@ -202,7 +204,7 @@ def _fit(
         folder,
         save=save,
         validate=validate,
-        encoder=tuned,
+        encoder=network,
         labels=task.labels,
         resume=resume,
         described=task.fixed,

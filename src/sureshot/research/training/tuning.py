@@ -1,4 +1,4 @@
-"""A CLIP or SigLIP that is trained end to end with a system.
+"""A CLIP or SigLIP that is trained end to end with a system; `tuned` takes other encoders too.
 
 The networks and the way texts and frames go through them are those of
 `sureshot.models.encoders.clip.ClipEncoder`, so that what is trained is what is searched. Weights
@@ -23,13 +23,16 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from sureshot.errors import ModelError
+from sureshot.errors import ModelError, SureshotError
 from sureshot.files import write_json
+from sureshot.models.encoders import Encoder
 from sureshot.models.encoders.clip import ClipEncoder, _silence
+from sureshot.models.encoders.small import SmallEncoder
 from sureshot.models.encoders.snapshot import IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS
 from sureshot.models.mean_frames import PATCH_GRID
 from sureshot.models.systems.system import Frozen, System
 from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.research.training.tuning_small import TunedSmall
 
 _EMBEDDINGS = ("text_model.embeddings.", "vision_model.embeddings.", "vision_model.pre_layrnorm.")
 _FROZEN: Mapping[Frozen, tuple[str, ...]] = {
@@ -124,6 +127,33 @@ class TunedClip(nn.Module):
     def _own_scale(self) -> nn.Parameter:
         """The logarithm of the logit scale that the network came with."""
         return self.network.get_parameter("logit_scale")
+
+
+Tuned = TunedClip | TunedSmall
+
+
+def tuned(
+    encoder: Encoder, system: System | None = None, words: int | None = None, seed: int = 0
+) -> Tuned:
+    """An encoder that is trained with a system.
+
+    Args:
+        encoder: whose weights are trained.
+        system: system that it is trained with, see `TunedClip`.
+        words: tokens of a text that are read, see `TunedClip`.
+        seed: number that the first weights of one that begins from nothing are drawn from.
+
+    Raises:
+        SureshotError: it cannot be trained.
+    """
+    if isinstance(encoder, SmallEncoder):
+        return TunedSmall(encoder, seed)
+    if isinstance(encoder, ClipEncoder):
+        return TunedClip(encoder, system, words)
+    raise SureshotError(
+        f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
+        'only CLIP, SigLIP and "small" can. Name one, or set it to false.'
+    )
 
 
 def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:

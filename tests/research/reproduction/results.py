@@ -1,0 +1,27 @@
+"""A folder of results with a table of controls."""
+
+from pathlib import Path
+
+from sureshot.research.reproduction.page import Facts, write_page
+from sureshot.research.reproduction.ranks import write_table_ranks
+from sureshot.research.reproduction.runs import Run
+from sureshot.research.reproduction.tables import find_table
+from tests.research.reproduction.ranked import ranked
+
+NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
+
+
+def controls(folder: Path, seeds: int = 10) -> None:
+    """Write the table: a known eta helps, a learned one does not, DUQ is worse than its control."""
+    table = find_table("controls")
+    share = dict.fromkeys([row.name for row in table.variants], 0.4)
+    share |= {"DVTR, known eta": 0.6, "DUQ": 0.2}
+    ranks = ranked(share, seeds=seeds)[""]
+    runs = [
+        Run(row, seed, dict.fromkeys(NAMES, 20.0), 2, 55.5, 1000, 10.0, curve=[1.0, 2.0])
+        for row, seed in zip(ranks.rows, ranks.seeds, strict=True)
+    ]
+    facts = Facts("sureshot reproduce controls", "A", "B", ["Made world test"], "small", "3 epochs")
+    write_page(folder, table, runs, facts)
+    cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
+    write_table_ranks(folder / "controls.npz", {(row, seed): {"": run} for row, seed, run in cells})

@@ -1,0 +1,30 @@
+"""The forest shows each claim that was measured, under its data set."""
+
+from sureshot.research.reproduction.claims import Claim, judge_claims
+from sureshot.research.reproduction.forest import draw_forest
+from tests.research.reproduction.ranked import ranked
+
+
+def claims(*says):
+    return [
+        Claim(paper="DUQ", says=one, table="t", more="more", less="less", printed="+3.0")
+        for one in says
+    ]
+
+
+def test_every_claim_that_was_measured_is_drawn(tmp_path):
+    tables = {"t": ranked({"more": 0.6, "less": 0.4})}
+    found = judge_claims(claims("evidence helps", "samples help"), tables)
+    unmeasured = judge_claims(claims("frames help"), {})
+    path = tmp_path / "claims.svg"
+    assert draw_forest({"Made world": [*found, *unmeasured], "Other": unmeasured}, path)
+    text = path.read_text()
+    for word in ("evidence", "samples", "Made world", "supported"):
+        assert word in text
+    assert "frames" not in text and "Other" not in text
+
+
+def test_nothing_measured_is_no_picture(tmp_path):
+    path = tmp_path / "claims.png"
+    assert not draw_forest({"Made world": judge_claims(claims("frames help"), {})}, path)
+    assert not path.exists()

@@ -1,0 +1,48 @@
+"""Oracles are told the truth about the very pairs of a batch, and train on it."""
+
+import pytest
+
+from sureshot.datasets import load_split
+from sureshot.datasets.made import read_truth
+from sureshot.errors import SureshotError
+from sureshot.models.losses.known import AMBIGUITY, FITS
+from sureshot.research.training.run import train
+from sureshot.research.training.truth import told_truth
+from tests.made_worlds import little_world, made_recipe
+
+ORACLES = [
+    {"name": "dvtr", "base": {"name": "clip4clip"}, "uncertainty": "oracle"},
+    {"name": "uatvr", "layers": 1, "spread": "oracle"},
+    {"name": "duq", "spread": "oracle", "dropout": 0.0},
+]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return little_world(tmp_path_factory.mktemp("made") / "world", ambiguity=0.7)
+
+
+def test_rows_and_columns_are_those_of_the_pairs(root):
+    split = load_split("made", "train", root)
+    truth, rows = read_truth(split), [40, 3, 11]
+    told = told_truth([split])(rows)
+    videos = [split.captions[row].video for row in rows]
+    assert told[FITS].tolist() == [[bool(truth.fits[r, v]) for v in videos] for r in rows]
+    assert told[FITS].diagonal().all()
+    assert told[AMBIGUITY].argmax() == truth.videos_that_fit[rows].argmax()
+    assert ((told[AMBIGUITY] >= 0) & (told[AMBIGUITY] <= 1)).all()
+
+
+@pytest.mark.parametrize("system", ORACLES, ids=lambda system: system["name"])
+def test_an_oracle_trains_on_a_made_world(system, root, tmp_path):
+    fitted = train(made_recipe(root, system), to=tmp_path / "run")
+    assert fitted.score is not None
+
+
+def test_an_oracle_wants_one_made_world_and_whole_batches(root, tmp_path):
+    split = load_split("made", "train", root)
+    with pytest.raises(SureshotError, match="there are 2 sets"):
+        told_truth([split, split])
+    recipe = made_recipe(root, ORACLES[0], micro_batch=4)
+    with pytest.raises(SureshotError, match="about a whole batch"):
+        train(recipe, to=tmp_path / "run")

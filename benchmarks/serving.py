@@ -1,0 +1,176 @@
+"""What the page costs beside the bare search: ``python -m benchmarks.serving [VIDEOS]``.
+
+A folder of videos (the sample clips of `make demo` if left out) is indexed with the bundled model
+and served. Measured are bytes and time of the first page, the time until a hit shows a picture, and
+searches of 20 clients at once, alone and while films are transcoded. Each is also a ratio to the
+search in the same process without a server. It asks this machine alone, for about a minute.
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import sureshot
+
+CLIPS = Path(__file__).parent.parent / ".cache" / "demo" / "clips"
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `sureshot serve` does, for a fair ratio
+QUERIES = ("people riding bicycles", "a cartoon rabbit", "a man in a car", "a city from above")
+CLIENTS = 20
+SECONDS = 5.0  # of each load
+WANTED = 50.0  # searches a second that the clients ask for together
+FILES = ("", "page.css", "page.js", "icon.svg")
+
+
+def main() -> None:
+    """Index, serve, measure, print."""
+    videos = Path(sys.argv[1]) if len(sys.argv) > 1 else CLIPS
+    print("load of this machine           ", *(f"{load:.1f}" for load in os.getloadavg()))
+    with tempfile.TemporaryDirectory() as folder:
+        db = str(Path(folder, "index"))
+        sureshot.index(videos, db=db)
+        bare = _bare(db)
+        print(f"bare search                    {bare * 1e3:7.1f} ms")
+        with _served(db, folder) as address:
+            _get(address + "api/search?q=warm")
+            _first_page(address, bare)
+            _first_picture(address, bare)
+            _load(address, bare, "20 clients")
+            with _transcoding(address):
+                _load(address, bare, "while transcoding")
+
+
+def _bare(db: str) -> float:
+    """Seconds of a search without a server, the median of many."""
+    searcher = sureshot.open_index(db)
+    searcher.search("warm")
+    return statistics.median(
+        _timed(partial(searcher.search, QUERIES[number % len(QUERIES)])) for number in range(40)
+    )
+
+
+@contextlib.contextmanager
+def _served(db: str, home: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "sureshot", "serve", "--port", "0", "--db", db]
+    process = subprocess.Popen(
+        [*command, "--root", home],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"XDG_CACHE_HOME": home},  # nothing is there from before
+    )
+    assert process.stderr is not None
+    try:
+        yield process.stderr.readline().split()[3]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _first_page(address: str, bare: float) -> None:
+    def load() -> int:
+        return sum(len(_get(address + file)) for file in FILES)
+
+    size = load()
+    seconds = statistics.median(_timed(load) for _ in range(20))
+    print(f"first page                     {_beside(seconds, bare)}   {size / 1000:.0f} kB")
+
+
+def _first_picture(address: str, bare: float) -> None:
+    """From a click to the first bytes of the film, of each video once."""
+    times: dict[str, list[float]] = {}
+    for video in json.loads(_get(address + "api/videos?limit=500"))["videos"]:
+        if not video["windows"]:
+            continue
+        at = video["seconds"] / 2
+        began = time.perf_counter()
+        told = json.loads(_get(f"{address}api/playing/{video['id']}?at={at}&start={at}&end={at}"))
+        _get(address.rstrip("/") + told["url"], {"Range": "bytes=0-99999"})
+        times.setdefault(told["way"], []).append(time.perf_counter() - began)
+    for way, taken in sorted(times.items()):
+        worst = f"slowest of {len(taken)}: {max(taken) * 1e3:.0f} ms"
+        print(f"first picture, {way:<15} {_beside(statistics.median(taken), bare)}   {worst}")
+
+
+def _load(address: str, bare: float, name: str) -> None:
+    """Clients that together ask 50 times a second, each as often as the others."""
+    taken: list[float] = []
+    failed: list[str] = []
+    began = time.perf_counter()
+
+    def client(number: int) -> None:
+        turn = number / WANTED
+        while turn < SECONDS:
+            time.sleep(max(0.0, began + turn - time.perf_counter()))
+            query = urllib.parse.quote(QUERIES[number % len(QUERIES)])
+            try:
+                taken.append(_timed(partial(_get, f"{address}api/search?q={query}")))
+            except (urllib.error.URLError, OSError) as error:
+                failed.append(str(error))
+            turn += CLIENTS / WANTED
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rate = len(taken) / (time.perf_counter() - began)
+    slow = statistics.quantiles(taken, n=20)[-1]
+    print(
+        f"{name:<30} {_beside(statistics.median(taken), bare)}   {rate:.1f} a second, "
+        f"95 % below {slow * 1e3:.0f} ms, {len(failed)} errors"
+    )
+
+
+@contextlib.contextmanager
+def _transcoding(address: str) -> Iterator[None]:
+    """Moments being cut out all the while, each another one."""
+    videos = json.loads(_get(address + "api/videos?limit=500"))["videos"]
+    ended = threading.Event()
+
+    def work() -> None:
+        turn = 0
+        while not ended.is_set():
+            video = videos[turn % len(videos)]
+            turn += 1
+            end = video["seconds"] - 0.001 * turn
+            with contextlib.suppress(urllib.error.URLError, OSError):
+                _get(f"{address}api/cut/{video['id']}?start=0&end={end}")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _get(address: str, headers: dict[str, str] | None = None) -> bytes:
+    asked = urllib.request.Request(address, headers=headers or {})
+    with urllib.request.urlopen(asked, timeout=120) as reply:
+        return bytes(reply.read())
+
+
+def _timed(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def _beside(seconds: float, bare: float) -> str:
+    return f"{seconds * 1e3:7.1f} ms  {seconds / bare:5.2f} searches"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What all requests share: the open index, its videos by id, and the threads that do the work."""
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sureshot.errors import VideoError
+from sureshot.library.search import Searcher, open_index
+from sureshot.media.discover import is_gone
+from sureshot.places import index_place
+from sureshot.store.rows import VideoRecord
+from sureshot.store.store import Store
+from sureshot.text import plain
+from sureshot.web.lane import Lane
+from sureshot.web.replies import GoneError, UnknownError
+
+_FRESH = 2.0  # seconds during which the list of videos is not read again
+_SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Which index is served, and how.
+
+    Attributes:
+        db: folder or object-storage URI; None is the default index of this user.
+        model: the model of the index, if its folder has moved.
+        device: torch device; None takes a GPU where there is one.
+    """
+
+    db: str | None = None
+    model: str | None = None
+    device: str | None = None
+
+
+class Desk:
+    """The open index and the threads.
+
+    Args:
+        place: the index; it need not be there yet.
+
+    Attributes:
+        place: the index.
+        searches: threads that search.
+        pictures: threads that fetch single frames.
+        clips: one thread that transcodes, after all others.
+        closing: whether the server is about to end.
+    """
+
+    def __init__(self, place: Served) -> None:
+        self.place = place
+        self.closing = False
+        cores = os.cpu_count() or 2
+        self.searches = Lane(min(cores, 4), _SEARCHES)
+        self.pictures = Lane(min(cores, 4), _PICTURES)
+        self.clips = Lane(max(1, min(cores // 2, 2)), _CLIPS, aside=True)
+        self._opening = threading.Lock()
+        self._searcher: Searcher | None = None
+        self._stamp: tuple[int, ...] = ()
+        self._records: dict[str, VideoRecord] = {}
+        self._read_at = -_FRESH
+
+    def searcher(self) -> Searcher:
+        """The open index; opened anew where another one lies in its place.
+
+        Raises:
+            StoreError: there is none, it is damaged, or of another model.
+            ModelError: its model cannot be loaded here.
+        """
+        with self._opening:
+            stamp = self._stamp_now()
+            if self._searcher is None or stamp != self._stamp:
+                self._searcher = None
+                self._read_at = -_FRESH
+                self._searcher = open_index(
+                    self.place.db, model=self.place.model, device=self.place.device
+                )
+                self._stamp = stamp
+            return self._searcher
+
+    def renew(self) -> Searcher:
+        """The same index with its calibration card read again.
+
+        Searches that are under way keep the card that they began with.
+        """
+        old = self.searcher()
+        new = Searcher(old.store, old.encoder)
+        with self._opening:
+            if self._searcher is old:
+                self._searcher = new
+        return new
+
+    def store(self) -> Store:
+        """The index without its model.
+
+        Raises:
+            StoreError: there is none, or it is damaged.
+        """
+        open_already = self._searcher
+        if open_already is not None and self._stamp_now() == self._stamp:
+            return open_already.store
+        return Store.open(index_place(self.place.db))
+
+    def video(self, name: str) -> VideoRecord:
+        """The indexed video of an id; nothing else has one.
+
+        Raises:
+            UnknownError: no video has it.
+            StoreError: the index cannot be read.
+        """
+        if name not in self._records or time.monotonic() - self._read_at > _FRESH:
+            self._read_videos()
+        record = self._records.get(name)
+        if record is None:
+            raise UnknownError("There is no such video in the index; it may have been removed.")
+        return record
+
+    def file(self, name: str) -> VideoRecord:
+        """The indexed video of an id, whose file is there.
+
+        Raises:
+            UnknownError: no video has the id.
+            GoneError: its file is gone.
+            VideoError: it could not be indexed.
+        """
+        record = self.video(name)
+        if is_gone(record.path):
+            raise GoneError(f"{plain(record.path)} is gone from where it was indexed.")
+        if record.reason:
+            raise VideoError(f"{plain(record.path)} {record.reason}.")
+        return record
+
+    def forget_videos(self) -> None:
+        """Read the list of videos again before it is needed next."""
+        self._read_at = -_FRESH
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.closing = True
+        for lane in (self.searches, self.pictures, self.clips):
+            lane.close()
+
+    def _read_videos(self) -> None:
+        if time.monotonic() - self._read_at <= _FRESH:
+            return  # made-up ids do not make the server read on and on
+        self._records = {record.id: record for record in self.store().videos()}
+        self._read_at = time.monotonic()
+
+    def _stamp_now(self) -> tuple[int, ...]:
+        """What tells an index from one that was made later in its place."""
+        try:
+            status = Path(index_place(self.place.db), "videos.lance").stat()
+        except OSError:  # in object storage, or not there
+            return ()
+        return status.st_dev, status.st_ino

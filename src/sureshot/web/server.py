@@ -1,0 +1,153 @@
+"""The server's process: its socket, its address, its beginning and its end."""
+
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import uvicorn
+
+from sureshot.errors import ArgumentError, SureshotError, option, reason_of
+from sureshot.places import cache_dir
+from sureshot.text import plain
+from sureshot.web.app import make_app
+from sureshot.web.clip_cache import ClipCache
+from sureshot.web.desk import Desk, Served
+from sureshot.web.folders import Roots
+from sureshot.web.gate import is_loopback, own_names
+from sureshot.web.jobs import Jobs
+
+PORT = 8460  # where the page is if nothing else is
+_LONGEST_HEAD = 600_000  # bytes of an address with its headers: a long query has 100 000 letters
+_ALIVE = 5  # seconds for requests under way when the server ends
+_SHORTEST = 8  # letters of a password
+_MANY = 512  # connections
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers, and ends without noise."""
+
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], ending: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._ending = ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to end: what would go on for ever is told to stop."""
+        self._ending()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on Ctrl-C and on SIGTERM, which is no failure and is not passed on."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
+
+def run_server(
+    place: Served,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    password_file: str | Path | None = None,
+    roots: Sequence[str | Path] = (),
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve an index until Ctrl-C or SIGTERM.
+
+    Args:
+        place: the index; it need not be there yet.
+        host: address to listen at; another one than loopback asks for a password.
+        port: port to listen at, 0 for any that is free; None takes 8460, or any if that is taken.
+        roots: folders below which the page may index; none takes the home folder.
+        password_file: file whose first line is the password.
+        ready: called with the address of the page once it answers.
+
+    Raises:
+        ArgumentError: the host asks for a password, the file holds none, or a root is no folder.
+        SureshotError: nothing can listen there.
+    """
+    password = "" if password_file is None else _password(Path(password_file))
+    open_to_all = not is_loopback(host)
+    if open_to_all and not password:
+        raise ArgumentError(
+            f"With {option('host', host)} others in your network could see your videos. Write a "
+            f"password into a file and name it with {option('password_file')}."
+        )
+    desk = Desk(place)
+    names = own_names(host) if open_to_all else ()
+    cache = ClipCache(cache_dir() / "films")
+    jobs, allowed = Jobs(place, desk.forget_videos), Roots(roots or [Path.home()])
+    token = secrets.token_urlsafe(24)
+    app = make_app(desk, cache, jobs, allowed, token=token, names=names, password=password)
+    with closing(_listening(host, port)) as listening:
+        address = _address(host, listening.getsockname()[1])
+        config = uvicorn.Config(
+            app,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            h11_max_incomplete_event_size=_LONGEST_HEAD,
+            limit_concurrency=_MANY,
+            timeout_graceful_shutdown=_ALIVE,
+        )
+        threading.Thread(target=_warm, args=(desk,), daemon=True).start()
+        try:
+            _Server(config, lambda: ready(address), desk.close).run(sockets=[listening])
+        finally:
+            desk.close()
+            jobs.close()
+
+
+def _warm(desk: Desk) -> None:
+    """Open the index before the first search asks for it; what is wrong is said there."""
+    with suppress(SureshotError):
+        desk.searcher()
+
+
+def _listening(host: str, port: int | None) -> socket.socket:
+    wanted = PORT if port is None else port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, wanted), family=family, backlog=256)
+    except OSError as error:
+        if port is None:
+            return _listening(host, 0)
+        raise SureshotError(
+            f"Nothing can listen at {plain(host)}, port {port}: {reason_of(error)}. Choose another "
+            f"with {option('port')}; 0 takes any that is free."
+        ) from None
+
+
+def _address(host: str, port: int) -> str:
+    named = "localhost" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
+    return f"http://{named}:{port}/"
+
+
+def _password(file: Path) -> str:
+    try:
+        lines = file.expanduser().read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else "it is not UTF-8"
+        raise ArgumentError(f"The password in {plain(file)} cannot be read: {reason}.") from None
+    password = lines[0].strip() if lines else ""
+    if len(password) < _SHORTEST:
+        raise ArgumentError(
+            f"The first line of {plain(file)} has fewer than {_SHORTEST} letters; write a longer "
+            "password there."
+        )
+    return password

@@ -1,0 +1,46 @@
+"""`sureshot serve`; tests/web asks the server itself."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+
+def test_without_the_extra_one_sentence_says_how_to_get_it(sureshot, monkeypatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "fastapi" else find(name)
+    )
+    ran = sureshot("serve")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "sureshot: The page needs fastapi; get them with: pip install 'sureshot[web]'\n"
+    )
+
+
+@pytest.mark.parametrize("host", ["http://localhost", "", "::1%lo"])
+def test_a_host_that_is_none_is_told(sureshot, host) -> None:
+    pytest.importorskip("fastapi")
+    ran = sureshot("serve", "--host", host)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+
+
+def test_a_host_that_others_reach_asks_for_a_password(sureshot) -> None:
+    pytest.importorskip("fastapi")
+    ran = sureshot("serve", "--host", "0.0.0.0")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--password-file" in ran.err
+
+
+BUSY = """
+import threading, time
+from sureshot.cli.serve import _leave
+threading.Thread(target=time.sleep, args=(600,), name="sureshot_0").start()
+_leave()
+"""
+
+
+def test_work_under_way_does_not_keep_it_from_ending() -> None:
+    ran = subprocess.run([sys.executable, "-c", BUSY], timeout=100, capture_output=True)
+    assert (ran.returncode, ran.stderr) == (0, b"")

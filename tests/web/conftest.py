@@ -1,0 +1,37 @@
+"""What the tests of the web share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra [web] is not installed")
+
+from starlette.testclient import TestClient
+
+from sureshot.places import video_id
+from sureshot.web.clip_cache import ClipCache
+from sureshot.web.desk import Desk, Served
+from tests.small_library import Library
+from tests.web.visitor import HERE, app_of
+
+
+@pytest.fixture(scope="session")
+def desk(library: Library) -> Iterator[Desk]:
+    """The small library, open for all tests, which leave it as it is."""
+    desk = Desk(Served(db=library.db))
+    yield desk
+    desk.close()
+
+
+@pytest.fixture(scope="session")
+def visitor(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """Somebody on this machine who has not loaded the page."""
+    cache = ClipCache(tmp_path_factory.mktemp("films"))
+    with TestClient(app_of(desk, cache), base_url=HERE) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def red(library: Library) -> str:
+    """Id of ``red.mp4``."""
+    return video_id(library.videos / "red.mp4")

@@ -1,0 +1,316 @@
+"""The page in a real browser: what somebody sees who uses nothing else."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import sureshot
+from sureshot.library.contents import status
+from sureshot.models.encoders.tiny import COLOURS
+from tests.clips import coloured
+from tests.paths import ROOT
+from tests.small_library import index
+from tests.web.browser import launched, served
+from tests.web.kinds import KINDS, written
+
+SIZES = {"wide": (1280, 800), "narrow": (360, 740)}
+# Replies that refuse are told to people, and the browser notes them as well.
+KNOWN = ("the server responded with a status of",)
+PICTURE = """() => {
+  const canvas = new OffscreenCanvas(8, 8);
+  const context = canvas.getContext("2d");
+  context.drawImage(video, 0, 0, 8, 8);
+  return [video.videoWidth, video.seeking, [...context.getImageData(4, 6, 1, 1).data].slice(0, 3)];
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """All kinds of videos, their index, and the address of the page."""
+    root = tmp_path_factory.mktemp("page")
+    (root / "videos").mkdir()
+    for kind in KINDS:
+        if kind != "mkv":
+            written(kind, root / "videos")
+    (root / "again").mkdir()
+    written("mkv", root / "again").rename(root / "videos" / "mkv.mkv")
+    index(str(root / "db"), root / "videos")
+    with served("--db", root / "db", "--root", root, home=root) as address:
+        yield address, root
+
+
+@pytest.fixture
+def page(browser, shop):
+    """An open page; nothing on it may fail silently or come from elsewhere."""
+    yield from opened(browser, shop[0])
+
+
+def opened(browser, address, **settings):
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, **settings)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console", lambda message: wrong.append(message.text) if message.type == "error" else None
+    )
+    page.on("request", lambda r: r.url.startswith((address, "blob:")) or wrong.append(r.url))
+    page.goto(address)
+    yield page
+    assert [text for text in wrong if not any(known in text for known in KNOWN)] == []
+    context.close()
+
+
+def until(page, expression, arg=None):
+    """Wait for something on the page; Playwright's own way needs `eval`, which the page forbids."""
+    for _ in range(400):
+        if page.evaluate(expression, arg):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(expression)
+
+
+def search(page, query):
+    page.locator("#query").fill(query)
+    page.wait_for_url(f"**/?q={query}*")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+
+
+def colour(page):
+    """What the player shows: the strongest of red, green and blue."""
+    until(page, "video.readyState >= 2 && !video.seeking && video.currentTime > 0")
+    width, _, shown = page.evaluate(PICTURE)
+    assert width > 0
+    return max(range(3), key=shown.__getitem__)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_click_plays_every_kind_at_its_moment_and_seeks(page, shop, kind) -> None:
+    name = {"frames": "frames", "vp9": "vp9.webm", "mjpeg": "mjpeg.avi", "mpeg2": "mpeg2.mpg"}
+    file = name.get(kind, {"gif": "gif.gif", "mkv": "mkv.mkv"}.get(kind, f"{kind}.mp4"))
+    folder = shop[1] / "videos" / file
+    page.goto(f"{shop[0]}?q=blue&folder={folder}")
+    hit = page.locator(".hit").first
+    assert hit.locator("strong").inner_text() == file
+    hit.locator(".thumb").click()
+    assert colour(page) == 2
+    until(page, "mark.style.left !== ''")
+    page.evaluate("video.pause(); video.currentTime = Math.max(video.duration - 5.5, 0.05)")
+    until(page, "!video.seeking")
+    assert colour(page) in (0, 1)
+
+
+def test_results_come_while_typing_and_each_search_has_its_address(page) -> None:
+    assert page.evaluate("document.activeElement.id") == "query"
+    page.keyboard.type("gre")
+    page.keyboard.type("en")
+    page.wait_for_url("**/?q=green")
+    page.wait_for_timeout(1600)
+    search(page, "blue")
+    page.go_back()
+    page.wait_for_url("**/?q=green")
+    assert page.locator("#query").input_value() == "green"
+    page.reload()
+    page.locator(".hit").first.wait_for()
+    assert page.title() == "green · Sureshot"
+    assert "best at 0:0" in page.locator(".hit").first.inner_text()
+    assert page.locator("#verdict").inner_text().startswith("Not calibrated")
+
+
+def test_with_keys_alone(page) -> None:
+    page.keyboard.type("blue")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    page.wait_for_url("**/?q=blue")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert (
+        page.evaluate("[...hits.children].findIndex((e) => e.contains(document.activeElement))")
+        == 1
+    )
+    page.keyboard.press("Enter")
+    assert colour(page) == 2
+    page.evaluate("video.loop = true")
+    until(page, "!video.paused")
+    page.keyboard.press("Space")
+    until(page, "video.paused")
+    page.keyboard.press("y")
+    page.locator(".hit >> nth=1 >> [data-verdict=right][aria-pressed=true]").wait_for()
+    page.keyboard.press("n")
+    page.locator(".hit >> nth=1 >> [data-verdict=wrong][aria-pressed=true]").wait_for()
+    page.keyboard.press("Escape")
+    assert page.locator("#player").is_hidden()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "query"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_it_fits_and_can_be_read_by_everybody(browser, shop, size, scheme) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    for page in opened(browser, shop[0], color_scheme=scheme):
+        page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))
+        search(page, "blue")
+        page.locator(".thumb").first.click()
+        page.locator("#manage").click()
+        page.locator("#below button").first.wait_for()
+        page.locator("#filters summary").click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+        # Not through `eval`, which the page forbids as well.
+        page.context.set_extra_http_headers({})
+        found = axe.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert not serious, [(one["id"], one["nodes"][0]["html"]) for one in serious]
+
+
+def test_more_like_a_moment_a_frame_and_a_photo(page, tmp_path) -> None:
+    search(page, "blue")
+    page.locator(".hit").first.get_by_text("More like this").click()
+    page.wait_for_url("**/?like=*")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    page.locator(".thumb").first.click()
+    assert colour(page) == 2
+    page.get_by_text("More like this frame").click()
+    page.wait_for_url("**frame=true*")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    Image.fromarray(np.full((48, 64, 3), COLOURS["green"], np.uint8)).save(tmp_path / "leaf.png")
+    page.locator("#photo").set_input_files(tmp_path / "leaf.png")
+    page.wait_for_url("**/?photo=leaf.png")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    page.locator(".thumb").first.click()
+    assert colour(page) == 1
+
+
+def test_a_photo_is_dropped_anywhere(page) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((48, 64, 3), COLOURS["red"], np.uint8)).save(buffer, "PNG")
+    data = page.evaluate_handle(
+        """(text) => {
+          const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+          const data = new DataTransfer();
+          data.items.add(new File([bytes], "sunset.png", { type: "image/png" }));
+          return data;
+        }""",
+        base64.b64encode(buffer.getvalue()).decode(),
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": data})
+    page.wait_for_url("**/?photo=sunset.png")
+    page.locator(".hit").first.wait_for()
+
+
+def test_hovering_shows_more_of_a_moment(page) -> None:
+    search(page, "blue")
+    image = page.locator(".thumb img").first
+    before = image.get_attribute("src")
+    image.hover()
+    until(
+        page,
+        "(was) => document.querySelector('.thumb img').getAttribute('src') !== was",
+        arg=before,
+    )
+    page.mouse.move(0, 0)
+    until(
+        page,
+        "(was) => document.querySelector('.thumb img').getAttribute('src') === was",
+        arg=before,
+    )
+
+
+def test_hits_are_saved_and_their_paths_copied(page, shop) -> None:
+    search(page, "blue")
+    with page.expect_download() as saved:
+        page.locator(".hit").first.get_by_text("Save clip").click()
+    assert saved.value.suggested_filename.startswith("01 ")
+    assert saved.value.suggested_filename.endswith(".mp4")
+    page.locator(".hit").first.get_by_text("Copy path").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()").startswith(str(shop[1] / "videos"))
+
+
+def test_filters_hold_for_a_search_and_stand_in_its_address(page) -> None:
+    search(page, "blue")
+    page.locator("#filters summary").click()
+    page.locator("#shortest").fill("10")
+    page.locator("#shortest").press("Tab")
+    page.wait_for_url("**shortest=10*")
+    page.get_by_text("that lasts 10 min or longer").first.wait_for()
+    page.locator("#unfilter").click()
+    page.locator(".hit").first.wait_for()
+
+
+def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
+    page.goto(f"{shop[0]}?q=blue&since=2024-02-02&until=2024-01-01")
+    page.get_by_text("The first day is after the last one").wait_for()
+    page.goto(f"{shop[0]}?like={'0' * 32}")
+    page.get_by_text("There is no such video in the index").wait_for()
+    page.goto(f"{shop[0]}?photo=gone.png")
+    page.get_by_text("drop it once more").wait_for()
+
+
+# --- indexing -------------------------------------------------------------------------------------
+
+
+def test_a_first_visit_leads_to_indexing_which_outlives_the_page(browser, tmp_path) -> None:
+    folder = tmp_path / "root" / "holidays"
+    folder.mkdir(parents=True)
+    for number in range(6):
+        coloured(folder / f"{number}.mp4", ["red", "blue"], seconds=3, rate=10)
+    (folder / "broken.mp4").write_text("no video")
+    options = ("--db", tmp_path / "db", "--root", tmp_path / "root")
+    with served(*options, home=tmp_path) as address:
+        for page in opened(browser, address):
+            page.get_by_text("Nothing is indexed yet").first.wait_for()
+            page.get_by_text(str(tmp_path / "root")).click()
+            page.get_by_role("button", name="holidays").click()
+            page.locator("#here").get_by_text("holidays").wait_for()
+            page.locator("#start").click()
+            page.locator("#pause").click()
+            page.get_by_role("button", name="Go on").wait_for()
+            page.reload()
+            page.get_by_role("button", name="Go on").click()
+            page.get_by_text("7 videos found: 6 indexed, 1 failed.").wait_for(timeout=120_000)
+            page.locator("#failures summary").click()
+            assert "broken.mp4: is not a video" in page.locator("#failures").inner_text()
+            page.locator("#held").get_by_text("Videos 6").wait_for()
+    assert status(str(tmp_path / "db")).videos == 6
+
+
+# --- percentages, on real clips -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
+    browser, tmp_path
+) -> None:
+    clips = ROOT / ".cache" / "demo" / "clips"
+    if not clips.is_dir():
+        pytest.skip("the sample clips are not here; `make demo` fetches them")
+    sureshot.index(clips, db=tmp_path / "db")
+    with served("--db", tmp_path / "db", home=tmp_path) as address:
+        for page in opened(browser, address):
+            page.goto(f"{address}?q=cooking+pasta+in+a+kitchen")
+            page.get_by_text("Probably not in your videos.").wait_for()
+            assert page.locator(".hit").count() and page.locator("#hits").is_hidden()
+            page.get_by_text("Show the closest").click()
+            page.locator(".hit").first.wait_for()
+            page.goto(f"{address}?q=people+riding+bicycles")
+            page.locator(".percent").first.wait_for()
+            before = page.locator(".percent").all_inner_texts()
+            for number in range(10):
+                page.goto(f"{address}?q=people+riding+bicycles+{number}")
+                page.get_by_role("button", name="Wrong").first.click()
+                page.get_by_text(f"{number + 1} search").wait_for()
+            page.goto(f"{address}?q=people+riding+bicycles")
+            page.get_by_text("on judgements of your own").wait_for(timeout=60_000)
+            assert page.locator(".percent").all_inner_texts() != before
+    assert status(tmp_path / "db").judged == 10
+    answer = sureshot.open_index(tmp_path / "db").search("people riding bicycles")
+    assert answer.confidence is not None and answer.confidence.yours

@@ -1,0 +1,89 @@
+"""Files by parts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from sureshot.errors import SureshotError
+from sureshot.web.ranges import FilePart, span_of
+from sureshot.web.replies import on_error
+
+DATA = bytes(range(256)) * 4
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.mp4"
+    path.write_bytes(DATA)
+    return path
+
+
+@pytest.fixture
+def client(file):
+    async def answer(request):
+        return FilePart(request, file, "video/mp4")
+
+    routes = [Route("/", answer, methods=["GET", "HEAD"])]
+    return TestClient(Starlette(routes=routes, exception_handlers={SureshotError: on_error}))
+
+
+@pytest.mark.parametrize(
+    "asked, code, body",
+    [
+        ("", 200, DATA),
+        ("bytes=0-9", 206, DATA[:10]),
+        ("bytes=1000-", 206, DATA[1000:]),
+        ("bytes=-24", 206, DATA[-24:]),
+        ("bytes=1000-99999", 206, DATA[1000:]),
+        ("bytes=0-", 200, DATA),
+        ("bytes=5-2", 200, DATA),
+        ("bytes=0-1,5-6", 200, DATA),
+        ("pages=1", 200, DATA),
+    ],
+)
+def test_parts_are_those_asked_for(client, asked, code, body) -> None:
+    reply = client.get("/", headers={"Range": asked} if asked else {})
+    assert (reply.status_code, reply.content) == (code, body)
+    assert ("Content-Range" in reply.headers) == (code == 206)
+
+
+def test_a_range_beyond_the_end_is_told(client) -> None:
+    for asked in ("bytes=1024-", "bytes=99999999999-", "bytes=-0"):
+        reply = client.get("/", headers={"Range": asked})
+        assert (reply.status_code, reply.headers["Content-Range"]) == (416, "bytes */1024")
+        assert reply.json()["error"]["message"] == "The range lies beyond the end."
+
+
+@given(st.text("bytes=0123456789-, ", max_size=30), st.integers(0, 2000))
+def test_every_header_has_a_meaning(header, size) -> None:
+    span = span_of(header, size)
+    if span is not None:
+        assert span.first >= 0 and span.first + span.length <= size
+
+
+def test_a_file_that_was_replaced_is_sent_whole(client, file) -> None:
+    tag = client.get("/").headers["ETag"]
+    again = {"Range": "bytes=0-9", "If-Range": tag}
+    assert client.get("/", headers=again).status_code == 206
+    file.unlink()
+    file.write_bytes(DATA + b"longer")
+    assert client.get("/", headers=again).status_code == 200
+
+
+def test_its_head_has_no_body(client) -> None:
+    reply = client.head("/")
+    assert (reply.status_code, reply.content, reply.headers["Content-Length"]) == (200, b"", "1024")
+
+
+def test_what_is_gone_or_no_file_is_told(client, file) -> None:
+    file.unlink()
+    assert client.get("/").status_code == 410
+    file.mkdir()
+    reply = client.get("/")
+    assert (reply.status_code, "not a regular file" in reply.json()["error"]["message"]) == (
+        410,
+        True,
+    )

@@ -1,0 +1,41 @@
+"""Errors as sentences with codes."""
+
+import json
+
+import pytest
+
+from sureshot.errors import ModelError, QueryError, StoreError, VideoError, option
+from sureshot.web.replies import (
+    BusyError,
+    FullError,
+    GoneError,
+    UnknownError,
+    error_reply,
+    json_reply,
+    number_of,
+)
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        *((QueryError, 400), (StoreError, 409), (ModelError, 409), (VideoError, 422)),
+        *((GoneError, 410), (UnknownError, 404), (BusyError, 503), (FullError, 507)),
+    ],
+)
+def test_each_kind_of_error_has_its_code(error, code) -> None:
+    assert number_of(error("…")) == code
+
+
+def test_errors_speak_as_the_terminal_does() -> None:
+    reply = error_reply(f"Name another with {option('db')}.", 409, "index")
+    assert json.loads(reply.body) == {
+        "schema": 2,
+        "error": {"code": "index", "message": "Name another with --db."},
+    }
+
+
+def test_what_steers_a_terminal_is_escaped_and_every_letter_comes_back() -> None:
+    body = json_reply({"path": "ü\x1b[2J\u202e"}).body
+    assert body == b'{"schema": 2, "path": "\xc3\xbc\\u001b[2J\\u202e"}'
+    assert json.loads(body)["path"] == "ü\x1b[2J\u202e"

@@ -1,0 +1,22 @@
+"""How tests ask the server."""
+
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from sureshot.web.app import make_app
+from sureshot.web.clip_cache import ClipCache
+from sureshot.web.desk import Desk
+from sureshot.web.folders import Roots
+from sureshot.web.gate import TOKEN as HEADER
+from sureshot.web.jobs import Jobs
+
+HERE = "http://127.0.0.1:8460"
+TOKEN = "a secret of the tests"
+ALLOWED = {HEADER: TOKEN}
+UNKNOWN = "0" * 32
+
+
+def app_of(desk: Desk, cache: ClipCache, jobs: Jobs | None = None, *roots: Path) -> ASGIApp:
+    """The server of an index, by default with nothing that may be indexed."""
+    return make_app(desk, cache, jobs or Jobs(desk.place), Roots(roots), token=TOKEN)

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.store import upkeep
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
@@ -42,7 +41,7 @@ def main() -> None:
     centres = rng.standard_normal((max(args.windows // 50, 1), args.dim)).astype(np.float32)
     with tempfile.TemporaryDirectory(dir=args.place) as folder:
         upkeep.SCANNED = 10**9  # not by itself, while it fills
-        store = Store.create(folder, IndexSettings(), "benchmark", args.dim, 1)
+        store = Store.create(folder, IndexSettings(), "benchmark", args.dim)
         vectors = _fill(store, centres, args.windows, rng)
         upkeep.SCANNED = 0
         queries = {
@@ -72,7 +71,7 @@ def _fill(
                 float(first + row + 1),
                 np.zeros(1),
                 np.zeros((1, 256), np.uint8),
-                FrameFeatures(v[None], np.zeros((1, 0, len(v)), np.float32), np.zeros((1, 1))),
+                v[None],
             )
             for row, v in enumerate(vectors)
         ]

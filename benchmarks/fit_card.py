@@ -111,6 +111,17 @@ def main() -> None:
 
 def galleries(scorer: Scorer, cache: Path | None) -> tuple[Named, Named]:
     """What a card is made of, by its title; and what it is only measured on."""
+    known = worlds(scorer, cache)
+    asked = {
+        f"{name}, {kind}": world.asked(texts, own=True)
+        for name, (world, kinds) in known.items()
+        for kind, texts in kinds.items()
+    }
+    return asked, {"26 clips among 178": _clips(scorer, known["MSR-VTT"][0], cache)}
+
+
+def worlds(scorer: Scorer, cache: Path | None) -> dict[str, tuple[World, dict[str, SplitFeatures]]]:
+    """Each data set that a card is made of, and what is asked there: captions and keywords."""
     root = data.folder("msrvtt")
     splits = {
         "MSR-VTT": load_split(
@@ -118,14 +129,12 @@ def galleries(scorer: Scorer, cache: Path | None) -> tuple[Named, Named]:
         ),
         "Flickr8k": load_split("flickr8k", "test", data.folder("flickr8k")),
     }
-    known: Named = {}
-    first: World | None = None
+    found = {}
     for name, split in splits.items():
         rng = np.random.default_rng(0)
         some = _few(split, _EACH[name], rng)
         features = extract(some, scorer.encoder, frames=scorer.frames, cache=cache)
         world = World(scorer, features, split.texts(), split.owner())
-        known[f"{name}, captions"] = world.asked(features, own=True)
         words = keywords(split.texts(), _WORDS, rng)
         relevant = by_words(words, split.texts(), split.owner(), len(split.items))
         fitting = tuple(
@@ -133,14 +142,12 @@ def galleries(scorer: Scorer, cache: Path | None) -> tuple[Named, Named]:
             for text, row in zip(words, relevant, strict=True)
         )
         asked = caption_features(replace(split, captions=fitting), scorer.encoder, cache=cache)
-        known[f"{name}, keywords"] = world.asked(asked, own=True)
-        first = first or world
-    assert first is not None
-    return known, {"26 clips among 178": _clips(scorer, first, cache)}
+        found[name] = (world, {"captions": features, "keywords": asked})
+    return found
 
 
-def _clips(scorer: Scorer, among: World, cache: Path | None) -> Labelled:
-    """The clips from elsewhere, one sentence each, among the first 152 MSR-VTT test videos."""
+def clips(scorer: Scorer, cache: Path | None) -> SplitFeatures:
+    """The clips from elsewhere, one sentence each."""
     folder, said = data.folder("clips") / "videos", data.clip_captions()
     split = Split(
         "clips",
@@ -149,11 +156,16 @@ def _clips(scorer: Scorer, among: World, cache: Path | None) -> Labelled:
         tuple(Item(name, folder / name) for name in said),
         tuple(Caption(text, row) for row, text in enumerate(said.values())),
     )
-    seen = extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
+    return extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
+
+
+def _clips(scorer: Scorer, among: World, cache: Path | None) -> Labelled:
+    """The clips among the first 152 MSR-VTT test videos."""
+    seen = clips(scorer, cache)
     both = [ranking(scorer, videos, seen) for videos in (seen, among.videos)]
     scores = np.concatenate([both[0], both[1][:, :152]], axis=1).astype(np.float64)
-    own = np.arange(len(said))[:, None] == np.arange(scores.shape[1])
-    return labelled(scores, own, split.owner(), known_of(scorer, seen))
+    own = np.arange(len(seen.videos))[:, None] == np.arange(scores.shape[1])
+    return labelled(scores, own, seen.split.owner(), known_of(scorer, seen))
 
 
 def strangers(known: Named, others: Named) -> dict[str, dict[str, Any]]:

@@ -97,9 +97,7 @@ def index(folder: Path, encoder: object) -> int:
 
     assert isinstance(encoder, BundledEncoder)
     with tempfile.TemporaryDirectory() as place:
-        store = Store.create(
-            place, IndexSettings(), encoder.fingerprint, encoder.dim, encoder.channels
-        )
+        store = Store.create(place, IndexSettings(), encoder.fingerprint, encoder.dim)
         return ingest(store, encoder, [folder]).indexed
 
 

@@ -74,12 +74,13 @@ def answered(asked: Asked, model: str) -> tuple[list[list[int]], float]:
 
 
 def _placed(folder: Path, path: Path) -> str:
-    """Link a file into a folder; a photo becomes a video of one numbered frame."""
+    """Link a file into a folder; a photo becomes a video of two frames, the fewest there can be."""
     if path.suffix != ".webp":
         (folder / path.name).symlink_to(path)
         return path.name
     (folder / path.stem).mkdir()
-    (folder / path.stem / "0001.webp").symlink_to(path)
+    for number in (1, 2):
+        (folder / path.stem / f"{number:04}.webp").symlink_to(path)
     return path.stem
 
 

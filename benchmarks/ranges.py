@@ -71,9 +71,7 @@ def measure(
     found, windows, size, seconds, took = Found(), 0, 0, 0.0, 0.0
     for film, intervals in films.items():
         with tempfile.TemporaryDirectory() as place:
-            store = Store.create(
-                place, settings, encoder.fingerprint, encoder.dim, encoder.channels
-            )
+            store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
             told = ingest(store, encoder, [film])
             windows += told.windows
             seconds += told.seconds

@@ -19,7 +19,6 @@ import numpy as np
 
 from sureshot.library.search import Searcher
 from sureshot.models.encoders.bundled import BundledEncoder
-from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
 from sureshot.store.store import Store
@@ -36,9 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     encoder = BundledEncoder()
     with tempfile.TemporaryDirectory() as place:
-        store = Store.create(
-            place, IndexSettings(), encoder.fingerprint, encoder.dim, encoder.channels
-        )
+        store = Store.create(place, IndexSettings(), encoder.fingerprint, encoder.dim)
         fill(store, options.windows)
         size, each = store.bytes_on_disk(), store.bytes_on_disk() / options.windows / 1e3
         print(f"{options.windows} windows, {size / 1e6:.0f} MB: {each:.0f} kB each,")
@@ -71,14 +68,10 @@ def fill(store: Store, count: int) -> None:
         windows = []
         for at in range(PER_VIDEO):
             centre = centres[draw.integers(100)]
-            features = FrameFeatures(
-                frames=(centre + draw.normal(size=(12, store.dim))).astype(np.float32),
-                patches=draw.normal(size=(12, 9, store.dim)).astype(np.float32),
-                backbone=draw.normal(size=(12, 1280)).astype(np.float32),
-            )
+            frames = (centre + draw.normal(size=(12, store.dim))).astype(np.float32)
             times = 30.0 * at + np.arange(12) * 2.5
             signatures = draw.integers(0, 255, (12, 256)).astype(np.uint8)
-            windows.append(EncodedWindow(30.0 * at, 30.0 * (at + 1), times, signatures, features))
+            windows.append(EncodedWindow(30.0 * at, 30.0 * (at + 1), times, signatures, frames))
         store.write(VideoRecord(Path(f"/videos/{number:06}.mp4"), "file", 1, 1), windows)
     store.compact()
 

@@ -18,13 +18,13 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from benchmarks.bundled.fit import Settings, fit
-from benchmarks.bundled.items import CAPTIONED, Item, captioned, training, validation
+from benchmarks.bundled.items import CAPTIONED, Item, caption_words, captioned, training, validation
 from benchmarks.bundled.measure import recalls, shown
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import FRAMES, State, states_of
 from sureshot.models.encoders.backbone import Backbone
 from sureshot.models.encoders.bridge import image_network
-from sureshot.models.encoders.bundled import head_path
+from sureshot.models.encoders.bundled import head_path, words_path
 
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
 _ALL_FRAMES = 12  # of a video that is asked for
@@ -69,6 +69,9 @@ def main() -> None:
         left_out(network, [item for item in pictures if item.family == family], known)
     if options.write:
         save_file(weights(network), head_path())
+        words_path().write_text(
+            "\n".join(caption_words([item for item, _ in chosen])) + "\n", "utf-8"
+        )
         print(f"wrote {head_path().name}: make the bank and the card next")
 
 

@@ -6,8 +6,10 @@ for it. No test video and none of the 26 clips is read.
 """
 
 import csv
+import re
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from benchmarks import data
 
 CAPTIONED = ("cc", "cc3m", "cocoval", "coco256", "cocomini", "ade", "sun")
 ROOMS = ("ade", "sun")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,17 @@ def rooms() -> dict[str, list[Item]]:
     """The held-out pictures of rooms, by family."""
     held = [item for item in captioned() if item.held_out]
     return {family: [item for item in held if item.family == family] for family in ROOMS}
+
+
+def caption_words(items: Sequence[Item], least: int = 2) -> list[str]:
+    """Words of two letters and more that stand in as many captions, in their order as texts."""
+    count = Counter(
+        word
+        for item in items
+        for caption in item.captions
+        for word in set(_WORD.findall(caption.lower()))
+    )
+    return sorted(word for word, captions in count.items() if captions >= least and len(word) > 1)
 
 
 def captioned() -> Iterator[Item]:

@@ -1,10 +1,14 @@
 """What an index holds, and how it is taken away."""
 
+import shutil
+
 import pytest
 
 from sureshot.errors import QueryError, StoreError
-from sureshot.library.contents import has_index, remove, reset, status
+from sureshot.library.contents import CHECKED, has_index, remove, reset, status
+from sureshot.store.store import Store
 from tests.clips import coloured
+from tests.encoded import spoil
 from tests.small_library import index
 
 
@@ -67,3 +71,46 @@ def test_an_index_is_deleted_once(db, videos):
     assert not has_index(db)
     assert not reset(db)
     assert (videos / "a.mp4").exists()
+
+
+def test_status_tells_of_lost_windows_and_of_damaged_rows(db, videos):
+    assert status(db).trouble == ()
+    store = Store.open(db)
+    store._tables.drop("windows", "path LIKE '%a.mp4'")
+    (said,) = status(db).trouble
+    assert f"1 video has lost windows, such as {videos / 'a.mp4'}" in said
+    assert "sureshot index FOLDER" in said
+    assert status(db).to_dict()["trouble"] == [said]
+    assert repr(status(db)).splitlines()[-1] == said
+    index(str(db), videos)
+    assert status(db).trouble == ()
+
+
+def test_status_and_search_leave_a_half_made_index_as_it_is(db):
+    shutil.rmtree(db / "videos.lance")
+    with pytest.raises(StoreError, match="half made"):
+        status(db)
+    assert not (db / "videos.lance").exists()
+    assert reset(db)
+    assert not db.exists()
+
+
+def test_a_reset_clears_what_a_killed_one_left(db):
+    (db / "windows.lance").rename(db / "windows.lance.gone-1")
+    (db / "videos.lance").rename(db / "videos.lance.gone-1")
+    assert not reset(db)
+    assert not db.exists()
+
+
+def test_a_check_reads_everything_and_says_that_it_did(db, videos):
+    assert status(db).faults is None
+    checked = status(db, check=True)
+    assert checked.faults == ()
+    assert repr(checked).splitlines()[-1] == CHECKED
+    assert checked.to_dict()["faults"] == []
+    store = Store.open(db)
+    spoil(store, store.videos()[0].id, "vector")
+    (fault,) = status(db, check=True).faults
+    assert str(videos / "a.mp4") in fault.what
+    assert "wrong: 1 window" in repr(status(db, check=True)).splitlines()[-1]
+    assert status(db, check=True).to_dict()["faults"] == [{"what": fault.what, "mend": fault.mend}]

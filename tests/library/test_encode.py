@@ -25,7 +25,6 @@ from sureshot.library.encode import (
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.models.mean_frames import PATCH_GRID
 from sureshot.store.header import IndexSettings
 from tests.clips import coloured
 from tests.encoded import SETTINGS
@@ -61,10 +60,7 @@ def same(one: EncodedVideo, two: EncodedVideo) -> None:
     for a, b in zip(one.windows, two.windows, strict=True):
         np.testing.assert_array_equal(a.times, b.times)
         np.testing.assert_array_equal(a.signatures, b.signatures)
-        for name in ("frames", "patches", "backbone"):
-            np.testing.assert_allclose(
-                getattr(a.features, name), getattr(b.features, name), atol=1e-6
-            )
+        np.testing.assert_allclose(a.frames, b.frames, atol=1e-6)
 
 
 class Watched(TinyEncoder):
@@ -116,7 +112,7 @@ def test_every_video_comes_out_once_with_its_windows_in_order(clips: Path) -> No
         for before, after in pairwise(windows):
             assert before.end == after.start
         colours = [list(COLOURS)[(number + i) % 8] for i in range(len(windows))]
-        shares = np.array([w.features.frames.mean(0)[:8] for w in windows])
+        shares = np.array([w.frames.mean(0)[:8] for w in windows])
         assert [list(COLOURS)[i] for i in shares.argmax(1)] == colours
 
 
@@ -137,27 +133,14 @@ def test_frames_prepared_to_different_sizes_share_a_run(clips: Path) -> None:
 def test_windows_have_no_more_frames_than_asked_for(clips: Path) -> None:
     video = encode_video(sources(clips / "3.mp4")[0], replace(SETTINGS, frames=3), TINY)
     for window in video.windows:
-        assert window.features.frames.shape == (3, TINY.dim)
-        assert window.signatures.shape == (3, 256)
+        assert window.frames.shape == (3, TINY.dim)
+        assert window.signatures.shape == (3, 288)
         assert len(window.times) == 3
 
 
-def test_patches_are_pooled_to_a_grid(tmp_path: Path) -> None:
-    class Fine(TinyEncoder):
-        def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
-            features = super().encode_frames(prepared)
-            fine = np.repeat(features.patches, 9, axis=1)  # 6 x 6
-            return FrameFeatures(features.frames, fine, features.backbone)
-
-    (source,) = sources(coloured(tmp_path / "v.mp4", ["red"]))
-    patches = encode_video(source, SETTINGS, Fine()).windows[0].features.patches
-    assert patches.shape[1:] == (PATCH_GRID**2, TINY.dim)
-
-
-def test_what_is_kept_for_the_index_takes_two_bytes_a_number(clips: Path) -> None:
+def test_frames_of_a_window_are_not_rounded_before_they_are_stored(clips: Path) -> None:
     window = encode_video(sources(clips / "0.mp4")[0], SETTINGS, TINY).windows[0]
-    assert window.features.patches.dtype == window.features.backbone.dtype == np.float16
-    assert window.features.frames.dtype == np.float32  # queries by video are not rounded
+    assert window.frames.dtype == np.float32  # queries by video are not rounded at all
 
 
 def test_a_folder_of_frames_is_a_video(tmp_path: Path) -> None:
@@ -165,7 +148,7 @@ def test_a_folder_of_frames_is_a_video(tmp_path: Path) -> None:
         Image.new("RGB", (32, 32), COLOURS["green"]).save(tmp_path / f"{number}.png")
     (source,) = sources(tmp_path)
     video = encode_video(source, SETTINGS, TINY)
-    assert video.windows[0].features.frames[:, :8].mean(0).argmax() == list(COLOURS).index("green")
+    assert video.windows[0].frames[:, :8].mean(0).argmax() == list(COLOURS).index("green")
     assert video.digest == content_digest(source)
 
 

@@ -33,10 +33,11 @@ def test_a_row_shows_the_frames_of_its_hit(searcher):
     assert [(f.time, f.score) for f in row.frames] == [(f.time, f.score) for f in answer[0].frames]
 
 
-def test_a_row_says_rank_name_range_and_score(searcher):
-    (row,) = sheet_rows(searcher.search("green", k=1), 1.0)
+def test_a_row_says_rank_name_range_score_and_folder(searcher):
+    answer = searcher.search("green", k=1)
+    (row,) = sheet_rows(answer, 1.0)
     assert row.title == "1. scenes.mp4"
-    assert row.subtitle == "0:04-0:08 · score 1.000"
+    assert row.subtitle == f"0:04-0:08 · score 1.000 · in {answer[0].path.parent.name}"
 
 
 def test_a_row_counts_the_copies_of_its_hit(searcher):

@@ -23,7 +23,7 @@ from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 from tests import processes
 from tests.clips import coloured
-from tests.encoded import contents, make_store, random_windows, record
+from tests.encoded import contents, make_store, random_windows, record, spoil
 
 CLIPS = 8
 
@@ -206,7 +206,8 @@ def test_a_twin_whose_windows_are_gone_is_decoded_instead(store: Store, library:
     shutil.copy(library / "a" / "1.mp4", library / "copy.mp4")
     store._tables.drop("windows", f"video = '{twin.id}'")
     result, decoded = run(store, library)
-    assert (result.copied, result.indexed, decoded) == (0, 1, 3)
+    assert (result.copied, result.indexed, decoded) == (0, 2, 6)
+    assert result.warnings == ["1 video had lost windows and was indexed again."]
     assert len(store.windows_of(library / "copy.mp4").keys) == 3
 
 
@@ -495,6 +496,58 @@ def test_two_indexers_that_both_see_a_moved_video_keep_it(library: Path, tmp_pat
         assert store.count() == 7
         assert all(r.path.is_relative_to(library) for r in store.videos()), before
         assert [r.windows for r in store.videos()] == [3, 2, 2]
+
+
+def test_videos_removed_while_they_are_indexed_again_are_there_whole_or_not_at_all(
+    clips: Path, whole: tuple[list, list], tmp_path: Path
+) -> None:
+    place = tmp_path / "index"
+    run(make_store(place), clips)
+    gate = processes.barrier(3)
+    workers = [processes.start(processes.index, place, [clips], gate, -1, 4)]
+    workers += [processes.start(processes.remove, place, gate, 12, 0.05) for _ in range(2)]
+    assert processes.finish(*workers) == [0, 0, 0]
+    store = make_store(place)
+    assert store.lost() == []
+    assert store.count() == sum(record.windows for record in store.videos())
+    result, _ = run(store, clips)
+    assert result.warnings == []
+    assert contents(place) == whole
+
+
+def test_lost_windows_are_found_and_indexed_again_and_it_is_said(
+    store: Store, library: Path
+) -> None:
+    run(store, library)
+    first, second, _ = store.videos()
+    store._tables.drop("windows", f"video = '{first.id}'")
+    store._tables.drop("windows", f"video = '{second.id}' AND start > 0")
+    assert store.lost() == [first, second]
+    result, decoded = run(store, library)
+    assert result.warnings == ["2 videos had lost windows and were indexed again."]
+    assert (result.indexed, result.unchanged) == (2, 1)
+    assert decoded == first.windows + second.windows
+    assert store.lost() == []
+    assert run(store, library)[0].warnings == []
+
+
+def test_lost_windows_out_of_reach_are_told_of(store: Store, library: Path) -> None:
+    run(store, library)
+    lost = known(store)["1.mp4"]
+    store._tables.drop("windows", f"video = '{lost.id}' AND start > 0")
+    result, _ = run(store, library / "b")
+    (said,) = result.warnings
+    assert "1 video with lost windows could not be indexed again" in said
+    assert "sureshot status --check" in said
+    assert len(store.windows_of(lost.path).keys) == 1  # what is left of it stays
+
+
+def test_a_changed_window_is_found_and_its_video_indexed_again(store: Store, library: Path) -> None:
+    run(store, library)
+    spoil(store, known(store)["1.mp4"].id)
+    result, _ = run(store, library)
+    assert result.warnings == ["1 video had lost windows and was indexed again."]
+    assert store.lost(thorough=True) == []
 
 
 def test_ctrl_c_gives_130_and_keeps_what_is_done(clips: Path, tmp_path: Path) -> None:

@@ -212,5 +212,5 @@ def test_another_file_is_left_as_it_is(tmp_path):
     with pytest.raises(SureshotError, match="holds something other than judgements"):
         Judgements(file)
     assert file.read_text() == "query,video\na,b.mp4"
-    with pytest.raises(SureshotError, match="cannot be read: is a directory"):
+    with pytest.raises(SureshotError, match="cannot be read: is a folder"):
         Judgements(tmp_path)

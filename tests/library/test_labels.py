@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.library.label_paths import located
-from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels
+from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels, taken_together
 
 VIDEOS = [
     Path(p) for p in ("/v/goal.mp4", "/v/2024/swan.mov", "/v/2024/dog.mp4", "/v/2025/dog.mp4")
@@ -121,7 +121,7 @@ def test_rows_of_one_query_are_taken_together(tmp_path, first, second, whole):
         ('{"query": "q", "relevant": [], "judged": [1]}', r"judged is \[1\]; it must be a list"),
         ('{"query": "q", "relevant": [], "absent": 1}', "absent is 1; it must be true or false"),
         ('{"query": "q", "relevant": ["a"], "absent": true}', "it can only be one of them"),
-        ("[" * 100_000, "line 1: is not JSON"),
+        ("[" * 100_000, "line 1: it nests too deeply"),
     ],
 )
 def test_a_fault_is_named_with_its_file_and_line(tmp_path, text, said):
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
     with pytest.raises(SureshotError, match=r"labels .*none cannot be read: no such file"):
         read_labels(tmp_path / "none")
     (tmp_path / "latin").write_bytes("query,video\nein Türchen,a.mp4\n".encode("latin-1"))
-    with pytest.raises(SureshotError, match="latin are not UTF-8"):
+    with pytest.raises(SureshotError, match="latin cannot be read: it is not UTF-8"):
         read_labels(tmp_path / "latin")
 
 
@@ -263,6 +263,41 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
 def test_a_full_disk_is_said():
     with pytest.raises(SureshotError, match="cannot be written to /dev/full: no space left"):
         append(Path("/dev/full"), Label("a", ()))
+
+
+# --- judged again ---------------------------------------------------------------------------------
+
+
+def _clicked(right, *, start=0.0, video="a.mp4"):
+    """A label as one click gives it: one moment of one video is right or wrong."""
+    path = Path(video)
+    moment = JudgedMoment(path, start, start + 5, right)
+    return Label("q", (path,) if right else (), (path,), moments=(moment,))
+
+
+def test_what_is_judged_again_holds():
+    label = taken_together(_clicked(True), _clicked(False))
+    assert (label.relevant, label.state) == ((), "not found")
+    assert [moment.right for moment in label.moments] == [False]
+    label = taken_together(label, _clicked(True))
+    assert label.relevant == (Path("a.mp4"),)
+    assert [moment.right for moment in label.moments] == [True]
+
+
+def test_another_moment_or_another_video_takes_nothing_back():
+    label = taken_together(_clicked(True), _clicked(False, start=60.0))
+    assert label.relevant == (Path("a.mp4"),)
+    assert [moment.right for moment in label.moments] == [True, False]
+    label = taken_together(label, _clicked(False, video="b.mp4"))
+    assert label.relevant == (Path("a.mp4"),)
+    assert label.judged == (Path("a.mp4"), Path("b.mp4"))
+
+
+def test_a_whole_video_judged_wrong_later_takes_its_moments_along():
+    label = taken_together(_clicked(True), Label("q", (), (Path("a.mp4"),), absent=True))
+    assert (label.relevant, label.moments, label.absent) == ((), (), True)
+    label = taken_together(label, _clicked(True))
+    assert (label.relevant, label.absent) == ((Path("a.mp4"),), False)
 
 
 # --- moments --------------------------------------------------------------------------------------

@@ -59,3 +59,12 @@ def test_an_ordinary_folder_is_refused_without_a_search_through_it(library, tmp_
     with pytest.raises(QueryError):
         asked(library, tmp_path)
     assert visited == [tmp_path]
+
+
+def test_a_video_that_is_removed_just_now_is_decoded(library, monkeypatch):
+    store, path = Store.open(library.db), library.videos / "scenes.mp4"
+    stored = asked_windows(store, TinyEncoder(), path, None)
+    nothing = store.windows_of(library.videos / "gone.mp4")
+    monkeypatch.setattr(store, "windows_of", lambda path: nothing)
+    found = asked_windows(store, TinyEncoder(), path, None)
+    np.testing.assert_allclose(found.frames, stored.frames, atol=1e-3)

@@ -484,18 +484,22 @@ def test_searching_loads_no_torch(library):
 )
 def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     from sureshot.models.encoders.bundled import BundledEncoder
-    from sureshot.models.encoders.protocol import FrameFeatures
     from sureshot.store.header import IndexSettings
     from sureshot.store.rows import EncodedWindow, VideoRecord
     from sureshot.store.store import Store
 
     encoder = BundledEncoder("cpu")
     db = str(tmp_path / "index")
-    store = Store.create(db, IndexSettings(), encoder.fingerprint, encoder.dim, encoder.channels)
+    store = Store.create(db, IndexSettings(), encoder.fingerprint, encoder.dim)
     # Its texts need no torch, its frames do: a sentence stands in for a frame.
     frames = encoder.encode_texts(["a photo of a red car"]).sentence
-    empty = np.zeros((1, 1, encoder.dim), np.float32)
-    features = FrameFeatures(frames, empty, np.zeros((1, encoder.channels), np.float32))
-    window = EncodedWindow(0.0, 2.0, np.array([1.0]), np.zeros((1, 256), np.uint8), features)
+    window = EncodedWindow(0.0, 2.0, np.array([1.0]), np.zeros((1, 288), np.uint8), frames)
     store.write(VideoRecord(tmp_path / "a.mp4", "file", 1, 1), [window])
     assert loaded(db) == "[]"
+    # Percentages were learned on captions of words that it knows.
+    searcher = open_index(db)
+    known, strange = searcher.search("a red car"), searcher.search("zzzz")
+    assert known.confidence is not None and not any("No " in text for text in known.warnings)
+    assert (strange.confidence, strange.status) == (None, "not calibrated")
+    said = [text for text in strange.warnings if text.startswith("No ")]
+    assert ["zzzz" in text for text in said] == [True, False] and "No percentages" in said[1]

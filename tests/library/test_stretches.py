@@ -6,23 +6,21 @@ from itertools import pairwise
 import numpy as np
 
 from sureshot.library.stretches import Stretches, by_scene
-from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.store.rows import EncodedWindow
 
 RED, BLUE = np.eye(8, dtype=np.float32)[:2]
 
 
 def decoded(*shown, seconds=1.0, start=0.0):
-    """A window of one frame a second, each with a mark of its own in the other features."""
+    """A window of one frame a second."""
     count = len(shown)
     times = start + (np.arange(count) + 0.5) * seconds
-    mark = times.astype(np.float32)[:, None]
     return EncodedWindow(
         start=start,
         end=start + count * seconds,
         times=times,
-        signatures=np.repeat(times[:, None].astype(np.uint8), 256, 1),
-        features=FrameFeatures(np.stack(shown), np.repeat(mark[:, None], 8, 2), mark),
+        signatures=np.repeat(times[:, None].astype(np.uint8), 288, 1),
+        frames=np.stack(shown),
     )
 
 
@@ -36,7 +34,7 @@ def test_a_scene_that_fades_within_a_window_ends_there_and_goes_on_over_the_next
     second = decoded(*[BLUE] * 10, start=10.0)
     one, two = by_scene([first, second], [False, True], longest=30.0, most=12)
     assert one.start == 0 and 7 <= one.end == two.start <= 8 and two.end == 20
-    assert (one.features.frames[:7] == RED).all() and (two.features.frames[-10:] == BLUE).all()
+    assert (one.frames[:7] == RED).all() and (two.frames[-10:] == BLUE).all()
 
 
 def test_no_scene_goes_on_over_a_cut():
@@ -49,8 +47,6 @@ def test_a_window_keeps_so_many_frames_evenly_and_all_that_belongs_to_them():
     windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(3)]
     (window,) = by_scene(windows, [False, True, True], longest=30.0, most=6)
     assert window.times.tolist() == [2.5, 7.5, 12.5, 17.5, 22.5, 27.5]
-    assert window.features.backbone[:, 0].tolist() == window.times.tolist()
-    assert window.features.patches[:, 0, 0].tolist() == window.times.tolist()
     assert window.signatures[:, 0].tolist() == [int(time) for time in window.times]
 
 
@@ -80,5 +76,5 @@ def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():
     assert found[0].start == 0 and found[-1].end == 4000
     assert all(one.end == two.start for one, two in pairwise(found))
     assert {50.0 * n for n in range(80)} <= {window.start for window in found}
-    assert all(len(np.unique(window.features.frames, axis=0)) == 1 for window in found)
+    assert all(len(np.unique(window.frames, axis=0)) == 1 for window in found)
     assert max(len(window.times) for window in found) == 6

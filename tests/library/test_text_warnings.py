@@ -2,7 +2,7 @@
 
 import pytest
 
-from sureshot.library.text_warnings import text_warnings
+from sureshot.library.text_warnings import is_foreign, text_warnings
 from sureshot.models.encoders.tiny import TinyEncoder
 
 
@@ -31,3 +31,25 @@ def test_a_multilingual_model_is_asked_in_any_language():
 
 def test_a_text_that_is_cut_off_is_told_of():
     assert ["first 32 tokens" in text for text in warned("word " * 100)] == [True]
+
+
+def test_words_that_no_caption_had_are_named():
+    encoder = TinyEncoder()
+    encoder.vocabulary = frozenset({"red", "car", "dog"})
+    assert warned("a red car", "the dogs", encoder=encoder) == ()
+    (warning,) = warned("a red Zonda", "a dog, a quokka, a zzzz, a vvvv", encoder=encoder)
+    assert "“Zonda”, “quokka”, “zzzz” or 1 more; check the spelling" in warning
+
+
+@pytest.mark.parametrize(
+    "text, foreign",
+    [("a red Zonda", False), ("Zonda", True), ("красная машина", True), ("ein Hund", True)],
+)
+def test_a_text_of_which_nothing_is_known_is_foreign(text, foreign):
+    encoder = TinyEncoder()
+    encoder.vocabulary = frozenset({"red", "car", "dog"})
+    assert is_foreign(encoder, text) == foreign
+
+
+def test_a_model_whose_captions_are_not_known_finds_no_word_foreign():
+    assert not is_foreign(TinyEncoder(), "zzzz")

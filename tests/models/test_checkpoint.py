@@ -153,10 +153,36 @@ def test_weights_that_are_gone_are_refused(folder):
         Checkpoint.from_pretrained(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dim", -5),
+        ("dim", 10**9),
+        ("dim", 60_000),
+        ("dim", 10**299),
+        ("channels", -1),
+        ("frames", 0),
+        ("fps", -1.0),
+        ("experts", {"motion": -3}),
+        ("experts", {"motion": "many"}),
+    ],
+)
+def test_sizes_that_no_model_has_are_refused(folder, name, value):
+    rewrite(folder, lambda config: config["encoder"].update({name: value}))
+    with pytest.raises(ModelError, match=rf"{CONFIG} cannot be used|not those of its {CONFIG}"):
+        Checkpoint.from_pretrained(folder)
+
+
+def test_a_setting_that_is_odd_is_named_with_its_file(folder):
+    rewrite(folder, lambda config: config["system"].update(name="nothing"))
+    with pytest.raises(ModelError, match=rf"{CONFIG} cannot be used. system.name is 'nothing'"):
+        Checkpoint.from_pretrained(folder)
+
+
 def test_weights_of_another_model_are_refused(folder, tmp_path):
     checkpoint("xpool", "linear").save_pretrained(tmp_path / "other")
     (tmp_path / "other" / WEIGHTS).replace(folder / WEIGHTS)
-    reason = r"are not those of its config\.json: it is damaged, or the layers of \w+ have changed"
+    reason = r"are not those of its config\.json .*: it is damaged, or its layers have changed"
     with pytest.raises(ModelError, match=rf"The weights of {folder} {reason}"):
         Checkpoint.from_pretrained(folder)
 

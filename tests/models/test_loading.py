@@ -164,3 +164,9 @@ def test_a_checkpoint_imports_its_own_system_alone(tmp_path: Path):
     modules = [f"sureshot.models.systems.{name}" for name in known_systems()]
     code = f"import sureshot; sureshot.load({str(tmp_path / 'model')!r}, 'cpu')"
     assert loaded(code, *modules) == ["sureshot.models.systems.clip4clip"]
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a/" + "b" * 300, "/" + "c" * 300])
+def test_a_name_too_long_for_a_file_is_no_model(name):
+    with pytest.raises(ModelError, match=r"There is no model in|Could not load model"):
+        load(name)

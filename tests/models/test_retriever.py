@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import lance
 import numpy as np
 import pytest
 import torch
@@ -146,17 +145,6 @@ def test_each_frame_is_scored_as_a_video_of_its_own(indexed):
         (place,) = np.argwhere(windows.mask & (np.abs(windows.times - frame.time) < 1e-6))
         alone = windows.frames[tuple(place)][None]
         assert frame.score == pytest.approx(by_hand(model, "red", alone), abs=1e-5)
-
-
-def test_patches_are_stored_only_where_they_lie_in_the_space_of_frames(indexed):
-    db, folder = indexed
-    model = Checkpoint.from_pretrained(folder).model
-    store = Store.open(db)
-    assert store.dim == model.stem.sizes.dim
-    rows = lance.dataset(f"{store.location}/windows.lance").to_table()
-    backbone, patches = rows["backbone"][0].as_py(), rows["patches"][0].as_py()
-    assert len(backbone[0]) == TINY.channels
-    assert len(patches) == (0 if model.stem.config.kind == "linear" else 4 * len(backbone))
 
 
 def test_the_commands_search_describe_and_find_alike(indexed, videos, capsys):

@@ -15,6 +15,7 @@ from .indexed import Indexed as Indexed
 from .indexing import index as index
 from .judging import Sitting as Sitting
 from .judging import judge as judge
+from .judging import judge_again as judge_again
 from .search import Searcher as Searcher
 from .search import describe as describe
 from .search import open_index as open_index

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from sureshot.errors import option
+from sureshot.places import video_id
 from sureshot.text import counted, percent, plain, printable, time_range, timecode
 
 JSON_SCHEMA = 2  # docs/json.md describes it; raised whenever a field changes its meaning
@@ -86,6 +88,7 @@ class Hit:
         """Plain values for JSON, as docs/json.md describes them."""
         return {
             "rank": self.rank,
+            "id": video_id(self.path),
             "path": printable(self.path),
             "missing": self.missing,
             "start": round(self.start, 3),
@@ -94,6 +97,11 @@ class Hit:
             "score": round(self.score, 6),
             "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
             "plausible": self.plausible,
+            "said": {
+                "peak": timecode(self.peak),
+                "range": time_range(self.start, self.end),
+                "relevant": self.percentage,
+            },
             "copies": [printable(path) for path in self.copies],
             "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
         }
@@ -184,6 +192,22 @@ class Answer:
             look = f" Look through the first {known.plausible} for {_chance(known.coverage)}."
         return "Unsure", f": {right} for the first one.{look}"
 
+    @property
+    def worth(self) -> str:
+        """What the percentages or the scores of the hits are worth; empty where there are none."""
+        if self.confidence is None:
+            return "".join(NOT_CALIBRATED) if self.hits else ""
+        if not self.has_percentages:
+            return ""
+        whose = (
+            "on judgements of your own."
+            if self.confidence.yours
+            else f"on other people's videos. Ten judgements (`{option('judge', True)}`) make them "
+            "yours."
+        )
+        told = "Percentages: how often such a hit is right if what you look for is here; learned "
+        return told + whose
+
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
@@ -205,6 +229,8 @@ class Answer:
             "schema": JSON_SCHEMA,
             "query": self.query,
             "status": self.status,
+            "verdict": "".join(self.verdict) if self.hits else "",
+            "worth": self.worth,
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
             "model": self.model,
             "searched": self.searched,

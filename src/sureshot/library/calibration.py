@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.library.confidence import model_card
-from sureshot.library.label_paths import located
+from sureshot.library.label_paths import labels_of_index, located
 from sureshot.library.labels import Label, read_labels
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.videos import Gallery, Told
@@ -26,7 +26,7 @@ from sureshot.trust.signals import About, word_counts
 
 
 def calibrate(
-    labels: str | Path,
+    labels: str | Path | None = None,
     *,
     db: str | Path | Searcher | None = None,
     model: str | None = None,
@@ -44,11 +44,13 @@ def calibrate(
     queries that nothing here answers change none of them.
 
     Args:
-        labels: file of judged queries, see `sureshot.library.labels`.
+        labels: file of judged queries, see `sureshot.library.labels`; None is that of the index,
+            into which `sureshot.library.judge` writes.
         db: the index, by its place or opened; None is the default index of this user.
         model: the model of the index, if its folder has moved.
         device: torch device; None takes a GPU where there is one.
-        lenient: leave out queries about videos that are not in the index.
+        lenient: leave out queries about videos that are not in the index; those of its own file
+            always are.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the index, where searches look for it.
         save: whether to write the card. One that is refused is never written.
@@ -64,6 +66,8 @@ def calibrate(
     if save:
         file = card_of_index(searcher) if to is None else absolute(to)
     videos = [video.path for video in searcher.store.videos() if video.windows]
+    if labels is None:
+        labels, lenient = _own_labels(searcher), True
     known, left_out = located(read_labels(labels), labels, videos, lenient=lenient)
     prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
     if prior is None:
@@ -84,6 +88,22 @@ def calibrate(
         done = done.saved(file)
         searcher.refresh_card()
     return done
+
+
+def _own_labels(searcher: Searcher) -> Path:
+    """The file of what was judged of an index.
+
+    Raises:
+        SureshotError: nothing was, or the index is in object storage.
+    """
+    file = labels_of_index(searcher.store.location)
+    if not file.exists():
+        raise SureshotError(
+            "No hit of this index was judged yet. `sureshot search QUERY --judge` asks whether "
+            f"hits are right; {JUDGED} such searches are needed. Judgements in a file: "
+            f"{option('labels', 'FILE')}."
+        )
+    return file
 
 
 def card_of_index(searcher: Searcher) -> Path:

@@ -22,7 +22,7 @@ from sureshot.files import replace_file
 from sureshot.library.answer import Answer, reasons
 from sureshot.media.excerpt import footage
 from sureshot.media.mp4 import write_film
-from sureshot.places import absolute
+from sureshot.places import absolute, is_folder_at
 from sureshot.text import plain, printable
 
 _NAME_BYTES = 200
@@ -95,6 +95,7 @@ def cut(
     *,
     frame_rate: float = 1.0,
     overwrite: bool = False,
+    side: int | None = None,
 ) -> Path:
     """The mp4 at `target` with what `source` shows, and plays, from `start` to `end`.
 
@@ -105,6 +106,8 @@ def cut(
         target: a file named `.mp4` in an existing folder. Appears only when it is complete.
         frame_rate: frames per second of a folder; a video knows its own.
         overwrite: replace an existing `target`. The source itself is never replaced.
+        side: shorter side in pixels at most, for a clip that is made to be watched at once; None
+            keeps every pixel.
 
     Raises:
         VideoError: the source cannot be read, or shows nothing in this range.
@@ -115,7 +118,7 @@ def cut(
         _check(source, start, end, target, frame_rate, overwrite)
         with replace_file(target) as fresh:
             pictures, sounds = footage(source, start, end, frame_rate)
-            if not write_film(pictures, sounds, fresh):
+            if not write_film(pictures, sounds, fresh, side=side):
                 raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
     except VideoError as error:
         raise VideoError(f"{plain(source)} {error}") from error
@@ -173,7 +176,7 @@ def _check(
         raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
     if target.suffix.lower() != ".mp4":
         raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
-    if not target.parent.is_dir():
+    if not is_folder_at(target.parent):
         raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
     if _same(source, target):
         raise SureshotError(f"{plain(target)} is the source itself; choose another target")

@@ -15,9 +15,9 @@ from sureshot.errors import SureshotError
 from sureshot.library.answer import Confidence, Hit, Status
 from sureshot.library.moments import Moment
 from sureshot.models.bank import Bank, home_of
-from sureshot.text import counted
+from sureshot.text import counted, plain
 from sureshot.trust.assessment import assess
-from sureshot.trust.card import FILE, Calibration
+from sureshot.trust.card import FILE, Calibration, load_card
 from sureshot.trust.shift import shift_p_value
 from sureshot.trust.signals import About
 
@@ -91,12 +91,12 @@ def model_card(
 def _usable(
     path: Path, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:
-    if not path.is_file():
-        return None, ()
     try:
-        card = Calibration.from_json(path.read_text("utf-8"))
-    except (SureshotError, OSError, UnicodeDecodeError) as error:
-        return None, (f"{path} cannot be used: {error}",)
+        if not path.exists():
+            return None, ()
+        card = load_card(path)
+    except (SureshotError, OSError) as error:  # such as a folder that may not be entered
+        return None, (f"{plain(path)} cannot be used: {plain(str(error))}",)
     odd = card.mismatches(fingerprint, None if bank is None else bank.digest)
     return (None, odd) if odd else (card, ())
 

@@ -1,20 +1,27 @@
 """What an index holds: to look at, and to take away. The videos themselves are never touched."""
 
+import contextlib
 import glob
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ModelError, QueryError
+from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.library.answer import JSON_SCHEMA, reasons
 from sureshot.library.confidence import describe_card, find_card
+from sureshot.library.judging import what_more_brings
+from sureshot.library.label_paths import labels_of_index
+from sureshot.library.labels import read_labels
 from sureshot.models.bank import bank_of
 from sureshot.places import absolute, index_place
 from sureshot.settings import to_values
+from sureshot.store.checking import Fault, Told, find_faults
 from sureshot.store.header import IndexSettings
 from sureshot.store.store import Store
 from sureshot.text import counted, duration, plain, printable
+
+CHECKED = "Checked: every row is as it was written, and nothing is missing."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,6 +40,9 @@ class Contents:
         failed: files that could not be indexed, with reasons.
         notes: videos that were indexed in spite of some damage, with what it was.
         excluded: patterns of what is left out.
+        judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
+        trouble: what of the index is damaged or lost, as sentences with the mend in them.
+        faults: all that is wrong with the index, where it was checked as a whole; else None.
     """
 
     index: str
@@ -46,6 +56,9 @@ class Contents:
     failed: tuple[tuple[Path, str], ...]
     notes: tuple[tuple[Path, str], ...]
     excluded: tuple[str, ...] = ()
+    judged: int = 0
+    trouble: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] | None = None
 
     @property
     def summary(self) -> str:
@@ -64,6 +77,11 @@ class Contents:
             f"On disk     {self._size()}",
             f"Confidence  {plain(self.status)}",
         ]
+        if self.judged:
+            more = what_more_brings(self.judged)
+            lines.append(
+                f"Judged      {counted(self.judged, 'search', 'searches')}. {more}".rstrip()
+            )
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
@@ -85,12 +103,19 @@ class Contents:
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
             "excluded": [printable(pattern) for pattern in self.excluded],
+            "judged": self.judged,
+            "trouble": list(self.trouble),
+            "faults": None if self.faults is None else [asdict(fault) for fault in self.faults],
         }
 
     def __repr__(self) -> str:
         lines = [self.summary]
         lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
         lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
+        lines += self.trouble
+        if self.faults is not None:
+            lines += [f"  wrong: {fault.what} {fault.mend}" for fault in self.faults]
+            lines += [] if self.faults else [CHECKED]
         return "\n".join(lines)
 
     def _size(self) -> str:
@@ -112,11 +137,18 @@ def has_index(db: str | Path | None = None) -> bool:
     return Store.exists(index_place(db))
 
 
-def status(db: str | Path | None = None) -> Contents:
+def status(
+    db: str | Path | None = None,
+    *,
+    check: bool = False,
+    told: Told = lambda done, all_: None,
+) -> Contents:
     """What an index holds, with which model, how large it is, and what failed and why.
 
     Args:
         db: folder or object-storage URI; None is the default index of this user.
+        check: whether to read all of it and hold every row against its checksum.
+        told: called with the windows checked so far and all windows.
 
     Raises:
         StoreError: there is no index, or it cannot be read.
@@ -136,6 +168,9 @@ def status(db: str | Path | None = None) -> Contents:
         failed=tuple((record.path, record.reason) for record in records if record.reason),
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
+        judged=_judged(store.location),
+        trouble=tuple(store.trouble()),
+        faults=tuple(find_faults(store.location, told)) if check else None,
     )
 
 
@@ -181,10 +216,17 @@ def reset(db: str | Path | None = None) -> bool:
         StoreError: it is in object storage, something in its place is not an index, or its files
             cannot be deleted.
     """
-    if not has_index(db):
-        return False
+    there = has_index(db)
+    # Where there is none, what a killed deletion has left of one goes.
     Store.delete(index_place(db))
-    return True
+    return there
+
+
+def _judged(location: str) -> int:
+    """How many searches of an index were judged; 0 where that cannot be read."""
+    with contextlib.suppress(SureshotError):
+        return len(read_labels(labels_of_index(location)))
+    return 0
 
 
 def _calibrated(store: Store) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from sureshot.errors import SureshotError, option
-from sureshot.files import read_json
-from sureshot.places import absolute, absolute_model, index_place
+from sureshot.formats import read_json
+from sureshot.places import absolute, absolute_model, expand, index_place
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -142,7 +142,7 @@ def _cached_models() -> Check:
 
 def _hub_models() -> Iterator[str]:
     """Names of the dual encoders in the Hugging Face cache."""
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    home = Path(os.environ.get("HF_HOME") or expand("~/.cache/huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     for folder in cache.glob("models--*/snapshots/*"):
         if _kind(folder) in ("clip", "siglip") and any(folder.glob("*.safetensors")):

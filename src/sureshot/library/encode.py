@@ -12,16 +12,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 
 from sureshot.errors import VideoError
 from sureshot.library.stretches import Stretches
-from sureshot.media.ahead import stream
+from sureshot.media.ahead import beat, stream
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import Window, windows
-from sureshot.models.encoders.protocol import Encoder, FrameFeatures
-from sureshot.models.mean_frames import pool_grid
+from sureshot.models.encoders.protocol import Encoder
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow
 
@@ -99,7 +98,7 @@ def encode_videos(
             as far as the length that the video claims is true, and with where the window ends.
     """
     decode = partial(_decode, settings=settings, encoder=encoder)
-    decoding = stream(decode, sources, waiting=_AHEAD, workers=workers)
+    decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=_given_up)
     with contextlib.closing(decoding) as messages:
         yield from _encoded(messages, settings, encoder, advance)
 
@@ -127,6 +126,7 @@ def content_digest(source: Source) -> str:
     for path in files:
         with path.open("rb") as file:
             while block := file.read(1 << 20):
+                beat()
                 digest.update(block)
     return digest.hexdigest()
 
@@ -148,6 +148,11 @@ def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterat
         # of the folder. The reason is kept and shown like any other.
         reason = f"cannot be decoded ({type(error).__name__}: {error})"
         yield _End(source=source, error=VideoError(reason))
+
+
+def _given_up(source: Source) -> _End:
+    """The end of a video whose decoder does not come back."""
+    return _End(source=source, error=VideoError("was given up, as decoding it hung"))
 
 
 def _decode_windows(
@@ -199,14 +204,14 @@ def _encoded(
     waiting: list[_Part] = []
 
     def flush() -> None:
-        for part, features in _encode_parts(waiting, encoder):
+        for part, frames in _encode_parts(waiting, encoder):
             window = part.window
             encoded = EncodedWindow(
                 start=window.start,
                 end=window.end,
                 times=window.times,
                 signatures=window.signatures,
-                features=features,
+                frames=frames,
             )
             done[part.source.path].add(encoded, follows=window.follows)
             advance(part.source, part.share, window.end)
@@ -229,27 +234,18 @@ def _encoded(
 
 def _encode_parts(
     parts: Sequence[_Part], encoder: Encoder
-) -> Iterator[tuple[_Part, FrameFeatures]]:
-    """Features of each window; those with frames of one size go through the network together."""
+) -> Iterator[tuple[_Part, Float[np.ndarray, "frames dim"]]]:
+    """Frame vectors of each window; frames of one size go through the network together."""
     by_shape: dict[tuple[int, ...], list[_Part]] = defaultdict(list)
     for part in parts:
         by_shape[part.prepared.shape[1:]].append(part)
     for group in by_shape.values():
-        features = encoder.encode_frames(np.concatenate([p.prepared for p in group]))
-        patches = pool_grid(features.patches)
+        frames = encoder.encode_frames(np.concatenate([p.prepared for p in group])).frames
         first = 0
         for part in group:
             rows = slice(first, first + len(part.prepared))
             first = rows.stop
-            yield (
-                part,
-                FrameFeatures(
-                    features.frames[rows],
-                    # As they will be stored: a long film waits in memory until its last window.
-                    patches[rows].astype(np.float16),
-                    features.backbone[rows].astype(np.float16),
-                ),
-            )
+            yield part, frames[rows]
 
 
 def _stretches(settings: IndexSettings) -> Stretches:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.library.answer import JSON_SCHEMA, reasons
-from sureshot.text import counted, plain, printable
+from sureshot.text import counted, duration, plain, printable, time_left
 
 
 @dataclass(slots=True, repr=False)
@@ -105,3 +105,44 @@ class Indexed:
         lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
         lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
         return "\n".join(lines)
+
+
+class Headway:
+    """How far an indexing run is, in words and in bytes.
+
+    Attributes:
+        text: the state in words.
+        done: bytes dealt with, about.
+        total: bytes there are.
+        free: bytes that cost no time, as they were indexed before.
+    """
+
+    def __init__(self) -> None:
+        self.text = "looking for videos"
+        self.done = self.total = self.free = 0
+
+    def update(self, result: Indexed) -> None:
+        """Take in where the run stands."""
+        if not result.indexed + len(result.failed):
+            self.free = result.bytes_done
+        if not result.found:
+            return
+        # Bytes, not videos, so that one film among clips does not upset the estimate.
+        self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
+        failed = len(result.failed) + result.known_failures
+        done = result.indexed + result.unchanged + result.moved + result.copied + failed
+        self.text = f"{done} of {result.found} videos"
+        if result.failed:
+            self.text += f", {len(result.failed)} failed"
+        if result.decoded:
+            # Of a film among clips the number of videos stands still for long; its time does not.
+            video = duration(result.decoded)
+            self.text += f", {video} of video, {result.speed:.1f} times real time"
+
+    def left(self, elapsed: float) -> str:
+        """How long the rest will take, in words to put behind the others.
+
+        Args:
+            elapsed: seconds since the run began.
+        """
+        return time_left(elapsed, self.done - self.free, self.total - self.free)

@@ -25,7 +25,7 @@ from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import Decode, IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
 from sureshot.store.store import Store
-from sureshot.text import plain
+from sureshot.text import counted, plain
 
 _OLD = (
     "This index was made when scenes ended at hard cuts only, and goes on so. For times that "
@@ -92,7 +92,7 @@ def index(
         raise QueryError(f"There is nothing at {missing}; name videos or folders that hold some.")
     place = index_place(db)
     is_new = not Store.exists(place)
-    settings = IndexSettings() if is_new else Store.open(place).settings
+    settings = IndexSettings() if is_new else Store.open(place, complete=True).settings
     asked = {
         "model": absolute_model(model) if model else None,
         "frames": frames,
@@ -106,7 +106,7 @@ def index(
     encoder = load_searchable(settings.model, device)
     if isinstance(encoder, Retriever) and frames is None and is_new:
         settings = replace(settings, frames=encoder.frames)
-    store = Store.create(place, settings, encoder.fingerprint, encoder.dim, encoder.channels)
+    store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
     include_again(store, include)
     exclude_too(store, exclude)
     return ingest(
@@ -145,8 +145,13 @@ def ingest(
     """
     began = time.monotonic()
     result = Indexed(index=store.location)
+    result.warnings += store.mend()
     excluded = Excluded(store.excluded())
-    known = {record.path: record for record in store.videos()}
+    before = {record.path: record for record in store.videos()}
+    # What is not there as it was written is encoded again.
+    lost = {record.path for record in store.lost(thorough=True)}
+    known = {path: record for path, record in before.items() if path not in lost}
+    mended = 0
     begun: dict[Path, tuple[int, float]] = {}
 
     def advance(source: Source, share: float, seconds: float) -> None:
@@ -167,21 +172,43 @@ def ingest(
         encoding = encode_videos(todo, store.settings, encoder, workers=workers, advance=advance)
         with closing(encoding) as videos:
             for video in videos:
-                _settle(store, known.get(video.source.path), video, result)
+                _settle(store, before.get(video.source.path), video, result)
+                mended += video.source.path in lost and video.error is None
                 begun.pop(video.source.path, None)
                 tell()
         result.forgotten = forget_excluded(store, paths, excluded)
         _forget_missing(store, paths, prune, result)
-        store.sweep()
+        result.warnings += filter(None, [store.sweep()[1]])
         if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
             store.compact()
     except KeyboardInterrupt:
         result.interrupted = True
+    store.sync()
+    result.warnings += _on_lost(len(lost), mended)
     if result.indexed and store.settings.scenes and not store.settings.look:
         result.warnings.append(_OLD)
     result.bytes_begun, result.seconds_begun = 0, 0.0
     result.elapsed = time.monotonic() - began
     return result
+
+
+def _on_lost(lost: int, mended: int) -> list[str]:
+    """What to say of videos whose windows were not all there when the run began.
+
+    Args:
+        lost: how many there were.
+        mended: how many of them this run has encoded again.
+    """
+    said = []
+    if mended:
+        were = "was" if mended == 1 else "were"
+        said.append(f"{counted(mended, 'video')} had lost windows and {were} indexed again.")
+    if lost > mended:
+        said.append(
+            f"{counted(lost - mended, 'video')} with lost windows could not be indexed again in "
+            f"this run; `sureshot status --check` names them."
+        )
+    return said
 
 
 def _plan(
@@ -273,10 +300,10 @@ def _take_over(
     result: Indexed,
 ) -> bool:
     """Give a video the windows of its twin; False if another process has taken them away."""
-    new = _record(source, digest=twin.digest)
-    if not store.copy(twin, new):
+    copy = store.copy(twin, _record(source, digest=twin.digest))
+    if copy is None:
         return False
-    same_size.append(replace(new, windows=twin.windows, duration=twin.duration, note=twin.note))
+    same_size.append(copy)
     if _there(twin):
         result.copied += 1
     else:

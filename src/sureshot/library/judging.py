@@ -1,17 +1,20 @@
 """Judging hits: somebody looks at the best hits of a query and says which are right."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
+from sureshot.formats import open_file
 from sureshot.library.answer import JSON_SCHEMA, Hit
 from sureshot.library.explain import sheet_rows
-from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels
+from sureshot.library.label_paths import labels_of_index
+from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels, taken_together
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.media.sheet import contact_sheet, save_sheet
-from sureshot.places import absolute
+from sureshot.places import absolute, expand, index_place
 from sureshot.text import clean, counted, plain, printable
 from sureshot.trust.own import ALL, JUDGED
 
@@ -33,7 +36,7 @@ class Judgements:
     """
 
     def __init__(self, file: str | Path) -> None:
-        self.file = Path(file).expanduser()
+        self.file = expand(file)
         self._check()
         self.mended = mend(self.file)
         known = self.file.exists() and self.file.stat().st_size > 0
@@ -59,7 +62,12 @@ class Judgements:
             SureshotError: it cannot be written.
         """
         append(self.file, label)
-        self._labels[label.query] = label
+        old = self._labels.get(label.query)
+        self._labels[label.query] = label if old is None else taken_together(old, label)
+
+    def of(self, query: str) -> Label | None:
+        """What is known of a query; None for one that nobody judged."""
+        return self._labels.get(query)
 
     def count(self, state: str) -> int:
         """Sitting queries that are ``present``, ``absent`` or ``not found``."""
@@ -67,7 +75,7 @@ class Judgements:
 
     def _check(self) -> None:
         try:
-            with self.file.open("rb") as opened:
+            with open_file(self.file) as opened:
                 first = opened.read(4096).lstrip()[:1]
         except FileNotFoundError:
             return
@@ -77,6 +85,19 @@ class Judgements:
             raise SureshotError(
                 f"{plain(self.file)} holds something other than judgements; name another file."
             )
+
+
+def what_more_brings(judged: int) -> str:
+    """What further judgements would bring, in a sentence; empty where they bring nothing.
+
+    Args:
+        judged: how many searches are judged.
+    """
+    if judged >= ALL:
+        return ""
+    if judged < JUDGED:
+        return f"{JUDGED - judged} more, and percentages can be learned from them."
+    return f"Enough to learn from; more, up to {ALL}, make the percentages better."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,13 +141,7 @@ class Sitting:
         head = f"{counted(self.judged, 'query', 'queries')} judged in {plain(self.file)}"
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
-        if self.judged >= ALL:
-            return f"{head}."
-        if self.judged < JUDGED:
-            more = f"{JUDGED - self.judged} more, and percentages can be learned from them."
-        else:
-            more = f"Enough to learn from; more, up to {ALL}, make the percentages better."
-        return f"{head}.\n{more}"
+        return f"{head}.\n{what_more_brings(self.judged)}".rstrip()
 
 
 def judge(
@@ -135,7 +150,7 @@ def judge(
     *,
     ask_more: Callable[[int], Verdict] = lambda shown: "unknown",
     begin: Callable[[str, int, int], None] = lambda query, number, total: None,
-    to: str | Path = "judged.jsonl",
+    to: str | Path | None = None,
     db: str | Path | Searcher | None = None,
     model: str | None = None,
     device: str | None = None,
@@ -154,7 +169,8 @@ def judge(
         ask_more: the same after so many hits of which none is right: "more" (show as many again),
             "absent", "unknown" (it may be there), "again", "skip" or "quit".
         begin: called before a query with it, its number, and how many there are to judge.
-        to: file of the judgements, made if it is not there.
+        to: file of the judgements, made if it is not there; None is in the index, where
+            `sureshot.library.calibrate` looks for it and `reset` leaves it.
         db: the index, by its place or opened; None is the default index of this user.
         model: the model of the index, if its folder has moved.
         device: torch device; None takes a GPU where there is one.
@@ -166,10 +182,10 @@ def judge(
         SureshotError: nothing is indexed, or the file cannot be read or written, or is of something
             else.
     """
-    kept = Judgements(to)
+    searcher = db if isinstance(db, Searcher) else None
+    kept = Judgements(labels_of_index(_place(db)) if to is None else to)
     left = kept.left(queries)
     interrupted = False
-    searcher: Searcher | None = None
     try:
         for number, query in enumerate(left, 1):
             searcher = searcher or as_searcher(db, model, device)
@@ -193,6 +209,62 @@ def judge(
         mended=kept.mended,
         interrupted=interrupted,
     )
+
+
+def judge_again(
+    searcher: Searcher,
+    query: str,
+    ask: Callable[[Hit], Verdict],
+    *,
+    ask_more: Callable[[int], Verdict] = lambda shown: "unknown",
+    k: int = 3,
+) -> Judgements:
+    """Let somebody judge the best hits of one query, also one that was judged before.
+
+    What is said now is kept in the index and holds where earlier judgements say otherwise. The
+    other arguments are those of `judge`.
+
+    Raises:
+        SureshotError: nothing is indexed, the index is in object storage, or its judgements cannot
+            be read or written.
+    """
+    kept = Judgements(labels_of_index(searcher.store.location))
+    with contextlib.suppress(KeyboardInterrupt):
+        label = judge_query(searcher, clean(query), k, ask, ask_more)
+        if isinstance(label, Label):
+            kept.add(label)
+    return kept
+
+
+def judge_moments(
+    searcher: Searcher, query: str, moments: Iterable[JudgedMoment], *, absent: bool = False
+) -> Judgements:
+    """Keep in the index what somebody says of some moments that a search showed.
+
+    It holds where earlier judgements of the query say otherwise.
+
+    Args:
+        searcher: the opened index.
+        query: what was looked for.
+        moments: the moments, right or wrong.
+        absent: whether no video of the library shows it; then all moments are wrong.
+
+    Raises:
+        QueryError: the query is empty.
+        SureshotError: the index is in object storage, or its judgements cannot be read or written.
+    """
+    told = tuple(moments)
+    right = tuple(dict.fromkeys(moment.video for moment in told if moment.right))
+    label = Label(
+        query=clean(query),
+        relevant=right,
+        judged=tuple(dict.fromkeys(moment.video for moment in told)),
+        absent=absent,
+        moments=told,
+    )
+    kept = Judgements(labels_of_index(searcher.store.location))
+    kept.add(label)
+    return kept
 
 
 def judge_query(
@@ -252,6 +324,11 @@ def judge_query(
                 absent=absent,
                 moments=tuple(moments),
             )
+
+
+def _place(db: str | Path | Searcher | None) -> str:
+    """Where an index lies that may be open already."""
+    return db.store.location if isinstance(db, Searcher) else index_place(db)
 
 
 def _draw(searcher: Searcher, query: str, k: int, target: Path) -> None:

@@ -14,6 +14,24 @@ from sureshot.library.labels import Label
 from sureshot.text import counted, plain
 
 _SHOWN = 5  # unknown videos that are named
+_FILE = "judged.jsonl"
+
+
+def labels_of_index(location: str) -> Path:
+    """File of what was judged of an index, in its folder, where no other model or reset takes it.
+
+    Args:
+        location: place of the index.
+
+    Raises:
+        SureshotError: the index is in object storage.
+    """
+    if "://" in location:
+        raise SureshotError(
+            f"The index {location} is in object storage, where no judgements can lie. Name a file "
+            "for them."
+        )
+    return Path(location) / _FILE
 
 
 def located(

@@ -8,7 +8,8 @@ query is right about, and an empty video where nothing in the library is. Or a J
 ``relevant`` are the right videos. ``judged``, if given, are all that were looked at, the right ones
 among them: a video outside of it may still be right. A query without a right video is absent, which
 means that the library has none; with ``judged`` it is absent only if it says so, else it was merely
-not found among those. Rows of one query are taken together.
+not found among those. Rows of one query are taken together; where they say different things of one
+moment, the last one holds.
 
 A moment may be named as well, with the times it lasts from and to. In a table that is a row with
 the columns ``start`` and ``end``, whose moment is right; in JSON a list, right and wrong ones::
@@ -30,8 +31,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
-from sureshot.files import append_line, parse_json
-from sureshot.text import decoded, parse_time, plain
+from sureshot.files import append_line
+from sureshot.formats import LABELS, parse_json, read_text
+from sureshot.text import parse_time, plain
 
 State = Literal["present", "absent", "not found"]
 
@@ -114,16 +116,14 @@ def read_labels(file: str | Path) -> list[Label]:
     """
     file = Path(file)
     try:
-        data = file.read_bytes()
+        text = read_text(file, LABELS)
     except OSError as error:
         raise SureshotError(
             f"The labels {plain(file)} cannot be read: {reason_of(error)}."
         ) from None
-    try:
-        text = decoded(data)
-    except UnicodeDecodeError as error:
+    except ValueError as error:
         raise SureshotError(
-            f"The labels {plain(file)} are not UTF-8 ({error.reason}); save them as UTF-8."
+            f"The labels {plain(file)} cannot be read: {error}. Save them as UTF-8."
         ) from None
     rows = _objects(text) if text.lstrip()[:1] in ("{", "[") else _table(text, file)
     merged: dict[str, Label] = {}
@@ -133,7 +133,7 @@ def read_labels(file: str | Path) -> list[Label]:
         except ValueError as error:
             raise SureshotError(f"{plain(file)}, line {line}: {error}.") from None
         old = merged.get(label.query)
-        merged[label.query] = label if old is None else _joined(old, label)
+        merged[label.query] = label if old is None else taken_together(old, label)
     if not merged:
         raise SureshotError(
             f"The labels {plain(file)} are empty; write a query and its video into each line, or "
@@ -190,8 +190,10 @@ def _objects(text: str) -> Iterator[tuple[int, Any]]:
         if line.strip():
             try:
                 yield number, parse_json(line)
-            except ValueError:
+            except json.JSONDecodeError:
                 yield number, ValueError("is not JSON; write one object a line")
+            except ValueError as error:
+                yield number, error
 
 
 def _table(text: str, file: Path) -> Iterator[tuple[int, Any]]:
@@ -211,7 +213,7 @@ def _table(text: str, file: Path) -> Iterator[tuple[int, Any]]:
                 if not {"query", "video"} <= set(columns):
                     raise SureshotError(
                         f"{plain(file)}, line {reader.line_num} must name the columns query and "
-                        f"video; it has {plain(', '.join(columns))}."
+                        f"video; it has {plain(', '.join(columns))[:200]}."
                     )
                 continue
             yield reader.line_num, _row(dict(zip(columns, row, strict=False)), len(columns), row)
@@ -249,7 +251,7 @@ def _label(values: Any) -> Label:
         raise ValueError("is not an object with query and relevant; write one object a line")
     query = values.get("query")
     if not isinstance(query, str):
-        raise ValueError(f"the query is {plain(repr(query))}; it must be text")
+        raise ValueError(f"the query is {plain(repr(query))[:80]}; it must be text")
     query = " ".join(query.split())
     if not any(c.isprintable() for c in query):
         raise ValueError("the query is empty; describe what was looked for")
@@ -257,7 +259,7 @@ def _label(values: Any) -> Label:
     judged = None if values.get("judged") is None else _paths(values, "judged")
     absent = values.get("absent", False)
     if not isinstance(absent, bool):
-        raise ValueError(f"absent is {plain(repr(absent))}; it must be true or false")
+        raise ValueError(f"absent is {plain(repr(absent))[:80]}; it must be true or false")
     if absent and relevant:
         raise ValueError("absent is true, but relevant names a video; it can only be one of them")
     if judged is not None:
@@ -307,20 +309,38 @@ def _paths(values: dict[str, Any], name: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(video) for video in given))
 
 
-def _joined(old: Label, new: Label) -> Label:
-    """What two rows say of one query; a right video outweighs the word that there is none."""
-    relevant = tuple(dict.fromkeys((*old.relevant, *new.relevant)))
+def taken_together(old: Label, new: Label) -> Label:
+    """What two rows say of one query; the later one holds where both speak of the same moment.
+
+    A right video outweighs the word that there is none, unless the later row takes it back.
+    """
+    again = {moment.video for moment in new.moments}
+    moments = tuple(
+        dict.fromkeys((*(m for m in old.moments if not _judged_again(m, new)), *new.moments))
+    )
+    right = {moment.video for moment in moments if moment.right}
+    taken_back = set(new.judged or ()) - set(new.relevant)
+    # A video is right by a moment of it that still is; one judged as a whole, until it is again.
+    kept = [v for v in old.relevant if v not in taken_back or (v in again and v in right)]
+    relevant = tuple(dict.fromkeys((*kept, *new.relevant)))
     judged = None
     if old.judged is not None and new.judged is not None:
         judged = tuple(dict.fromkeys((*old.judged, *new.judged)))
-    absent = not relevant and "absent" in (old.state, new.state)
     return Label(
         query=old.query,
         relevant=relevant,
         judged=judged,
-        absent=absent,
-        moments=tuple(dict.fromkeys((*old.moments, *new.moments))),
+        absent=not relevant and "absent" in (old.state, new.state),
+        moments=moments,
     )
+
+
+def _judged_again(moment: JudgedMoment, new: Label) -> bool:
+    """Whether a later row says of a moment, or of its whole video, anew whether it is right."""
+    timed = [m for m in new.moments if m.video == moment.video]
+    if timed:
+        return any(m.meets(moment.start, moment.end) for m in timed)
+    return moment.video in (new.judged or ())
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:

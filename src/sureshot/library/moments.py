@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
 
-from sureshot.media.signature import likeness
+from sureshot.media.signature import grey_part, likeness
 
 _GAP = 1.0  # seconds between windows that still count as adjacent
 _CLOSE = 0.2  # a neighbour joins if it lies within this share of the best-to-median distance
@@ -112,7 +112,7 @@ def _grow(
 
 
 def fold_copies(
-    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 256"], most: int
+    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 288"], most: int
 ) -> list[Moment]:
     """The first ``most`` moments, with later ones that show the same pictures folded under them.
 
@@ -136,7 +136,7 @@ def fold_copies(
 
 
 def without_copies(
-    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 256"], most: int
+    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 288"], most: int
 ) -> list[Moment]:
     """All moments but those that `fold_copies` would fold under the first ``most``."""
     original = _originals(moments, signatures, most)
@@ -144,7 +144,7 @@ def without_copies(
 
 
 def _originals(
-    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 256"], most: int
+    moments: Sequence[Moment], signatures: UInt8[np.ndarray, "windows frames 288"], most: int
 ) -> dict[int, Moment]:
     """The moment of which each copy is one, by the place of the copy."""
     original: dict[int, Moment] = {}
@@ -164,7 +164,7 @@ def _originals(
 
 
 def _shows(
-    moment: Moment, other: Moment, signatures: UInt8[np.ndarray, "windows frames 256"]
+    moment: Moment, other: Moment, signatures: UInt8[np.ndarray, "windows frames 288"]
 ) -> bool:
     """Whether a moment shows what the best window of another one shows."""
     # All its windows count: of two copies of a long shot another window may score best.
@@ -175,7 +175,7 @@ def _shows(
 def _worth_comparing(
     moment: Moment,
     pictures: Float32[np.ndarray, "moments frames 256"],
-    signatures: UInt8[np.ndarray, "windows frames 256"],
+    signatures: UInt8[np.ndarray, "windows frames 288"],
 ) -> list[int]:
     """Places of the moments with a frame much like one of this moment's.
 
@@ -189,9 +189,10 @@ def _worth_comparing(
 
 
 def _pictures(
-    signatures: UInt8[np.ndarray, "windows frames 256"],
+    signatures: UInt8[np.ndarray, "windows frames 288"],
 ) -> Float32[np.ndarray, "windows frames 256"]:
-    """Signatures whose inner products are correlations; zero where a frame is all one grey."""
-    centred = signatures - signatures.mean(-1, keepdims=True, dtype=np.float32)
+    """Grey pictures whose inner products are correlations; zero where a frame is all one grey."""
+    grey = grey_part(signatures)
+    centred = grey - grey.mean(-1, keepdims=True, dtype=np.float32)
     length = np.linalg.norm(centred, axis=-1, keepdims=True)
     return centred / np.where(length > 0, length, 1)

@@ -1,12 +1,14 @@
 """The video that a search is asked about: its windows, in the index or not."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 
 from sureshot.errors import QueryError
 from sureshot.media.discover import Source, discover, frame_files
-from sureshot.models.encoders.protocol import Encoder, VideoFeatures, stack
+from sureshot.models.encoders.protocol import Encoder, VideoFeatures
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import StoredWindows
 from sureshot.store.store import Store
@@ -39,8 +41,7 @@ def asked_windows(
     else:
         settings = store if isinstance(store, IndexSettings) else store.settings
         encoded = encode_video(source, settings, encoder).windows
-        features = stack([w.features for w in encoded])
-        windows = VideoFeatures.of_frames(features.frames, features.mask)
+        windows = _padded([w.frames for w in encoded])
         start = np.array([w.start for w in encoded])
         end = np.array([w.end for w in encoded])
     if at is None:
@@ -56,8 +57,11 @@ def asked_windows(
 def _stored(store: Store, source: Source) -> StoredWindows | None:
     """The windows that the index has of a video; None if it is not indexed or has changed since."""
     record = next((r for r in store.videos() if r.path == source.path), None)
-    fresh = record is not None and record.windows and record.mtime_ns == source.mtime_ns
-    return store.windows_of(source.path) if fresh else None
+    if record is None or not record.windows or record.mtime_ns != source.mtime_ns:
+        return None
+    windows = store.windows_of(source.path)
+    # Another process may have removed it since.
+    return windows if len(windows.keys) == record.windows else None
 
 
 def _source(path: Path) -> Source:
@@ -77,3 +81,12 @@ def _source(path: Path) -> Source:
     if found is not None:
         raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
     raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
+
+
+def _padded(windows: Sequence[Float[np.ndarray, "_ dim"]]) -> VideoFeatures:
+    """The frames of some windows as videos."""
+    counts = np.array([len(frames) for frames in windows])
+    mask = np.arange(counts.max())[None, :] < counts[:, None]
+    frames = np.zeros((*mask.shape, windows[0].shape[1]), windows[0].dtype)
+    frames[mask] = np.concatenate(windows)
+    return VideoFeatures.of_frames(frames, mask)

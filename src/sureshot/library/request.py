@@ -13,7 +13,7 @@ from sureshot.library.moments import Moment, fold_copies, join_adjacent
 from sureshot.library.videos import Score
 from sureshot.media.discover import is_gone
 from sureshot.models.encoders import VideoFeatures
-from sureshot.store.rows import StoredWindows
+from sureshot.store.rows import Among, StoredWindows, Under
 from sureshot.text import counted, printable
 
 
@@ -29,7 +29,7 @@ class Request:
     k: int
     per_video: int | None
     fold: bool
-    under: Path | None = None
+    under: Under | None = None
     like: Path | None = None
     at: float | None = None
 
@@ -94,6 +94,8 @@ def why_nothing(asked: Request, windows: int) -> str:
     """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
     if windows == 0:
         return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
+    if isinstance(asked.under, Among):
+        return f"Nothing is indexed {asked.under}."
     if asked.under is not None:
         return f"Nothing is indexed at or below {printable(asked.under)}."
     if asked.at is not None:

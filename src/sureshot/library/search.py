@@ -24,7 +24,7 @@ from sureshot.library.request import (
     why_few,
     why_nothing,
 )
-from sureshot.library.text_warnings import text_warnings
+from sureshot.library.text_warnings import is_foreign, text_warnings
 from sureshot.library.videos import Gallery, Score, Told, every_window
 from sureshot.models.bank import bank_of
 from sureshot.models.comparing import MeanFrames, comparing
@@ -33,13 +33,14 @@ from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import IndexSettings
-from sureshot.store.rows import union
+from sureshot.store.rows import Among, Under, union
 from sureshot.store.store import Store
 from sureshot.text import clean, counted, percent, plain, printable
 from sureshot.trust.signals import About, word_counts
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
 _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
+_FOREIGN = "No percentages: they were learned on words that the model knows."
 _CANDIDATES = 200  # windows scored exactly, at least
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _TEXTS = 64  # encoded at once
@@ -161,7 +162,7 @@ class Searcher:
         query: str,
         *,
         k: int = 10,
-        under: str | Path | None = None,
+        under: str | Under | None = None,
         per_video: int | None = None,
         fold: bool = True,
         coverage: float = 0.9,
@@ -172,7 +173,7 @@ class Searcher:
         Args:
             query: a sentence or a few words.
             k: how many moments at most.
-            under: only videos at or below this path.
+            under: only videos at or below this path, or those that were chosen.
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             fold: whether copies of a video share a row.
@@ -195,6 +196,9 @@ class Searcher:
         near = self._near(vectors, score, _CANDIDATES, asked)
         hits, notes = self._hits(vectors, score, asked, near)
         warnings = (*text_warnings(self.encoder, [text], features), *notes)
+        if hits and self._card is not None and not self._yours and is_foreign(self.encoder, text):
+            # How often the model is right was learned on captions of words it knows.
+            return self._answer(text, hits, asked, began, (*warnings, _FOREIGN))
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
@@ -206,7 +210,7 @@ class Searcher:
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
         return replace(answer, status=status, confidence=known, hits=kept)
 
-    def rivals(self, query: str, *, under: str | Path | None = None) -> Rivals:
+    def rivals(self, query: str, *, under: str | Under | None = None) -> Rivals:
         """The moments that a sentence may mean, by which percentages are worked out.
 
         Args:
@@ -255,7 +259,7 @@ class Searcher:
         *,
         at: float | None = None,
         k: int = 10,
-        under: str | Path | None = None,
+        under: str | Under | None = None,
         per_video: int | None = None,
         fold: bool = True,
     ) -> Answer:
@@ -266,7 +270,7 @@ class Searcher:
             at: seconds; other moments of the same video count too. None takes the whole video,
                 whose best-fitting window counts, and looks in the other ones.
             k: how many moments at most.
-            under: only videos at or below this path.
+            under: only videos at or below this path, or those that were chosen.
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             fold: whether copies of a video share a row.
@@ -318,7 +322,7 @@ class Searcher:
             windows=windows, scores=score(windows.features), wanted=wanted, whole=whole
         )
 
-    def _rivals(self, text: str, codes: Any, near: NearWindows, under: Path | None) -> Rivals:
+    def _rivals(self, text: str, codes: Any, near: NearWindows, under: Under | None) -> Rivals:
         moments = near.moments(None)
         apart = without_copies(moments, near.windows.signatures, _FOLDED)
         elsewhere = self._comparing.elsewhere(codes)
@@ -375,6 +379,7 @@ class Searcher:
         warnings: tuple[str, ...],
     ) -> Answer:
         searched = self.store.count(asked.under)
+        warnings = (*warnings, *self.store.trouble())
         if not hits:
             warnings = (*warnings, why_nothing(asked, searched or self.store.count()))
         seconds = time.perf_counter() - began
@@ -389,5 +394,5 @@ class Searcher:
         )
 
 
-def _below(path: str | Path | None) -> Path | None:
-    return None if path is None else absolute(path)
+def _below(path: str | Under | None) -> Under | None:
+    return path if path is None or isinstance(path, Among) else absolute(path)

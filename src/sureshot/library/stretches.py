@@ -12,7 +12,6 @@ from jaxtyping import Float
 
 from sureshot.media.windows import SHORTEST, evenly
 from sureshot.models.changes import parts, price_of
-from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.store.rows import EncodedWindow
 
 _BLOCK = 90  # windows, at most 15 minutes, after which a long film is settled so far
@@ -90,7 +89,7 @@ def by_scene(
             runs.append([window])
     stretches = [_stretch(run) for run in runs]
     price = price_of(
-        np.concatenate([s.window.features.frames for s in stretches]),
+        np.concatenate([s.window.frames for s in stretches]),
         np.concatenate([np.diff(s.edges) for s in stretches]),
     )
     return [part for s in stretches for part in _parted(s, price, longest, most)]
@@ -103,11 +102,7 @@ def _stretch(run: Sequence[EncodedWindow]) -> _Stretch:
         end=run[-1].end,
         times=np.concatenate([w.times for w in run]),
         signatures=np.concatenate([w.signatures for w in run]),
-        features=FrameFeatures(
-            np.concatenate([w.features.frames for w in run]),
-            np.concatenate([w.features.patches for w in run]),
-            np.concatenate([w.features.backbone for w in run]),
-        ),
+        frames=np.concatenate([w.frames for w in run]),
     )
     between = (window.times[1:] + window.times[:-1]) / 2
     return _Stretch(window, np.concatenate([[window.start], between, [window.end]]))
@@ -117,7 +112,7 @@ def _parted(stretch: _Stretch, price: float, longest: float, most: int) -> Itera
     """The scenes of a stretch."""
     window, edges = stretch.window, stretch.edges
     firsts = parts(
-        window.features.frames,
+        window.frames,
         np.diff(edges),
         price=price,
         shortest=SHORTEST,
@@ -131,9 +126,5 @@ def _parted(stretch: _Stretch, price: float, longest: float, most: int) -> Itera
             end=end,
             times=window.times[rows],
             signatures=window.signatures[rows],
-            features=FrameFeatures(
-                window.features.frames[rows],
-                window.features.patches[rows],
-                window.features.backbone[rows],
-            ),
+            frames=window.frames[rows],
         )

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from sureshot.library.foreign_text import looks_foreign
+from sureshot.library.unknown_words import unknown_words
 from sureshot.models.encoders import Encoder, TextFeatures
-from sureshot.text import other_script
+from sureshot.text import other_script, plain
 
+_SHOWN = 3  # words that are named
 _REMEDY = "Index with a multilingual one, such as google/siglip2-base-patch16-224."
 
 
@@ -33,4 +35,29 @@ def text_warnings(
         warnings.append(
             f"This does not look like English, and the model {knows}; say it in English. {_REMEDY}"
         )
+    elif encoder.vocabulary is not None:
+        unknown = [w for text in texts for w in unknown_words(text, encoder.vocabulary)[0]]
+        if unknown:
+            words = _listed(list(dict.fromkeys(unknown)))
+            warnings.append(
+                f"No caption that the model learned from had {words}; check the spelling."
+            )
     return tuple(warnings)
+
+
+def is_foreign(encoder: Encoder, text: str) -> bool:
+    """Whether nothing in a text is known to a model, so that percentages learned on others lie.
+
+    That is a language it does not know, or no word of the captions it learned from.
+    """
+    if encoder.latin_only and (other_script(text) or looks_foreign(text)):
+        return True
+    return encoder.vocabulary is not None and unknown_words(text, encoder.vocabulary)[1]
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Some words in quotes, the first few of many."""
+    quoted = [f"“{plain(word)}”" for word in words[:_SHOWN]]
+    more = [f"{len(words) - _SHOWN} more"] if len(words) > _SHOWN else []
+    *first, last = [*quoted, *more]
+    return f"{', '.join(first)} or {last}" if first else last

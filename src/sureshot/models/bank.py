@@ -27,6 +27,7 @@ from sureshot.files import replace_file
 from sureshot.metrics.hubs import nearest_mean
 from sureshot.models import encoders
 from sureshot.models.encoders.protocol import TextFeatures
+from sureshot.places import expand
 
 FILE = "bank.safetensors"
 NEAREST = 4  # videos from elsewhere that are averaged
@@ -129,7 +130,7 @@ class Bank:
                 notes = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             bank = _bank(arrays, {name: notes[name] for name in _NAMES})
-        except (OSError, SafetensorError, KeyError, ValueError, IndexError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, IndexError, TypeError) as error:
             raise ModelError(
                 f"The bank {path} cannot be read ({error}); delete it, or bring back the one that "
                 f"belongs to the model."
@@ -171,7 +172,7 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
 
 def home_of(model: str) -> Path:
     """The folder that what belongs to a model lies in; of the bundled one in the package."""
-    return Path(encoders.__file__).parent if model == "bundled" else Path(model).expanduser()
+    return Path(encoders.__file__).parent if model == "bundled" else expand(model)
 
 
 def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:
@@ -182,6 +183,10 @@ def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:
     sizes = {len(sentence), len(words), len(arrays["mask"])}
     others = {len(frames), len(taken), len(arrays["videos.mask"])}
     widths = {sentence.shape[1], words.shape[2], frames.shape[2]}
+    masks = arrays["mask"], arrays["videos.mask"]
+    fits = [m.shape for m in masks] == [words.shape[:2], frames.shape[:2]]
+    if not fits or any(m.dtype != bool for m in masks) or taken.ndim != 1:
+        raise ValueError("its masks are not those of its parts")
     if k < 1 or not 0 <= weight < np.inf or [len(s) for s in (sizes, others, widths)] != [1] * 3:
         raise ValueError("its parts do not fit together")
     if not all(np.isfinite(array).all() for array in (sentence, words, frames, taken)):

@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from sureshot.errors import ModelError
-from sureshot.files import read_json, replace_folder, write_json, write_text
+from sureshot.errors import ModelError, SureshotError
+from sureshot.files import replace_folder, write_json, write_text
+from sureshot.formats import read_json
 from sureshot.media.sampling_rule import Sampling, SamplingKind
 from sureshot.models import encoders
 from sureshot.models.bank import FILE as BANK
@@ -25,16 +26,18 @@ from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.load import load_system
 from sureshot.models.tokens import Sizes
-from sureshot.settings import build, to_values
+from sureshot.models.weights import with_weights
+from sureshot.settings import Ranged, Within, build, to_values, within
 from sureshot.trust.card import FILE as TRUST
 
+_WIDEST = 65_536  # numbers of a vector that any encoder gives
 FORMAT = 2  # 1 had other defaults and sentences at unit length
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderNote:
+class EncoderNote(Ranged):
     """The encoder a model was trained on.
 
     Attributes:
@@ -51,12 +54,19 @@ class EncoderNote:
 
     name: str
     fingerprint: str
-    frames: int
-    dim: int
-    channels: int
+    frames: Annotated[int, Within(1, 100_000)]
+    dim: Annotated[int, Within(1, _WIDEST)]
+    channels: Annotated[int, Within(0, _WIDEST)]
     experts: Mapping[str, int] = field(default_factory=dict)
     sampling: SamplingKind = "uniform"
-    fps: float | None = None
+    fps: Annotated[float | None, Within(0, 10_000)] = None
+    at: ClassVar[str] = "encoder"
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that no encoder has."""
+        Ranged.__post_init__(self)
+        for name, size in self.experts.items():
+            within(f"encoder.experts.{name}", size, 1, _WIDEST)
 
     @property
     def rule(self) -> Sampling:
@@ -94,7 +104,8 @@ class Checkpoint:
         """The encoder as people know it; where it was trained too, the name of what it began as."""
         if self.encoder.name != ENCODER:
             return self.encoder.name
-        return str(self.recipe.get("encoder", {}).get("name", ENCODER))
+        began = self.recipe.get("encoder")
+        return str(began.get("name", ENCODER)) if isinstance(began, Mapping) else ENCODER
 
     def load_encoder(self, folder: str | Path, device: str | None = None) -> Encoder:
         """The encoder that the model was trained on.
@@ -156,26 +167,20 @@ class Checkpoint:
             missing=f"{folder} is no checkpoint: it holds no {CONFIG}.",
             named="a Sureshot checkpoint",
         )
-        encoder = build(EncoderNote, config["encoder"], "encoder")
-        sizes = Sizes(
-            dim=encoder.dim, channels=encoder.channels, experts=tuple(encoder.experts.items())
-        )
         given, system = config["stem"], config["system"]
         if config["format"] < 2:
             given, system = {"sentence": "unit", **given}, _as_first(system)
-        stem = Stem(build(StemConfig, given, "stem"), sizes)
-        model = Model(stem, load_system(system, stem.sizes))
         try:
-            model.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, SafetensorError) as error:
-            raise ModelError(
-                f"The weights of {folder} cannot be read ({error}); copy or train it again."
-            ) from None
-        except RuntimeError:
-            raise ModelError(
-                f"The weights of {folder} are not those of its {CONFIG}: it is damaged, or the "
-                f"layers of {system.get('name')} have changed since; copy or train it again."
-            ) from None
+            encoder = build(EncoderNote, config["encoder"], "encoder")
+            sizes = Sizes(
+                dim=encoder.dim, channels=encoder.channels, experts=tuple(encoder.experts.items())
+            )
+            make = partial(_built, build(StemConfig, given, "stem"), system, sizes)
+            model = with_weights(make, folder / WEIGHTS, CONFIG)
+        except ModelError:
+            raise
+        except SureshotError as error:
+            raise ModelError(f"{folder / CONFIG} cannot be used. {error}") from None
         is_tuned = encoder.name == ENCODER
         return cls(
             model=model.to(device).eval(),
@@ -237,6 +242,12 @@ video. Use it with `sureshot index --model FOLDER` and `sureshot evaluate FOLDER
 
 The recipe it was trained by stands in `{CONFIG}`.
 """
+
+
+def _built(stem: StemConfig, system: Mapping[str, Any], sizes: Sizes) -> Model:
+    """A model with fresh weights."""
+    made = Stem(stem, sizes)
+    return Model(made, load_system(system, made.sizes))
 
 
 def _as_first(system: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Nothing here imports torch before a checkpoint is loaded.
 """
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sureshot.models.bank import FILE, bank_of, home_of
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.scorer import Scorer
+from sureshot.places import expand, is_folder_at
 
 _BUILT_IN = ("bundled", "bridge", "tiny")  # names that mean the same whatever folders lie around
 
@@ -53,18 +55,19 @@ def load_searchable(name: str | Path, device: str | None = None) -> Encoder:
 
 
 def _without_bank(name: str, device: str | None) -> Scorer:
-    folder = Path(name).expanduser()
-    if name not in _BUILT_IN and folder.is_dir():
+    folder = expand(name)
+    if name not in _BUILT_IN and is_folder_at(folder):
         from sureshot.models.checkpoint import is_checkpoint
 
         if is_checkpoint(folder):
             return _checkpoint(name, folder, device)
-    if folder.is_absolute() and not folder.exists():
+    there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
+    if folder.is_absolute() and not there:
         raise ModelError(
             f"There is no model in {folder}. If it has moved, name its folder with "
             f"{option('model')}."
         )
-    if name not in _BUILT_IN and not folder.exists():
+    if name not in _BUILT_IN and not there:
         _refuse_system(name)
     encoder = load_encoder(name, device)
     return Scorer(name=name, encoder=encoder, encoder_name=encoder.name, searchable=encoder)

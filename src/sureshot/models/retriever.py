@@ -41,6 +41,7 @@ class Retriever(Trained):
         channels: size of the encoder's backbone features, which are stored as they are.
         frame_size: size in which the encoder wants frames.
         latin_only: whether texts in other scripts mean nothing to the encoder.
+        vocabulary: None; what its captions were is not kept.
         frames: frames a video it was trained with.
         summary: what it is, in a few words.
     """
@@ -61,6 +62,7 @@ class Retriever(Trained):
         self.channels = encoder.channels
         self.frame_size = encoder.frame_size
         self.latin_only = encoder.latin_only
+        self.vocabulary: frozenset[str] | None = None
         self.frames = checkpoint.encoder.frames
         self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
 

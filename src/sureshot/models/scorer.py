@@ -16,6 +16,7 @@ from sureshot.models.comparing import Comparing, Corrected, MeanFrames, Trained,
 from sureshot.models.encoders.experts import Experts, pack, read_experts
 from sureshot.models.encoders.protocol import Encoder, FrameFeatures, VideoFeatures, stack
 from sureshot.models.mean_frames import pool_grid
+from sureshot.places import expand
 
 if TYPE_CHECKING:
     from sureshot.models.model import Model
@@ -158,7 +159,7 @@ class Scorer:
                 f"{self.name} was trained on the experts {', '.join(self.experts)}; name the "
                 "folder that has them as experts."
             )
-        paths = [Path(video).expanduser() for video in videos]
+        paths = [expand(video) for video in videos]
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.comparing
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])
@@ -199,7 +200,7 @@ class Scorer:
         features = stack([replace(one, patches=pool_grid(one.patches)) for one in encoded])
         if folder is None:
             return features
-        by_name = read_experts(Path(folder).expanduser(), [path.name for path in paths])
+        by_name = read_experts(expand(folder), [path.name for path in paths])
         own: list[Experts] = [by_name[path.name] for path in paths]
         rows, which = pack(own, self.raw.experts)
         return replace(features, experts=rows, which=which)

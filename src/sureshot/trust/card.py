@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_text
+from sureshot.formats import SETTINGS, parse_json, read_text
 from sureshot.settings import build, to_values
 from sureshot.trust.conformal import Nonconformity
 from sureshot.trust.logistic import Logistic
@@ -302,9 +303,11 @@ class Calibration:
             SureshotError: not a card, of another version, damaged, or edited by hand.
         """
         try:
-            values = json.loads(text, parse_constant=lambda name: _damaged(f"it holds {name}"))
-        except (json.JSONDecodeError, RecursionError):
+            values = parse_json(text)
+        except json.JSONDecodeError:
             _damaged("it is not JSON")
+        except ValueError as error:
+            _damaged(str(error))
         if not isinstance(values, dict) or values.get("kind") != _KIND:
             _damaged("it is another file")
         version = values.get("version")
@@ -358,10 +361,27 @@ def _checksum(values: dict[str, Any]) -> str:
 
 
 def _damaged(why: str) -> NoReturn:
-    raise SureshotError(f"The calibration card cannot be used: {why}. {_AGAIN}")
+    raise SureshotError(f"The calibration card cannot be used: {why[:300]}. {_AGAIN}")
 
 
 FILE = "trust.json"  # in the folder of an index or of a checkpoint
+
+
+def load_card(path: Path) -> Calibration:
+    """The card of a file.
+
+    Raises:
+        SureshotError: the file cannot be read, or holds no card that can be believed.
+    """
+    try:
+        text = read_text(path, SETTINGS)
+    except OSError as error:
+        raise SureshotError(
+            f"The calibration card {path} cannot be read: {reason_of(error)}. {_AGAIN}"
+        ) from None
+    except ValueError as error:
+        _damaged(str(error))
+    return Calibration.from_json(text)
 
 
 def save_card(card: Calibration, path: Path) -> None:

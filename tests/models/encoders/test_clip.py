@@ -330,7 +330,7 @@ def test_models_of_before_see_frames_as_they_did(checkpoint, encoder):
 def test_an_index_of_before_is_not_mixed_with_frames_of_today(encoder, tmp_path):
     settings = IndexSettings(model=encoder.name)
     before = encoder.earlier().fingerprint
-    store = Store.create(tmp_path / "index", settings, before, encoder.dim, encoder.channels)
+    store = Store.create(tmp_path / "index", settings, before, encoder.dim)
     with pytest.raises(StoreError, match=r"by another version of the model .*\. Index again, into"):
         store.check_model(encoder.name, encoder.fingerprint)
 

@@ -1,5 +1,8 @@
 """Encoders: texts and frames to vectors of one space. `load_encoder` gives one by its name."""
 
+from pathlib import Path
+
+from sureshot.formats import read_json
 from sureshot.models.encoders.protocol import (
     Encoder,
     FrameFeatures,
@@ -23,8 +26,8 @@ def load_encoder(name: str, device: str | None = None) -> Encoder:
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:
-        name: ``bundled``, ``bridge`` (that without its trained head), ``tiny``, a local folder, or
-            the hub id of a CLIP, SigLIP or SigLIP2.
+        name: ``bundled``, ``bridge`` (that without its trained head), ``tiny``, ``small``, which is
+            to be trained with a system, a local folder, or the hub id of a CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
 
     Raises:
@@ -43,6 +46,14 @@ def load_encoder(name: str, device: str | None = None) -> Encoder:
             from sureshot.models.encoders.tiny import TinyEncoder
 
             return TinyEncoder(device)
+        case "small":
+            from sureshot.models.encoders.small import SmallEncoder
+
+            return SmallEncoder(device=device)
+        case _ if _kind_of(name) == "sureshot-small":
+            from sureshot.models.encoders.small import SmallEncoder
+
+            return SmallEncoder.load(name, device)
         case _:
             from sureshot.models.encoders.clip import ClipEncoder
 
@@ -62,3 +73,12 @@ def of_fingerprint(encoder: Encoder, fingerprint: str) -> Encoder | None:
         return None
     earlier = encoder.earlier()
     return earlier if earlier.fingerprint == fingerprint else None
+
+
+def _kind_of(folder: str) -> str:
+    """What the config of a folder says that it holds; empty where there is none."""
+    try:
+        held = read_json(Path(folder) / "config.json")
+    except (OSError, ValueError):
+        return ""
+    return str(held.get("model_type", "")) if isinstance(held, dict) else ""

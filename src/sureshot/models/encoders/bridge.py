@@ -60,6 +60,7 @@ class BridgeEncoder:
     """
 
     latin_only = True
+    vocabulary: frozenset[str] | None = None
     name = "bridge"
     dim = DIM
     channels = CHANNELS

@@ -68,6 +68,11 @@ class BundledEncoder:
         self.backbone = Backbone(self._tuned_network, device, threads)
 
     @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Words that stood in two or more of the captions it was tuned on."""
+        return frozenset(words_path().read_text("utf-8").split())
+
+    @cached_property
     def fingerprint(self) -> str:
         """Digest of all weights and of how frames are prepared."""
         settings = f"bundled-2 {SIDE} {GRID} {WIDEST}"
@@ -184,6 +189,11 @@ def join_frames(
     normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(_EPSILON))
     looks = normal @ head["weight"].T + head["bias"]
     return unit_vectors(looks + believed @ head["labels"].T)
+
+
+def words_path() -> Path:
+    """Place of the words of the captions it was tuned on."""
+    return Path(str(files("sureshot.models.encoders").joinpath("caption_words.txt")))
 
 
 def head_path() -> Path:

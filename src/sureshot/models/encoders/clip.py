@@ -9,7 +9,6 @@ checkpoints of a fixed size have the model type ``siglip`` and are welcome.
 import contextlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from sureshot.models.encoders.pixels import Family, Preprocessing
 from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
 from sureshot.models.encoders.snapshot import CONFIG, Snapshot, find_snapshot, first_line
 from sureshot.models.encoders.subwords import Cutter
+from sureshot.places import expand, is_folder_at
 
 if TYPE_CHECKING:
     import torch
@@ -71,6 +71,7 @@ class ClipEncoder:
         if version == _FIRST_VERSION:
             self.frame_size = self._preprocessing.shorter
         self.latin_only: bool = text.vocab_size < _MULTILINGUAL
+        self.vocabulary: frozenset[str] | None = None
         end = text.eos_token_id
         searched = self._family == "clip" and isinstance(end, int) and end != _NO_END
         self._cutter = Cutter(
@@ -95,7 +96,7 @@ class ClipEncoder:
                 something else, or the device cannot be used; one sentence and what to do.
         """
         snapshot = find_snapshot(name)
-        is_folder = Path(name).expanduser().is_dir()
+        is_folder = is_folder_at(expand(name))
         return cls(snapshot, str(snapshot.folder) if is_folder else name, device)
 
     @cached_property
@@ -256,6 +257,8 @@ def _read_model(snapshot: Snapshot, family: Family) -> Any:
     import torch
     from transformers import CLIPModel, SiglipModel
 
+    from sureshot.models.weights import check_finite
+
     kind = CLIPModel if family == "clip" else SiglipModel
     try:
         with _silence():
@@ -273,6 +276,7 @@ def _read_model(snapshot: Snapshot, family: Family) -> Any:
     if odd:
         reason = f"weights are missing or of another size than {CONFIG} says ({_some(odd)})"
         raise snapshot.refuse(reason, _WHOLE)
+    check_finite(model, str(snapshot.folder))
     return model.eval()
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from sureshot.errors import SureshotError
+from sureshot.formats import open_file
 from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 Experts = Mapping[str, Float[np.ndarray, "_rows _size"]]  # of one video, by name
@@ -197,7 +198,7 @@ def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]
     if path.suffix == ".h5":
         return _arrays_of_mmt(path)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             # The pickles that NumPy's files may hold run whatever they like.
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):

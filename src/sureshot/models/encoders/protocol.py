@@ -121,6 +121,11 @@ class Encoder(Protocol):
         """Hex digest of weights and settings; equal fingerprints give equal vectors."""
         ...
 
+    @property
+    def vocabulary(self) -> frozenset[str] | None:
+        """Words of the captions that it learned from, in small letters; None if not known."""
+        ...
+
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; at least one. An empty text is the caller's error."""
         ...

@@ -5,6 +5,7 @@ is, then the hub's cache is searched, and only then is the hub called, with a sh
 """
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from sureshot.errors import ModelError, option
-from sureshot.files import file_digest, read_json
+from sureshot.files import file_digest
+from sureshot.formats import read_json
+from sureshot.places import expand, is_folder_at
 
 CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.json", "tokenizer_config.json"
 IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
@@ -25,6 +28,7 @@ _WEIGHTS, _INDEX, _SHARDS = (
 )
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_LONGEST = 200  # characters of a name on the hub; there are 96 at most
 _PATIENCE = 5.0  # seconds; the hub client's own default is to wait for ever
 _CONVERTER = "SFconvertbot"  # the hub's own robot, which offers safetensors as a pull request
 _AGAIN = "Copy or download the folder again, whole."
@@ -126,13 +130,14 @@ def find_snapshot(name: str) -> Snapshot:
     Raises:
         ModelError: there is no such folder and no such model, or the hub cannot be reached.
     """
-    path = Path(name).expanduser()
-    if path.is_dir():
+    path = expand(name)
+    if is_folder_at(path):
         return Snapshot(path.absolute())
-    if path.exists() or not _HUB_NAME.fullmatch(name):
+    there = os.path.exists(path)  # noqa: PTH110 - Path.exists fails at names too long
+    if there or len(name) > _LONGEST or not _HUB_NAME.fullmatch(name):
         raise ModelError(
-            f"Could not load model '{name}': it is neither a folder nor the name of a model on the "
-            "hub, such as openai/clip-vit-base-patch32."
+            f"Could not load model '{name[:_LONGEST]}': it is neither a folder nor the name of "
+            "a model on the hub, such as openai/clip-vit-base-patch32."
         )
     return _cached(name) or _download(name)
 

@@ -35,6 +35,7 @@ class TinyEncoder:
     """
 
     latin_only = True
+    vocabulary: frozenset[str] | None = None
     name = "tiny"
     dim = len(COLOURS) + _WORDS
     channels = 3

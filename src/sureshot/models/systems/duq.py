@@ -50,6 +50,7 @@ from sureshot.models.losses.distance import (
     evidential_distance,
 )
 from sureshot.models.losses.evidential import EvidenceKind, evidence, evidential, opinion
+from sureshot.models.losses.known import known_spreads
 from sureshot.models.losses.matching import mil_margin, soft_contrastive, uniformity
 from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.embeddings import (
@@ -98,6 +99,8 @@ class DuqConfig(SystemConfig):
             score: with ``distance_evidence`` off, a control with as many parameters.
         distance_loss: whether the loss of distances is on.
         distance_evidence: whether the evidential loss of distances is on.
+        spread: how wide items are: as ``learned``, or in training as an ``oracle`` is told, see
+            `sureshot.models.losses.known`; its score compares means.
         samples: K, embeddings drawn of each item in training.
         evidence: function from similarity to evidence (supplement, table 4).
         kappa: steepness of evidence; None is 1 as printed in paper mode. Otherwise it is the first
@@ -118,6 +121,7 @@ class DuqConfig(SystemConfig):
     distance: Distance | None = None
     distance_loss: bool = True
     distance_evidence: bool = True
+    spread: Literal["learned", "oracle"] = "learned"
     samples: Annotated[int, Within(1, 100)] = 7
     evidence: EvidenceKind = "relu"
     kappa: Annotated[float | None, Within(1e-6, 1e6)] = None
@@ -132,6 +136,11 @@ class DuqConfig(SystemConfig):
     def branch(self) -> bool:
         """Whether the distribution branch is trained, and so takes part in the score."""
         return self.distance_loss or self.distance_evidence
+
+    @property
+    def learns_spread(self) -> bool:
+        """Whether spreads are trained, and so take part in the score."""
+        return self.branch and self.distance != "means" and self.spread == "learned"
 
 
 class Duq(PooledSystem):
@@ -163,6 +172,7 @@ class Duq(PooledSystem):
         self.pooled = PooledSimilarity(config.pooling, width, dropout=config.dropout)
         self.offset = nn.Parameter(torch.zeros(2))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
+        self.reads_truth = config.spread == "oracle"
         self.prior = 0.0 if self.printed_mode else -math.log(width)
         self.text_branch, self.video_branch = (
             Branch(width, config.aggregation, literal=self.printed_mode) for _ in range(2)
@@ -171,7 +181,7 @@ class Duq(PooledSystem):
             if self.printed_mode:  # as the released code leaves its heads
                 draw_as_torch(branch)
             branch.requires_grad_(config.branch)
-            branch.head.spread.requires_grad_(config.branch and self.distance != "means")
+            branch.head.spread.requires_grad_(config.learns_spread)
         self.match.requires_grad_(self.distance == "monte_carlo" and config.distance_loss)
         self.offset.requires_grad_(
             not self.printed_mode and (config.similarity_evidence or config.distance_evidence)
@@ -213,7 +223,7 @@ class Duq(PooledSystem):
         hardly vary; so an uncertain item lies at distance 1 from everything. With ``means`` spreads
         are not trained, and count as none.
         """
-        if self.distance == "means":
+        if self.distance == "means" or self.config.spread == "oracle":
             return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
         return 1 - shrunk_mean(gaussian_of(texts)) @ shrunk_mean(gaussian_of(videos)).T
 
@@ -253,6 +263,8 @@ class Duq(PooledSystem):
         if not config.branch:
             return found
         one, other = gaussian_of(texts), gaussian_of(videos)
+        if self.reads_truth:
+            one, other = known_spreads(texts, one, other)
         drawn = [self._drawn(one, generator), self._drawn(other, generator)]
         apart = self._distances(one, other, drawn[0], drawn[1])
         if config.distance_loss:
@@ -267,15 +279,14 @@ class Duq(PooledSystem):
                 total=total,
                 eta=eta,
             )
-        if self.distance != "means":
+        if config.learns_spread:
             divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
             found["divergence"] = divergence.mean()
         return found
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
-        trained = self.config.branch and self.distance != "means"
-        return gaussian_of(codes) if trained else None
+        return gaussian_of(codes) if self.config.learns_spread else None
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
         """Cosine s, belief in each match among ``videos``, distance, and the score as printed."""
@@ -293,7 +304,7 @@ class Duq(PooledSystem):
             apart = self._far_clues(self.expected(texts, videos))
             found["text distance vacuity"] = opinion(apart).vacuity
             found["video distance vacuity"] = opinion(apart.T).vacuity
-        if self.config.branch and self.distance != "means":
+        if self.config.learns_spread:
             found["text spread"] = texts["log_var"].logsumexp(-1)
             found["video spread"] = videos["log_var"].logsumexp(-1)
         return found

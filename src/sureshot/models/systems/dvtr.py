@@ -56,6 +56,7 @@ from sureshot.models.losses.debiased import (
     matching_cost_as_printed,
     shuffled,
 )
+from sureshot.models.losses.known import known_eta
 from sureshot.models.losses.matching import max_margin, mil_margin, soft_contrastive
 from sureshot.models.losses.negatives import Eta, weigh
 from sureshot.models.scoring.embeddings import expected_distance, wasserstein_distance
@@ -63,7 +64,7 @@ from sureshot.models.systems.system import Codes, System, SystemConfig, merged
 from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
 from sureshot.settings import Within, build
 
-Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none"]
+Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none", "oracle"]
 _STEEP, _MIDDLE = 5.0, 1.0  # first slope of eta, and the distance at which it is one half
 _PRINTED_TEMPERATURE = 0.07
 _START = 5.0  # first steepness and shift of PCME's match probability
@@ -82,8 +83,9 @@ class DvtrConfig(SystemConfig):
             the place of its loss on similarities: the ``contrastive`` loss of its score, or the
             ``triplet`` loss. Its other losses stay, weighed.
         uncertainty: what eta is: that of the ``wasserstein`` distance; ``pcme``, the probability
-            that samples do not match, as PCME learns it; and two controls: ``none``, eta = 1 and a
-            single pass, and ``shuffled``, the etas of a batch dealt to other negatives.
+            that samples do not match, as PCME learns it; and three controls: ``none``, eta = 1
+            and a single pass; ``shuffled``, the etas of a batch dealt to other negatives; and
+            ``oracle``, a single pass with 0 for the captions that do fit, which a made world knows.
         divergence: distance of matched Gaussians while they learn: ``wasserstein`` or ``kl``.
         samples: K, drawn of each item in ``paper`` mode and by ``pcme``.
         margin: lambda of the triplet loss.
@@ -134,7 +136,8 @@ class Dvtr(System):
         nn.Module.__init__(self)  # the logit scale is that of the base
         self.config, self.base = config, base
         self.printed_mode = config.mode == "paper"
-        self.learns = config.uncertainty != "none"
+        self.learns = config.uncertainty not in ("none", "oracle")
+        self.reads_truth = base.reads_truth or config.uncertainty == "oracle"
         self.passes = 2 if self.learns and config.alternate else 1
         self.weights: Mapping[str, float] = merged(base.weights, dict.fromkeys(_LOSSES, 1.0))
         literal = self.printed_mode
@@ -243,6 +246,8 @@ class Dvtr(System):
         if self.learns:
             learned = self._eta_in_training(texts, videos, generator)
             eta = learned if eta is None else learned * eta
+        elif self.config.uncertainty == "oracle":
+            eta = known_eta(texts) if eta is None else known_eta(texts) * eta
         losses = self.base.losses(texts, videos, generator, eta)
         if self.config.loss != "own":
             losses["similarity"] = self._debiased(self.base.similarity(texts, videos), eta)

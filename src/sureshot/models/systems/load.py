@@ -49,7 +49,7 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -
     name = values.pop("name", None)
     system = find_system(name) if isinstance(name, str) else None
     if system is None:
-        raise SureshotError(f"{at}.name is {name!r}; known: {', '.join(known_systems())}.")
+        raise SureshotError(f"{at}.name is {name!r:.80}; known: {', '.join(known_systems())}.")
     return system.from_settings(values, sizes, at)
 
 

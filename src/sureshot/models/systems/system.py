@@ -58,6 +58,8 @@ class System(nn.Module):
             features are pooled to.
         shares_scale: whether the logit scale is CLIP's, and trained at the rate of a CLIP that is
             trained with the system.
+        reads_truth: whether it is an oracle, told in training what only a made world knows; see
+            `sureshot.models.losses.known`.
     """
 
     Config: ClassVar[type[Any]]
@@ -70,6 +72,7 @@ class System(nn.Module):
     frozen: Frozen = "nothing"
     whole_grid = False
     shares_scale = True
+    reads_truth = False
 
     @classmethod
     def from_settings(

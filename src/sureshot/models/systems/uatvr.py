@@ -56,6 +56,7 @@ from sureshot.models.layers.linear import linear
 from sureshot.models.layers.pooling import mean_of_units, token_shares
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer
 from sureshot.models.losses.contrastive import Average, info_nce, mil_nce
+from sureshot.models.losses.known import known_spreads
 from sureshot.models.losses.matching import soft_contrastive
 from sureshot.models.losses.negatives import Eta
 from sureshot.models.scoring.embeddings import sample_cosines
@@ -92,6 +93,8 @@ class UatvrConfig(SystemConfig):
             is the control that tells what a second loss is worth from what uncertainty is. None is
             ``mil_nce_averaged`` in ``released`` and ``mil_nce`` otherwise.
         divergence: whether Gaussians that are matched are also held near a prior (KL).
+        spread: how wide items are: as ``learned``, or as an ``oracle`` is told, see
+            `sureshot.models.losses.known`. The control that must help if spreads can.
         samples: K, embeddings drawn of each item in training.
         alpha: weight of the matching.
         beta: weight of the divergence.
@@ -112,6 +115,7 @@ class UatvrConfig(SystemConfig):
     include_special: bool = True
     matching: Matching | None = None
     divergence: bool = True
+    spread: Literal["learned", "oracle"] = "learned"
     samples: Annotated[int, Within(1, 100)] = 7
     alpha: Annotated[float, Within(0, 1000)] = 1e-2
     beta: Annotated[float, Within(0, 1000)] = 1e-4
@@ -178,12 +182,14 @@ class Uatvr(System):
         )
         self.log_match_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
+        told = config.spread == "oracle"
+        self.reads_truth = told
         soft, means = config.matched_by == "soft_contrastive", config.matched_by == "means"
         for worth in (self.word_worth, self.frame_worth):
             worth.requires_grad_(config.interaction == "weighted")
         for head in (self.text_head, self.video_head):
             head.requires_grad_(config.branch)
-            head.deviation.requires_grad_(config.branch and not means)
+            head.deviation.requires_grad_(config.branch and not means and not told)
         self.match.requires_grad_(soft)
         self.log_match_scale.requires_grad_(
             config.branch and not soft and (means or not self.printed_mode)
@@ -255,10 +261,13 @@ class Uatvr(System):
         if self.config.matched_by == "means":
             cosines = one.mean @ other.mean.T
             return found | {"matching": info_nce(cosines, self.log_match_scale.exp(), eta=eta)}
+        told = self.config.spread == "oracle"
+        if told:
+            one, other = known_spreads(texts, one, other)
         count = self.config.samples
         drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
         found["matching"] = self._matching(*drawn, eta)
-        if self.config.divergence:
+        if self.config.divergence and not told:
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
             found["divergence"] = far.sum() if self.printed_mode else far.mean()
         return found
@@ -273,7 +282,8 @@ class Uatvr(System):
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
-        trained = self.config.branch and self.config.matched_by != "means"
+        config = self.config
+        trained = config.branch and config.matched_by != "means" and config.spread == "learned"
         return gaussian_of(codes) if trained else None
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:

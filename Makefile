@@ -1,4 +1,4 @@
-# The few words of this project: demo, test, check, format, bench, model, clean.
+# The few words of this project: demo, test, check, format, bench, faults, model, clean.
 # Everything lives in .venv; `make demo` and `make test` make it when it is not there.
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # Your own folder: make demo VIDEOS=~/Videos
 VIDEOS ?=
 
-.PHONY: demo test check format bench model clean
+.PHONY: demo test check format bench faults model clean
 
 demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
@@ -34,6 +34,7 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.systems
 	$(BIN)/python -m benchmarks.extraction
+	$(BIN)/python -m benchmarks.serving
 
 # glibc hands memory back after each step of the training and asks for it anew; to keep it makes the
 # training several times faster.
@@ -44,6 +45,12 @@ model: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks.bundled.bank --write
 	$(BIN)/python -m benchmarks.fit_card --write
 
+# Cases of each kind; SURESHOT_FAULTS_SEED takes others.
+FAULTS ?= 1000
+
+faults: $(VENV)/ready-dev
+	SURESHOT_FAULTS=$(FAULTS) $(BIN)/python -m pytest tests/faults
+
 clean:
 	rm -rf $(VENV) .cache
 
@@ -51,7 +58,7 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sureshot needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)"
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[web]"
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready

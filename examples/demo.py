@@ -39,6 +39,8 @@ def main(folder: Path | None) -> None:
     sheet = WORK / "hits.png"
     sureshot("search", QUESTIONS[0], "-k", "4", "--db", str(index), "--explain", str(sheet))
     say(f"Look at the frames behind the last answer: {os.path.relpath(sheet)}")
+    say("Watch the moments in your browser:")
+    say(f"  .venv/bin/sureshot serve --open --db {os.path.relpath(index)}")
     say(f'Ask your own: .venv/bin/sureshot search "…" --db {os.path.relpath(index)}')
 
 

@@ -56,7 +56,8 @@ class Block:
         """Its commands in order."""
         steps: list[Step] = []
         for part in re.split(r"^\$ ", self.text, flags=re.M)[1:]:
-            command, *printed = part.rstrip().splitlines()
+            # A command may go on in the next line, as in a shell.
+            command, *printed = part.rstrip().replace("\\\n", " ").splitlines()
             steps.append(Step(command, tuple(printed)))
         return steps
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
+import pyarrow as pa
 
-from sureshot.models.encoders.protocol import FrameFeatures
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
@@ -18,7 +19,7 @@ SETTINGS = IndexSettings(model="tiny")
 def make_store(place: Path | str, settings: IndexSettings = SETTINGS) -> Store:
     """An index as `sureshot index --model tiny` makes it."""
     tiny = TinyEncoder()
-    return Store.create(place, settings, tiny.fingerprint, tiny.dim, tiny.channels)
+    return Store.create(place, settings, tiny.fingerprint, tiny.dim)
 
 
 def record(path: str | Path, **known) -> VideoRecord:
@@ -32,8 +33,6 @@ def random_windows(
     seed: int = 0,
     frames: int = 3,
     dim: int = 24,
-    patches: int = 4,
-    channels: int = 3,
 ) -> list[EncodedWindow]:
     """Windows of ten seconds, one after another, with features of both signs and all sizes."""
     rng = np.random.default_rng(seed)
@@ -47,8 +46,8 @@ def random_windows(
             10.0 * number,
             10.0 * number + 10,
             10.0 * number + np.arange(frames, dtype=float),
-            rng.integers(0, 256, (frames, 256), np.uint8),
-            FrameFeatures(draw(frames, dim), draw(frames, patches, dim), draw(frames, channels)),
+            rng.integers(0, 256, (frames, 288), np.uint8),
+            draw(frames, dim),
         )
         for number in range(count)
     ]
@@ -61,21 +60,59 @@ def pointing(vectors: Sequence[np.ndarray]) -> list[EncodedWindow]:
             10.0 * number,
             10.0 * number + 10,
             np.array([10.0 * number]),
-            np.zeros((1, 256), np.uint8),
-            FrameFeatures(
-                vector[None].astype(np.float32),
-                np.zeros((1, 4, len(vector)), np.float32),
-                np.zeros((1, 3), np.float32),
-            ),
+            np.zeros((1, 288), np.uint8),
+            vector[None].astype(np.float32),
         )
         for number, vector in enumerate(vectors)
     ]
 
 
 def contents(place: Path | str) -> tuple[list, list]:
-    """All rows of both tables, but for when they were written."""
+    """All rows of both tables, but for when they were written and checksums, which cover that.
+
+    Nor what older formats kept beside it.
+    """
     tables = []
     for name, key, when in (("videos", "id", "indexed_at"), ("windows", "key", "written_at")):
         table = lance.dataset(f"{place}/{name}.lance").to_table()
-        tables.append(table.drop([when]).sort_by(key).to_pylist())
+        kept = [
+            c
+            for c in table.column_names
+            if c not in (when, "patches", "backbone") and not c.startswith("check")
+        ]
+        tables.append(table.select(kept).sort_by(key).to_pylist())
     return tables[0], tables[1]
+
+
+def spoil(store: Store, video: str, column: str = "frames") -> None:
+    """Change a value of a window of a video behind the back of its checksums, as a disk may.
+
+    Args:
+        store: the index.
+        video: id of the video, whose second window is changed.
+        column: the value; a number of it changes its last bit.
+    """
+    rows = store._tables.use("windows", lambda t: t.to_table(filter=f"video = '{video}'"))
+    rows = rows.sort_by("start").slice(min(1, len(rows) - 1), 1)
+    at = rows.column_names.index(column)
+    values = rows.column(column).to_pylist()
+    values = pa.array([flipped(values[0])], rows.schema.field(column).type)
+    store._tables.upsert("windows", rows.set_column(at, rows.schema.field(column), values))
+
+
+def flipped(value: Any) -> Any:
+    """A value that differs in the last bit of a number, or in a character."""
+    match value:
+        case bool():
+            return not value
+        case list():
+            return [*value[:-1], flipped(value[-1])]
+        case float():
+            return (
+                value + 1 if value > 6e4 else float(np.nextafter(np.float16(value), np.float16(9)))
+            )
+        case bytes():
+            return value[:-1] + bytes([value[-1] ^ 1])
+        case str():
+            return value[:-1] + chr(ord(value[-1:] or "a") ^ 1)
+    return value ^ 1

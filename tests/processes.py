@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import time
 import warnings
@@ -15,12 +16,13 @@ from sureshot.library.indexing import ingest
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
+from sureshot.store.turns import turn
 from tests.encoded import make_store, random_windows, record
 
 # The server only imports Lance; what must not be forked starts with its first table.
 warnings.filterwarnings("ignore", message="lance is not fork-safe")
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.processes"])
+_CONTEXT.set_forkserver_preload(["tests.processes", "tests.faults.verbs"])
 
 
 def start(work, *arguments) -> BaseProcess:
@@ -65,14 +67,35 @@ def barrier(parties: int):
     return _CONTEXT.Barrier(parties)
 
 
-def index(place: Path, folders: list[Path], gate=None, die_at: int = -1) -> None:
-    """Index folders; be killed just before the commit of this number, if any."""
+def index(place: Path, folders: list[Path], gate=None, die_at: int = -1, times: int = 1) -> None:
+    """Index folders, by force from the second time on; be killed just before a commit, if any."""
     store = make_store(place)
     if gate is not None:
         gate.wait()
     if die_at >= 0:
         _die_before_commit(die_at)
-    assert not ingest(store, TinyEncoder(), folders, workers=1).interrupted
+    for time_ in range(times):
+        run = ingest(store, TinyEncoder(), folders, workers=1, force=time_ > 0)
+        assert not run.interrupted
+
+
+def remove(place: Path, gate, times: int, pause: float) -> None:
+    """Remove all videos again and again."""
+    store = Store.open(place)
+    gate.wait()
+    for _ in range(times):
+        store.remove(store.videos())
+        time.sleep(pause)
+
+
+def fail_and_write(place: Path, gate, times: int) -> None:
+    """Note a failure of a video and write it, by turns."""
+    store = Store.open(place)
+    gate.wait()
+    for number in range(times):
+        store.fail(record("/v.mp4", reason="is damaged"))
+        store.write(record("/v.mp4"), random_windows(1 + number % 3, seed=number))
+        store.copy(store.videos()[0], record("/w.mp4"))
 
 
 def create(places: list[Path], gate) -> None:
@@ -148,3 +171,46 @@ def _die_before_commit(number: int) -> None:
         upsert(self, name, rows)
 
     Tables.upsert = dying  # type: ignore[method-assign]
+
+
+def hold(place: Path) -> None:
+    """Hold the turn of an index until killed."""
+    with turn(str(place)):
+        (place / "held").touch()
+        time.sleep(60)
+
+
+def mend(place: Path, die_at: int) -> None:
+    """Mend an index; be killed just before the change of a table of this number."""
+    store = Store.open(place)
+    _die_before_change(die_at)
+    store.mend()
+
+
+def reset(place: Path, die_at: int) -> None:
+    """Delete an index; be killed just before the rename or deletion of this number."""
+    left, rename, rmtree = [die_at], Path.rename, shutil.rmtree
+
+    def dying(act):
+        def before(*arguments, **options):
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left[0] -= 1
+            return act(*arguments, **options)
+
+        return before
+
+    Path.rename, shutil.rmtree = dying(rename), dying(rmtree)  # type: ignore[method-assign]
+    Store.delete(place)
+
+
+def _die_before_change(number: int) -> None:
+    left, change = [number], Tables.change
+
+    def dying(self: Tables, name, act):
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+        return change(self, name, act)
+
+    Tables.change = dying  # type: ignore[method-assign]

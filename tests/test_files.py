@@ -15,8 +15,6 @@ from sureshot.errors import ModelError
 from sureshot.files import (
     append_line,
     file_digest,
-    parse_json,
-    read_json,
     replace_file,
     replace_folder,
     restore_folder,
@@ -25,6 +23,7 @@ from sureshot.files import (
     write_json,
     write_text,
 )
+from sureshot.formats import read_json
 from tests.processes import barrier, error_of, finish, start
 
 
@@ -435,23 +434,6 @@ def test_json_is_read_as_it_was_written(place: Path) -> None:
     write_json(place / "a.json", value)
     assert read_json(place / "a.json") == value
     assert (place / "a.json").read_text("ascii").startswith('{\n  "a": [')
-
-
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "9" * 5000, "{} {}"])
-def test_what_is_not_json_is_a_value_error(place: Path, text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_json(text)
-    (place / "a.json").write_text(text)
-    with pytest.raises(ValueError):
-        read_json(place / "a.json")
-
-
-def test_bytes_that_are_not_utf8_are_a_value_error(place: Path) -> None:
-    (place / "a.json").write_bytes(b'"\xff"')
-    with pytest.raises(ValueError, match="utf-8"):
-        read_json(place / "a.json")
-    with pytest.raises(FileNotFoundError):
-        read_json(place / "none.json")
 
 
 def test_a_value_that_json_has_not_leaves_the_old_file(place: Path) -> None:

@@ -17,7 +17,7 @@ ROOMS = {
     *("cli", "library", "research", "store", "models", "trust", "media", "datasets", "metrics"),
 }
 ROOMS_TO_COME = {"web"}
-STONES = {"__main__", "errors", "settings", "places", "files", "text"}
+STONES = {"__main__", "errors", "settings", "places", "files", "formats", "text"}
 (CONTRACT,) = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
     "contracts"
 ]

@@ -1,18 +1,24 @@
 """``python -m sureshot`` and the ``sureshot`` command."""
 
-import io
 import sys
 
 
 def main() -> None:
     """Run the command line; imports what the command needs, nothing more."""
-    from sureshot.cli.app import run
+    from sureshot.cli.signals import catch_signals, exit_code
+    from sureshot.cli.streams import drop_output, open_streams
 
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a letter of a file name shows a question mark in its place.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:]))
+    open_streams()
+    try:
+        catch_signals()
+        from sureshot.cli.app import run
+
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before there was a command, or while its end was told of
+        code = 130
+    code = exit_code(code)
+    drop_output()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The command as a whole: help, exit codes, pipes, terminals."""
 
+import json
 import re
 import signal
 import subprocess
@@ -11,13 +12,14 @@ import pytest
 from sureshot.cli import app as module
 from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_terminal, spawn
 
-VERBS = ["index", "search", "describe", "export", "judge", "calibrate"]
+VERBS = ["index", "search", "describe", "export", "serve", "judge", "calibrate"]
 VERBS += [
     "train",
     "evaluate",
     "reproduce",
     "plot",
     "experts",
+    "made",
     "status",
     "remove",
     "reset",
@@ -225,7 +227,10 @@ def test_a_reader_that_leaves_early_is_no_error(library, form, tmp_path):
 def test_an_output_that_is_full_is_an_error_in_one_line(library, form):
     line = f"{sys.executable} -m sureshot search red --db {library.db} {form} > /dev/full"
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (1, "sureshot: No space left on device\n")
+    said = "No space left on device"
+    plain = f"sureshot: {said}\n"
+    told = {"schema": 2, "error": {"code": "system", "message": said}}
+    assert (ran.returncode, ran.stderr) == (1, json.dumps(told) + "\n" if form else plain)
 
 
 # --- terminals ------------------------------------------------------------------------------------
@@ -306,3 +311,45 @@ def test_find_means_search(sureshot, library):
 def test_a_word_that_is_no_command_is_told_what_to_type(sureshot, typed, said):
     ran = sureshot(*typed)
     assert (ran.code, ran.out, ran.err) == (2, "", f"sureshot: {said}\n")
+
+
+def test_with_json_errors_are_json_with_a_code(sureshot, library, tmp_path):
+    (tmp_path / "labels").write_text("{")
+    for code, kind, arguments in (
+        (1, "index", ["status", "--db", tmp_path / "none"]),
+        (1, "query", ["search", "", "--db", library.db]),
+        (1, "model", ["search", "a", "--db", library.db, "--model", tmp_path / "none"]),
+        (1, "input", ["calibrate", "--labels", tmp_path / "labels", "--db", library.db]),
+        (2, "arguments", ["search", "--db", library.db]),
+        (2, "arguments", ["search", "a", "-k", "0"]),
+        (2, "arguments", ["serach", "a"]),
+    ):
+        ran = sureshot(*arguments, "--json")
+        assert (ran.code, ran.out) == (code, "")
+        told = json.loads(ran.err)
+        assert told["error"]["code"] == kind and told["error"]["message"]
+        assert told.keys() == {"schema", "error"}
+        assert "{" not in sureshot(*arguments).err
+
+
+def test_every_path_is_taken_whoever_may_read_it():
+    """What cannot be read is said by the verb, which goes on with the rest."""
+    for verb, command in COMMANDS.items():
+        for parameter in command.params:
+            kind = parameter.type_descriptor
+            if "Path" in str(kind.annotation):
+                assert not kind.parameter_info.readable, (verb, parameter.name)
+
+
+def test_a_folder_that_is_gone_is_said(library, tmp_path):
+    (tmp_path / "gone").mkdir()
+    script = 'cd "$1"; rmdir "$1"; shift; exec "$@"'
+    for arguments, code in ((["status", "--db", library.db], 0), (["index", "a.mp4"], 1)):
+        (tmp_path / "gone").mkdir(exist_ok=True)
+        ran = subprocess.run(
+            ["sh", "-c", script, "sh", tmp_path / "gone", *COMMAND, *arguments],
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == code and "Traceback" not in ran.stderr
+        assert code == 0 or "The folder you are in is gone" in ran.stderr

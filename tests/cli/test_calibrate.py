@@ -133,7 +133,8 @@ def test_unknown_videos_are_named_and_can_be_left_out(calibrate, place, tmp_path
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ([], "Give one of"),
+        (["--show", "--forget"], "Give one of"),
+        (["--root", "a"], "--root needs --data"),
         (["--labels", "a", "--data", "pairs"], "Give one of"),
         (["--data", "pairs"], "--data needs the MODEL and --root"),
         (["tiny", "--data", "pairs"], "--data needs the MODEL and --root"),

@@ -64,6 +64,7 @@ def printed(tmp_path_factory):
     (place / "plan.toml").write_text('[encoder]\nname = "tiny"\n')
     asking = ("--root", place / "qa", "--videos", place / "videos", "--cache", tmp_path / "cache")
     answers = place / "answers" / "model"
+    few = [word for part in ("train", "val", "test") for word in ("--set", f"{part}=2")]
     known = judged(tmp_path, absent=40)
     (tmp_path / "queries.txt").write_text(known.labels[0].query)
     labels = ("--to", known.file, "--db", known.db)
@@ -90,6 +91,7 @@ def printed(tmp_path_factory):
         "status": output("status", *db),
         "doctor": output("doctor", *db),
         "remove": output("remove", videos / "a.mp4", *db),
+        "made": output("made", "--to", tmp_path / "made", *few),
     }
 
 

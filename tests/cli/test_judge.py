@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 import pytest
 from PIL import Image
 
+from sureshot.library.labels import Label, append, read_labels
 from tests.cli.terminal import COMMAND, in_terminal, spawn
 
 
@@ -80,7 +82,7 @@ def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
     ran = judge(library, queries, judged, "y\n" * 50 + "q\n", "-k", "1")
     assert ran.out.splitlines()[-2:] == [
         "Enough to learn from; more, up to 200, make the percentages better.",
-        f"sureshot calibrate --labels {judged}",
+        f"sureshot calibrate --labels {judged} --db {library.db}",
     ]
 
 
@@ -125,6 +127,60 @@ def test_a_place_that_cannot_be_written_is_said(library, queries, tmp_path):
     ran = judge(library, queries, tmp_path / "none" / "judged.jsonl", "y\nn\nn\n")
     assert ran.code == 1
     assert "cannot be written" in ran.err
+
+
+# --- after a search -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(library, tmp_path):
+    """The index of the library in a place of its own, so that judgements can lie in it."""
+    return shutil.copytree(library.db, tmp_path / "index")
+
+
+def after_search(index, query, said):
+    return spawn("search", query, "--judge", "--db", index, stdin=said.encode())
+
+
+def test_a_search_can_be_judged_at_once(copied):
+    ran = after_search(copied, "red", "y\ny\nn\n")
+    assert ran.code == 0 and "right? y" in ran.err and "right? " not in ran.out
+    assert "1 search judged. 9 more, and percentages can be learned from them." in ran.err
+    ran = after_search(copied, " red ", "n\nn\nn\na\n")  # what is said last holds
+    assert "1 search judged." in ran.err
+    (label,) = read_labels(copied / "judged.jsonl")
+    assert (label.query, label.relevant, label.absent) == ("red", (), True)
+    ran = spawn("status", "--db", copied)
+    assert "Judged      1 search. 9 more, and" in ran.out
+
+
+def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):
+    for number in range(9):
+        append(copied / "judged.jsonl", Label(f"blue {number}", (), absent=True))
+    ran = after_search(copied, "red", "y\nn\nn\n")
+    assert ran.code == 0 and "10 searches judged. Enough to learn from" in ran.err
+    # The tiny model brings no percentages along, so ten judgements are not enough for it.
+    assert "50 are needed" in ran.err
+    spawn("reset", "--yes", "--db", copied)
+    assert len(read_labels(copied / "judged.jsonl")) == 10
+
+
+def test_only_a_sentence_can_be_judged_after_its_search(library, queries):
+    ran = spawn("search", "--from-file", queries, "--judge", "--db", library.db)
+    assert ran.code == 2 and "give one query" in ran.err
+
+
+def test_an_index_keeps_what_is_judged_of_it(copied, queries):
+    ran = spawn("judge", queries, "--db", copied, stdin=b"y\nn\nn\nq\n")
+    assert ran.code == 0
+    assert states(copied / "judged.jsonl") == [("red", 1, False)]
+    ran = spawn("calibrate", "--db", copied)
+    assert ran.code == 1 and "Only 1 query has a right video" in ran.err
+
+
+def test_an_index_without_judgements_says_how_to_get_some(library):
+    ran = spawn("calibrate", "--db", library.db)
+    assert ran.code == 1 and "No hit of this index was judged yet. `sureshot search" in ran.err
 
 
 # --- in a terminal --------------------------------------------------------------------------------

@@ -9,8 +9,10 @@ import pytest
 
 from sureshot.models.bank import Bank
 from sureshot.models.loading import load_searchable
+from sureshot.store.store import Store
 from tests.cli.terminal import in_terminal, spawn
 from tests.clips import coloured
+from tests.encoded import spoil
 from tests.small_library import index
 from tests.trained import saved
 
@@ -95,6 +97,24 @@ def test_status_names_every_failure(sureshot, tmp_path):
         (folder / f"{number}.mp4").write_text("no video")
     index(str(tmp_path / "db"), folder)
     assert sureshot("status", "--db", tmp_path / "db").out.count("  failed: ") == 30
+
+
+def test_a_check_names_what_is_damaged_and_ends_with_1(sureshot, db, tmp_path):
+    ran = sureshot("status", "--check", "--db", db)
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1] == (
+        "Checked: every row is as it was written, and nothing is missing."
+    )
+    store = Store.open(db)
+    spoil(store, store.videos()[0].id, "written_at")
+    ran = sureshot("status", "--check", "--db", db)
+    assert ran.code == 1
+    assert "BAD  1 window of" in ran.out and "a.mp4 is not what was written" in ran.out
+    assert "sureshot index --force PATH" in ran.out
+    ran = sureshot("status", "--check", "--db", db, "--json")
+    assert (ran.code, len(json.loads(ran.out)["faults"])) == (1, 1)
+    assert sureshot("index", tmp_path / "videos", "--force", "--db", db).code == 0
+    assert sureshot("status", "--check", "--db", db).code == 0
 
 
 # --- remove ---------------------------------------------------------------------------------------

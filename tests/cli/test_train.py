@@ -95,7 +95,7 @@ def test_settings_can_be_replaced(train, place, tmp_path):
         ("encoder.name=nothing-there", "neither a folder nor the name of a model"),
         ("train.0.split=test", "nothing is trained or chosen on what it is tested on"),
         ("train.0.dataset=pears", "Unknown data set 'pears'"),
-        ("train.0.root=gone.csv", "gone.csv cannot be read: No such file"),
+        ("train.0.root=gone.csv", "gone.csv cannot be read: no such file"),
         ("encoder.tuned=true", "encoder 'tiny' cannot be trained"),
         ("nonsense", "Cannot set 'nonsense'"),
     ],
@@ -110,7 +110,7 @@ def test_a_wrong_setting_ends_with_one_and_its_path(train, tmp_path, setting, me
 def test_a_recipe_that_is_not_there_is_named(train):
     ran = train(recipe="gone.toml")
     assert ran.code == 1
-    assert "Cannot read the recipe" in ran.err and "No such file" in ran.err
+    assert "Cannot read the recipe" in ran.err and "no such file" in ran.err
 
 
 def test_sets_that_overlap_are_refused(train, place, tmp_path):

@@ -61,7 +61,9 @@ def train(
 @answer.command(epilog=EVALUATE_EXAMPLES)
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")],
-    root: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the questions.")],
+    root: Annotated[
+        Path, typer.Option(readable=False, metavar="PATH", help="Folder of the questions.")
+    ],
     split: SplitName = "test",
     videos: VideoFolder = None,
     ids: Ids = None,
@@ -101,7 +103,10 @@ def evaluate(
 def ask(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")],
     video: Annotated[
-        Path, typer.Argument(metavar="VIDEO", help="A video, a photo or a folder of frames.")
+        Path,
+        typer.Argument(
+            readable=False, metavar="VIDEO", help="A video, a photo or a folder of frames."
+        ),
     ],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
     limit: Annotated[

@@ -4,7 +4,6 @@ import contextlib
 import difflib
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 
 import typer
@@ -16,13 +15,16 @@ from sureshot.cli import (
     experts,
     index,
     judge,
+    made,
     manage,
     plot,
     reproduce,
+    serve,
     train,
 )
 from sureshot.cli import search as find
-from sureshot.cli.options import MistypedError, as_typed
+from sureshot.cli.options import MistypedError
+from sureshot.cli.streams import drop_output
 from sureshot.errors import ArgumentError, SureshotError
 
 _OTHER_WORDS = {"find": "search"}  # what people type for a command
@@ -58,6 +60,7 @@ app.command(epilog=index.EXAMPLES)(index.index)
 app.command(epilog=find.SEARCH_EXAMPLES)(find.search)
 app.command(epilog=find.DESCRIBE_EXAMPLES)(find.describe)
 app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
+app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=judge.EXAMPLES)(judge.judge)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command(epilog=train.EXAMPLES)(train.train)
@@ -66,6 +69,7 @@ app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=plot.EXAMPLES)(plot.plot)
 app.add_typer(answer.answer, name="answer")
 app.command(epilog=experts.EXAMPLES)(experts.experts)
+app.command(epilog=made.EXAMPLES)(made.made)
 app.command()(manage.status)
 app.command()(manage.remove)
 app.command()(manage.reset)
@@ -81,16 +85,17 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code.
 
     0 is success, a search without hits included; 1 an error that its message explains; 2 a command
-    that was typed wrong; 130 Ctrl-C.
+    that was typed wrong; 130 Ctrl-C. With ``--json`` an error is JSON too.
     """
+    as_json = _asks_json(arguments)
     try:
         typed = _with_command(list(arguments)) or ["--help"]
         code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
-        _complain(str(error))
+        _complain(str(error), error.code, as_json)
         return 2 if isinstance(error, ArgumentError) else 1
     except typer.Abort:
-        _complain("Nothing was done.")
+        _complain("Nothing was done.", "declined", as_json)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -98,17 +103,21 @@ def run(arguments: Sequence[str]) -> int:
         # How typer and rich take a reader (`head`, a pager) that has seen enough: no error.
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
-        _drop_output()
+        drop_output()
         return 0
     except OSError as error:  # such as a full disk below the output
-        _drop_output()
-        _complain(": ".join(str(part) for part in (error.filename, error.strerror) if part))
+        drop_output()
+        told = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
+        _complain(told or str(error), "system", as_json)
         return 1
     except Exception as error:
         show = getattr(error, "show", None)  # an error of the command line's own parser
         if show is None:
             raise
-        show()
+        if as_json:
+            _complain(getattr(error, "format_message", error.__str__)(), "arguments", as_json)
+        else:
+            show()
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
 
@@ -134,13 +143,27 @@ def _with_command(arguments: list[str]) -> list[str]:
     )
 
 
-def _drop_output() -> None:
-    """Keep Python from complaining at exit about what is still in the buffer."""
+def _asks_json(arguments: Sequence[str]) -> bool:
+    """Whether ``--json`` is among the options; what follows ``--`` is none."""
+    options = list(arguments)
+    end = options.index("--") if "--" in options else len(options)
+    return "--json" in options[:end]
+
+
+def _complain(message: str, code: str, as_json: bool) -> None:
+    """Say on standard error what is wrong, if anybody listens there."""
     with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _tell(message, code, as_json)
 
 
-def _complain(message: str) -> None:
+def _tell(message: str, code: str, as_json: bool) -> None:
+    from sureshot.library.printed import as_typed
+
+    if as_json:
+        from sureshot.cli.show import print_json
+
+        print_json({"error": {"code": code, "message": as_typed(message)}}, err=True)
+        return
     text = f"sureshot: {as_typed(message)}"
     if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         text = typer.style(text, fg="red")

@@ -4,12 +4,13 @@ import time
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from sureshot.text import time_left
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 _EVERY = 10.0  # seconds between lines where there is no terminal
 _WIDE, _BAR = 80, 20  # columns: from here there is room for a bar, so long
-_TOLD = 0.01  # share of the work that must be done before an estimate is worth telling
 
 
 class Bar(AbstractContextManager["Bar"]):
@@ -59,7 +60,7 @@ class Bar(AbstractContextManager["Bar"]):
 
     def line(self, text: str) -> None:
         """Print a sentence that stays."""
-        from sureshot.cli.options import as_typed
+        from sureshot.library.printed import as_typed
 
         self._err.print(as_typed(text))
 
@@ -76,18 +77,7 @@ class Bar(AbstractContextManager["Bar"]):
             self._bar.update(self._task, description=text, total=max(total, 1), completed=done)
         elif time.monotonic() - self._printed >= _EVERY:
             self._printed = time.monotonic()
-            self._err.print(text + self._left(done - free, total - free))
-
-    def _left(self, done: int, total: int) -> str:
-        from sureshot.text import duration
-
-        if done <= 0 or done < _TOLD * total:
-            return ""
-        left = self.elapsed * (total - done) / done
-        if left < 1:
-            return ""
-        # An estimate to the second would claim too much.
-        return f", about {duration(left if left < 100 else round(left / 60) * 60.0)} left"
+            self._err.print(text + time_left(self.elapsed, done - free, total - free))
 
     def __exit__(self, *_error: object) -> None:
         if self._bar is not None:

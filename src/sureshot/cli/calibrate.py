@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sureshot.library.search import Searcher
 
 EXAMPLES = examples(
-    "sureshot calibrate --labels judged.jsonl",
+    "sureshot calibrate",
     "sureshot calibrate --labels judged.csv --db ~/films-index --skip-unknown",
     "sureshot calibrate runs/duq/model --data msrvtt --root ~/MSRVTT --split val",
 )
@@ -40,7 +40,12 @@ def calibrate(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Judged queries of an index (docs/trust.md)."),
+        typer.Option(
+            readable=False,
+            metavar="FILE",
+            help="Judged queries of an index (docs/trust.md).",
+            show_default="what was judged of the index",
+        ),
     ] = None,
     db: Db = None,
     skip_unknown: Annotated[
@@ -51,7 +56,8 @@ def calibrate(
         str | None, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Folder of the annotation files.")
+        Path | None,
+        typer.Option(readable=False, metavar="PATH", help="Folder of the annotation files."),
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="NAME", help="val, or test; never what it was trained on.")
@@ -71,6 +77,7 @@ def calibrate(
         Path | None,
         typer.Option(
             "--to",
+            readable=False,
             metavar="FILE",
             help="Where the card goes.",
             show_default="in the index or the checkpoint",
@@ -92,14 +99,16 @@ def calibrate(
     from sureshot.cli.bar import Bar
     from sureshot.places import absolute_model
 
-    if (labels is not None) + (data is not None) + show_card + forget != 1:
+    if (labels is not None) + (data is not None) + show_card + forget > 1:
         raise MistypedError(
             "Give one of: --labels FILE, --show, --forget, or MODEL --data NAME --root PATH."
         )
     if show_card or forget:
         return _kept(library.open_index(db, model=model, device=device), forget, as_json)
     with Bar(show.console(err=True), "scoring") as bar:
-        if labels is not None:
+        if data is None:
+            if root is not None:
+                raise MistypedError("--root needs --data NAME as well.")
             done = library.calibrate(
                 labels,
                 db=db,
@@ -110,7 +119,7 @@ def calibrate(
                 to=to,
                 told=lambda done, total: bar.update("scored", done, total),
             )
-        elif data is None or model is None or root is None:
+        elif model is None or root is None:
             raise MistypedError("--data needs the MODEL and --root as well.")
         else:
             done = research.calibrate(

@@ -60,7 +60,8 @@ def evaluate(
         typer.Option(metavar="NAME", help="Printed rows of this method; published: all."),
     ] = None,
     trec: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write run.txt and qrels.txt here.")
+        Path | None,
+        typer.Option(readable=False, metavar="DIR", help="Write run.txt and qrels.txt here."),
     ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Also measure how far its answers can be believed.")
@@ -68,13 +69,17 @@ def evaluate(
     card: Annotated[
         Path | None,
         typer.Option(
+            readable=False,
             metavar="FILE",
             help="Calibration card that --trust measures.",
             show_default="fitted to parts of the split",
         ),
     ] = None,
     plots: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw what --trust measures, PNG and SVG.")
+        Path | None,
+        typer.Option(
+            readable=False, metavar="DIR", help="Draw what --trust measures, PNG and SVG."
+        ),
     ] = None,
     device: Device = None,
     cache: Cache = None,

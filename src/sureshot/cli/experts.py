@@ -21,7 +21,9 @@ def experts(
             help="Pickles; without NAME an expert is called like its file.",
         ),
     ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Folder of experts.")],
+    to: Annotated[
+        Path, typer.Option("--to", readable=False, metavar="DIR", help="Folder of experts.")
+    ],
     as_json: Json = False,
 ) -> int:
     """Convert published features of videos (pickles of Collaborative Experts). Nothing is run."""
@@ -29,12 +31,13 @@ def experts(
 
     from sureshot.cli import show
     from sureshot.models.encoders.expert_pickles import convert_pickle
+    from sureshot.places import expand
     from sureshot.text import counted, plain
 
     converted = []
     for file in files:
         name, _, path = ("", "", file) if Path(file).is_file() else file.partition("=")
-        converted.append(convert_pickle(Path(path).expanduser(), to.expanduser(), name or None))
+        converted.append(convert_pickle(expand(path), expand(to), name or None))
         if not as_json:
             last = converted[-1]
             lacking = f", {last.lacking:,} without it" if last.lacking else ""

@@ -26,7 +26,11 @@ class Decoded(StrEnum):
 
 Paths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATH", help="Videos, folders of videos, folders of numbered frames."),
+    typer.Argument(
+        readable=False,
+        metavar="PATH",
+        help="Videos, folders of videos, folders of numbered frames.",
+    ),
 ]
 Frames = Annotated[
     int | None,
@@ -203,31 +207,18 @@ class _Progress:
     """
 
     def __init__(self, bar: "Bar", first: str = "") -> None:
+        from sureshot.library.indexed import Headway
+
         self._bar = bar
         self._first = first
-        self._free = 0  # bytes that cost no time, as they were indexed before
+        self._headway = Headway()
 
     def update(self, result: "Indexed") -> None:
         """Show where the run stands."""
         if self._first:
             self._bar.line(self._first)
             self._first = ""
-        if not result.indexed + len(result.failed):
-            self._free = result.bytes_done
+        now = self._headway
+        now.update(result)
         if result.found:
-            # Bytes, not videos, so that one film among clips does not upset the estimate.
-            worked = result.bytes_done + result.bytes_begun
-            self._bar.show(self._text(result), worked, result.bytes_found, self._free)
-
-    def _text(self, result: "Indexed") -> str:
-        from sureshot.text import duration
-
-        failed = len(result.failed) + result.known_failures
-        done = result.indexed + result.unchanged + result.moved + result.copied + failed
-        text = f"{done} of {result.found} videos"
-        if result.failed:
-            text += f", {len(result.failed)} failed"
-        if result.decoded:
-            # Of a film among clips the number of videos stands still for long; its time does not.
-            text += f", {duration(result.decoded)} of video, {result.speed:.1f} times real time"
-        return text
+            self._bar.show(now.text, now.done, now.total, now.free)

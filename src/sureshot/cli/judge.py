@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sureshot.cli.options import Db, Device, Json, Model, examples
+from sureshot.errors import SureshotError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sureshot.library.answer import Hit
     from sureshot.library.judging import Verdict
+    from sureshot.library.search import Searcher
 
 _CTRL_D = "\x04"
 _HIT: "dict[str, Verdict]" = {
@@ -44,25 +47,34 @@ _NONE_KEYS = (
 )
 
 EXAMPLES = examples(
-    "sureshot judge queries.txt --to judged.jsonl",
-    "sureshot calibrate --labels judged.jsonl",
+    "sureshot judge queries.txt",
+    "sureshot calibrate",
 )
 
 
 def judge(
     queries: Annotated[
         Path,
-        typer.Argument(metavar="QUERIES", help="A file, one query a line."),
+        typer.Argument(readable=False, metavar="QUERIES", help="A file, one query a line."),
     ],
     to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="Where the judgements go, a line a query.")
-    ] = Path("judged.jsonl"),
+        Path | None,
+        typer.Option(
+            "--to",
+            readable=False,
+            metavar="FILE",
+            help="Where the judgements go, a line a query.",
+            show_default="in the index",
+        ),
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-k", metavar="N", min=1, max=100, help="Hits of a query.")
     ] = 3,
     explain: Annotated[
         Path | None,
-        typer.Option(metavar="PNG", help="Draw the hits of the query in hand into this file."),
+        typer.Option(
+            readable=False, metavar="PNG", help="Draw the hits of the query in hand into this file."
+        ),
     ] = None,
     db: Db = None,
     model: Model = None,
@@ -96,14 +108,45 @@ def judge(
     if result.interrupted:
         out.print()
     if result.mended:
-        out.print(f"The last line of {show.short(to)} was cut short; it was dropped.")
+        out.print(f"The last line of {show.short(result.file)} was cut short; it was dropped.")
     if as_json:
         show.print_json(result.to_dict())
     else:
         out.print(repr(result), soft_wrap=True)
         if result.judged >= JUDGED:
-            out.print(f"sureshot calibrate --labels {show.short(to)}", soft_wrap=True)
+            named = [] if to is None else ["--labels", show.short(to)]
+            placed = [] if db is None else ["--db", db]
+            out.print(shlex.join(["sureshot", "calibrate", *named, *placed]), soft_wrap=True)
     return 130 if result.interrupted else 0
+
+
+def judge_answer(searcher: "Searcher", query: str) -> None:
+    """Ask about the best hits of a search that was just answered; learn from ten such searches.
+
+    Args:
+        searcher: the open index.
+        query: what was searched for.
+
+    Raises:
+        SureshotError: the judgements cannot be kept.
+    """
+    from sureshot import library
+    from sureshot.cli import show
+    from sureshot.library.judging import what_more_brings
+    from sureshot.text import counted
+    from sureshot.trust.own import JUDGED
+
+    out = show.console(err=True)
+    desk = _Desk(out)
+    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more)
+    more = what_more_brings(len(kept))
+    out.print(f"{counted(len(kept), 'search', 'searches')} judged. {more}".rstrip())
+    if len(kept) >= JUDGED:
+        try:
+            said = repr(library.calibrate(db=searcher))
+        except SureshotError as error:  # such as a model that needs more; what was judged is kept
+            said = str(error)
+        out.print(said, soft_wrap=True, markup=False)
 
 
 class _Desk:

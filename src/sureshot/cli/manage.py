@@ -6,21 +6,38 @@ from typing import Annotated
 
 import typer
 
-from sureshot.cli.options import Db, Json, as_typed
+from sureshot.cli.options import Db, Json
 from sureshot.errors import SureshotError
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BAD", "bold red")}
 
 
-def status(db: Db = None, as_json: Json = False) -> int:
+def status(
+    db: Db = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Read all of it and name what is damaged; exit code 1 then."),
+    ] = False,
+    as_json: Json = False,
+) -> int:
     """Show what is indexed, with which model, how large, and what failed and why."""
+    from rich.text import Text
+
     from sureshot import library
     from sureshot.cli import show
+    from sureshot.cli.bar import Bar
+    from sureshot.library.contents import CHECKED
+    from sureshot.library.printed import as_typed
 
-    contents = library.status(db)
+    def told(done: int, every: int) -> None:
+        bar.update("windows checked", done, every)
+
+    with Bar(show.console(err=True), "opening the index") as bar:
+        contents = library.status(db, check=check, told=told)
+    code = 1 if contents.faults else 0
     if as_json:
         show.print_json(contents.to_dict())
-        return 0
+        return code
     out, failed, notes = show.console(), contents.failed, contents.notes
     place, *lines = contents.summary.splitlines()
     label, path = place.split(maxsplit=1)
@@ -28,12 +45,21 @@ def status(db: Db = None, as_json: Json = False) -> int:
     out.print("\n".join(lines))
     show.print_paths(out, "failed", failed, "red", most=len(failed))
     show.print_paths(out, "damaged, indexed as far as it goes", notes, "yellow", most=len(notes))
-    return 0
+    if contents.faults is None:
+        show.print_notes(out, contents.trouble)
+        return code
+    for fault in contents.faults:
+        words = f"  {as_typed(fault.what)}\n→ {as_typed(fault.mend)}"
+        out.print(Text.assemble(_MARKS["broken"], words))
+    if not contents.faults:
+        out.print(CHECKED)
+    return code
 
 
 def remove(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Videos or folders to forget.")
+        list[Path],
+        typer.Argument(readable=False, metavar="PATH", help="Videos or folders to forget."),
     ],
     exclude: Annotated[
         bool,
@@ -96,6 +122,7 @@ def doctor(
 
     from sureshot import library
     from sureshot.cli import show
+    from sureshot.library.printed import as_typed
 
     checks = library.examine(db, model)
     if as_json:

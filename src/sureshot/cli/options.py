@@ -1,7 +1,5 @@
 """Options that several commands share, and the values they stand for."""
 
-import re
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +35,10 @@ Device = Annotated[
 Cache = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="Where encoded features are kept.", show_default="your cache folder"
+        readable=False,
+        metavar="DIR",
+        help="Where encoded features are kept.",
+        show_default="your cache folder",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
@@ -46,7 +47,7 @@ Limit = Annotated[
 ]
 Under = Annotated[
     Path | None,
-    typer.Option("--in", metavar="DIR", help="Only videos at or below this path."),
+    typer.Option("--in", readable=False, metavar="DIR", help="Only videos at or below this path."),
 ]
 
 # Of a data set and of a run.
@@ -56,11 +57,17 @@ Trained = Annotated[
 Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]
 SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]
 Protocol = Annotated[str | None, typer.Option(metavar="NAME", help="Reading of the data set.")]
-VideoFolder = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the videos.")]
-Ids = Annotated[Path | None, typer.Option(metavar="FILE", help="Only these videos, one id a line.")]
+VideoFolder = Annotated[
+    Path | None, typer.Option(readable=False, metavar="DIR", help="Folder of the videos.")
+]
+Ids = Annotated[
+    Path | None,
+    typer.Option(readable=False, metavar="FILE", help="Only these videos, one id a line."),
+]
 Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")]
 Experts = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder of the experts, if it reads any.")
+    Path | None,
+    typer.Option(readable=False, metavar="DIR", help="Folder of the experts, if it reads any."),
 ]
 Frames = Annotated[
     int | None,
@@ -69,11 +76,15 @@ Frames = Annotated[
 Bank = Annotated[
     int, typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at.")
 ]
-Root = Annotated[Path, typer.Option(metavar="PATH", help="Folder of the annotation files.")]
-RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file.")]
+Root = Annotated[
+    Path, typer.Option(readable=False, metavar="PATH", help="Folder of the annotation files.")
+]
+RecipeFile = Annotated[Path, typer.Argument(readable=False, metavar="RECIPE", help="A TOML file.")]
 RunFolder = Annotated[
     Path | None,
-    typer.Option("--to", metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"),
+    typer.Option(
+        "--to", readable=False, metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -82,35 +93,8 @@ Settings = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
 
 
-# Options that are not named as the parameter of the function that they go to.
-NAMES = {"under": "--in", "lenient": "--skip-unknown", "k": "--limit"}
-_CHOICE = re.compile(r"`(\w+)=(|True|False|'[^`]*'|\"[^`]*\")`")
-
-
 class MistypedError(ArgumentError):
     """Options that do not go together."""
-
-
-def as_typed(message: str) -> str:
-    """What an error or a note says, with the caller's choices as options of the terminal.
-
-    Examples:
-        >>> as_typed("Choose `db=` or `under='My videos'`, with `resume=True` and `fold=False`.")
-        "Choose --db or --in 'My videos', with --resume and --no-fold."
-    """
-    from sureshot.text import plain
-
-    return plain(_CHOICE.sub(_as_option, message))
-
-
-def _as_option(choice: re.Match[str]) -> str:
-    name, value = choice.groups()
-    flag = NAMES.get(name, f"--{name.replace('_', '-')}")
-    if value in ("", "True"):
-        return flag
-    if value == "False":
-        return f"--no-{flag.removeprefix('--')}"
-    return f"{flag} {shlex.quote(value[1:-1])}"
 
 
 def examples(*commands: str) -> str:

@@ -56,7 +56,12 @@ def plot(
     frames: Frames = None,
     to: Annotated[
         Path,
-        typer.Option("--to", metavar="PATH", help="A .png or .svg, or a folder that gets both."),
+        typer.Option(
+            "--to",
+            readable=False,
+            metavar="PATH",
+            help="A .png or .svg, or a folder that gets both.",
+        ),
     ] = Path("figures"),
     count: Annotated[
         int | None,

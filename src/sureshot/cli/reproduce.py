@@ -16,6 +16,7 @@ EXAMPLES = examples(
     "sureshot reproduce duq-3 --plan results/frame-subset.toml --to results",
     "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
     "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
+    "sureshot reproduce all --plan results/made.toml --to results/made --seeds 10 --dry-run",
     "sureshot reproduce summary --to results",
 )
 
@@ -30,10 +31,15 @@ def reproduce(
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", metavar="FILE", help="TOML file: data, encoder, training."),
+        typer.Option(
+            "--plan", readable=False, metavar="FILE", help="TOML file: data, encoder, training."
+        ),
     ] = None,
     to: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="Folder of the pages and of finished runs.")
+        Path,
+        typer.Option(
+            "--to", readable=False, metavar="DIR", help="Folder of the pages and of finished runs."
+        ),
     ] = Path("results"),
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Runs of each row.")] = 3,
     part: Annotated[
@@ -41,6 +47,10 @@ def reproduce(
         typer.Option(metavar="I/N", help="Make every N-th run only, from the I-th; no pages."),
     ] = None,
     cache: Cache = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only say what it comes to: runs left, steps, time."),
+    ] = False,
     as_json: Json = False,
     listed: Annotated[
         bool,
@@ -60,6 +70,9 @@ def reproduce(
     from sureshot.cli.bar import Bar
     from sureshot.library.answer import JSON_SCHEMA
 
+    if dry_run and table is not None:
+        cost = research.forecast(table, plan, to=to, seeds=seeds)
+        return show.print_result(cost, as_json=as_json)
     found: tuple[Exhibit, ...] = ()
     files: tuple[Path, ...] = ()
     if listed:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sureshot.cli.judge import judge_answer
 from sureshot.cli.options import (
     Db,
     Device,
@@ -41,12 +42,14 @@ Like = Annotated[
 ]
 FromFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="One query a line; - reads standard input."),
+    typer.Option(readable=False, metavar="FILE", help="One query a line; - reads standard input."),
 ]
 Explain = Annotated[
     Path | None,
     typer.Option(
-        metavar="PNG", help="Draw the frames of the hits, with their scores, into a file."
+        readable=False,
+        metavar="PNG",
+        help="Draw the frames of the hits, with their scores, into a file.",
     ),
 ]
 Open = Annotated[
@@ -74,7 +77,10 @@ Sentences = Annotated[
     ),
 ]
 Target = Annotated[
-    Path, typer.Option("--to", metavar="DIR", help="Where the clips go.", show_default="here")
+    Path,
+    typer.Option(
+        "--to", readable=False, metavar="DIR", help="Where the clips go.", show_default="here"
+    ),
 ]
 Pad = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="Added before and after each hit.")
@@ -88,6 +94,11 @@ Coverage = Annotated[
 Minimum = Annotated[
     str,
     typer.Option("--min", metavar="PERCENT", help="Hide hits that are less likely right: 20%."),
+]
+
+Judge = Annotated[
+    bool,
+    typer.Option("--judge", help="Say of the best hits whether they are right, and learn from it."),
 ]
 
 SEARCH_EXAMPLES = examples(
@@ -111,6 +122,7 @@ def search(
     from_file: FromFile = None,
     explain: Explain = None,
     play: Open = None,
+    ask: Judge = False,
     per_video: PerVideo = None,
     fold: Fold = True,
     coverage: Coverage = 0.9,
@@ -133,6 +145,8 @@ def search(
         raise MistypedError("Give one of: a query, --like FILE[@TIME], --from-file FILE.")
     if (explain is not None or play is not None) and (from_file is not None or asks):
         raise MistypedError("--explain and --open are about one answer; give one query with them.")
+    if ask and words is None:
+        raise MistypedError("--judge is about one answer to a sentence; give one query with it.")
     searcher = open_index(db, model=model, device=device)
     wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
     if like is None:
@@ -148,6 +162,8 @@ def search(
     if play is not None:
         answers = _opened(answers, play)
     _print(answers, as_json)
+    if ask:
+        judge_answer(searcher, " ".join(words or ()))
     return 0
 
 
@@ -302,12 +318,16 @@ def lines_of(path: Path) -> list[str]:
     Raises:
         QueryError: the file cannot be read, or holds nothing.
     """
-    from sureshot.places import absolute
-    from sureshot.text import decoded
+    from sureshot.formats import LABELS, read_bytes
+    from sureshot.places import expand
+    from sureshot.text import decoded, plain
 
-    name = "standard input" if str(path) == "-" else str(path)
+    name = "standard input" if str(path) == "-" else plain(path)
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else absolute(path).read_bytes()
+        if str(path) == "-":
+            data = sys.stdin.buffer.read(LABELS)
+        else:
+            data = read_bytes(expand(path), LABELS)
     except OSError as error:
         raise QueryError(f"Cannot read lines from {name}: {reason_of(error)}.") from None
     text = decoded(data, "replace")

@@ -1,6 +1,6 @@
 """How things look on a terminal, and what stands in for it where there is none."""
 
-import json
+import contextlib
 import os
 import re
 import sys
@@ -14,20 +14,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sureshot.cli.options import as_typed
 from sureshot.library.answer import (
-    JSON_SCHEMA,
     NOT_CALIBRATED,
     Answer,
     Descriptions,
     Hit,
     Status,
 )
+from sureshot.library.printed import as_typed, json_text
+from sureshot.places import expand
 from sureshot.text import plain, time_range, timecode
 
 _NARROW = 60  # columns; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
-_SENTENCES = {"reason", "warnings", "fix", "detail"}  # fields of JSON that speak of options
 _COLOURS: dict[Status, str] = {
     "confident": "green",
     "several plausible": "yellow",
@@ -74,28 +73,20 @@ def print_result(result: Result, *, as_json: bool) -> int:
     return 0
 
 
-def print_json(values: dict[str, Any]) -> None:
+def print_json(values: dict[str, Any], *, err: bool = False) -> None:
     """A JSON document with its schema on one line, without characters that steer a terminal."""
-    unicode = "utf" in (sys.stdout.encoding or "").lower()
-    text = json.dumps(_typed({"schema": JSON_SCHEMA, **values}), ensure_ascii=not unicode)
-    # json.dumps escapes one character as its \u sequence, which every reader undoes.
-    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def _typed(value: Any, name: str = "") -> Any:
-    """Values with the options of the terminal in their sentences."""
-    if isinstance(value, dict):
-        return {name: _typed(inner, name) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_typed(inner, name) for inner in value]
-    return as_typed(value) if name in _SENTENCES and isinstance(value, str) else value
+    stream = sys.stderr if err else sys.stdout
+    unicode = "utf" in (stream.encoding or "").lower()
+    stream.write(json_text(values, ascii_only=not unicode) + "\n")
+    stream.flush()
 
 
 def short(path: Path) -> str:
     """A path as a person would name it from here."""
-    for base, prefix in ((Path.cwd(), ""), (Path.home(), "~/")):
+    bases = {"~/": expand("~")}
+    with contextlib.suppress(FileNotFoundError):  # the folder that we are in may be gone
+        bases = {"": Path.cwd()} | bases
+    for prefix, base in bases.items():
         if path.is_relative_to(base) and path != base:
             return prefix + plain(path.relative_to(base))
     return plain(path)
@@ -115,13 +106,7 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
     if shown.confidence is None:
         print_verdict(out, shown)
     elif shown.has_percentages:
-        whose = (
-            "on judgements of your own."
-            if shown.confidence.yours
-            else "on other people's videos. Ten judgements (`sureshot judge`) make them yours."
-        )
-        told = "Percentages: how often such a hit is right if what you look for is here; learned "
-        out.print(Text(told + whose, "dim"))
+        out.print(Text(as_typed(shown.worth), "dim"))
 
 
 def print_answer(out: Console, answer: Answer) -> None:

@@ -3,10 +3,12 @@
     python -m benchmarks.memory failing [--files 20000]
     python -m benchmarks.memory writing [--commits 3000]
     python -m benchmarks.memory search [--windows 40000]
+    python -m benchmarks.memory copies [--windows 40000]
 
 ``failing`` indexes so many empty files, ``writing`` commits so many small videos to an index; both
 print the resident memory every thousand. ``search`` fills an index with windows of real clips, each
-changed a little, and prints the peak of a process that searches it.
+changed a little, and prints the peak of a process that searches it; ``copies`` does so with windows
+that are copies of five, so that hardly anything is left of what a search finds.
 """
 
 import argparse
@@ -32,13 +34,14 @@ from sureshot.store.store import Store
 
 EVERY = 1000
 PER_VIDEO = 50
+COPIED = 5  # windows of which all others are copies
 SEARCH = "import sys; from sureshot.__main__ import main; sys.exit(main())"
 
 
 def main() -> None:
-    """Measure one of the three."""
+    """Measure one of the four."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("failing", "writing", "search"))
+    parser.add_argument("what", choices=("failing", "writing", "search", "copies"))
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--commits", type=int, default=3_000)
     parser.add_argument("--windows", type=int, default=40_000)
@@ -49,8 +52,8 @@ def main() -> None:
                 failing(Path(place), options.files)
             case "writing":
                 writing(Path(place), options.commits)
-            case _:
-                search(Path(place), options.windows)
+            case what:
+                search(Path(place), options.windows, copies=what == "copies")
 
 
 def failing(place: Path, count: int) -> None:
@@ -83,16 +86,18 @@ def writing(place: Path, count: int) -> None:
         store.write(VideoRecord(Path(f"/v/{number}.mp4"), "file", 1, 1), windows)
 
 
-def search(place: Path, count: int) -> None:
+def search(place: Path, count: int, *, copies: bool = False) -> None:
     """Search an index of so many windows in a process of its own."""
     encoder = BundledEncoder()
     store = Store.create(place, IndexSettings(), encoder.fingerprint, encoder.dim)
     sources = [s for s in discover([folder("clips") / "videos"]) if isinstance(s, Source)]
     real = [w for v in encode_videos(sources, store.settings, encoder) for w in v.windows]
+    if copies:
+        real = real[:COPIED]
     draw = np.random.default_rng(0)
     for number in range(count // PER_VIDEO):
         chosen = [real[i] for i in draw.integers(0, len(real), PER_VIDEO)]
-        windows = [varied(w, at, draw) for at, w in enumerate(chosen)]
+        windows = [varied(w, at, draw, copies) for at, w in enumerate(chosen)]
         store.write(VideoRecord(Path(f"/videos/{number:06}.mp4"), "file", 1, 1), windows)
     store.compact()
     for round_ in range(3):
@@ -118,7 +123,9 @@ def made_up(seed: int) -> EncodedWindow:
     )
 
 
-def varied(window: EncodedWindow, at: int, draw: np.random.Generator) -> EncodedWindow:
+def varied(
+    window: EncodedWindow, at: int, draw: np.random.Generator, copy: bool = False
+) -> EncodedWindow:
     """A window at another place of a video, its frames turned a little."""
     frames = window.frames
     frames = frames + 0.02 * draw.normal(size=frames.shape).astype(np.float32)
@@ -129,7 +136,9 @@ def varied(window: EncodedWindow, at: int, draw: np.random.Generator) -> Encoded
         times=window.times - window.start + 30.0 * at,
         frames=frames,
         # Of pictures of their own: as copies of few clips they would be folded into as many rows.
-        signatures=draw.integers(0, 255, window.signatures.shape).astype(np.uint8),
+        signatures=window.signatures
+        if copy
+        else draw.integers(0, 255, window.signatures.shape).astype(np.uint8),
     )
 
 

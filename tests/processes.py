@@ -21,6 +21,7 @@ from tests.encoded import make_store, random_windows, record
 
 # The server only imports Lance; what must not be forked starts with its first table.
 warnings.filterwarnings("ignore", message="lance is not fork-safe")
+_PATIENCE = 200  # seconds; a busy machine must not end what is at work
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.processes", "tests.faults.verbs"])
 
@@ -35,7 +36,7 @@ def start(work, *arguments) -> BaseProcess:
 def finish(*processes: BaseProcess) -> list[int | None]:
     """Wait for processes; their exit codes."""
     for process in processes:
-        process.join(60)
+        process.join(_PATIENCE)
     codes = [process.exitcode for process in processes]
     for process in processes:
         process.kill()

@@ -9,6 +9,7 @@ import os
 import random
 import resource
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,13 +113,20 @@ _WAYS: tuple[Callable[[bytearray, random.Random, list[Path]], bytearray], ...] =
 )  # fmt: skip
 
 
-def faults(path: Path) -> list[str]:
-    """What is wrong with how a file is read: each way gives frames or a reason in one line."""
+def faults(path: Path, ended: Counter[str]) -> list[str]:
+    """What is wrong with how a file is read: each way gives frames or a reason in one line.
+
+    Args:
+        path: the file.
+        ended: how often reading has ended in which way so far; counted on.
+    """
     found = []
     for name, way in (("index", _index), ("look", _look), ("export", _export)):
         try:
             way(path)
+            ended["frames"] += name == "index"
         except VideoError as error:
+            ended["a reason"] += name == "index"
             told = str(error)
             if not told or "\n" in told or len(told) > 300 or str(path.parent) in told:
                 found.append(f"{name}: unclear reason {told!r}")
@@ -155,15 +163,18 @@ def main(folder: Path, seed: int, first: int, count: int) -> None:
     """Reads the cases from the first one on; the number of each is in the file `at`."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     made = sorted(p for p in (folder / "originals").iterdir() if p.is_file())
+    ended: Counter[str] = Counter()
     for number in range(first, first + count):
         suffix, data = mutant(made, seed, number)
         path = folder / f"case{suffix}"
         path.write_bytes(data)
         (folder / "at").write_text(str(number))
-        for fault in faults(path):
+        for fault in faults(path, ended):
             print(f"case {number}: {fault}", flush=True)
         with contextlib.suppress(OSError):
             path.unlink()
+    for way, count in ended.items():
+        print(f"{way} {count}")
     print("done", flush=True)
 
 

@@ -4,14 +4,13 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from sureshot.errors import SureshotError
 from tests.faults.world import (
     SEED,
     Outcomes,
     World,
     ask,
+    by_parts,
     cases,
     check,
     differences,
@@ -122,11 +121,11 @@ def made_right(db: Path, world: World) -> str:
     return f"WRONG: {wrong}, check: {said}"
 
 
-@pytest.mark.timeout(240 + 40 * _CASES)
+@by_parts(_CASES, 40)
 def test_a_damaged_index_gives_the_right_answer_or_says_what_to_do(
-    tmp_path: Path, world: World, outcomes: Outcomes
+    tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:
-    for number in range(_CASES):
+    for number in numbers:
         draw = random.Random(f"damage/{SEED}/{number}")
         db = world.copy(tmp_path / "index")
         part, what = damage(db, draw)

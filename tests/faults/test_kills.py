@@ -11,11 +11,12 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests.faults.verbs import act
-from tests.faults.world import SEED, Outcomes, World, cases, healed
+from tests.faults.world import SEED, Outcomes, World, by_parts, cases, healed
 from tests.processes import barrier, finish, start
 from tests.walls import walls
 
 _CASES = cases(5, 110)
+_TRAININGS = cases(0, 18)
 _ABOUT = 1.5  # seconds that a verb takes, where few cases are not worth measuring it
 _OF_INDEX = ("index", "index --force", "remove", "reset", "calibrate", "compact")
 
@@ -33,31 +34,33 @@ def run(verb: str, world: World, db: Path, out: Path, after: float | None) -> tu
     return code or 0, time.monotonic() - began
 
 
-@pytest.mark.timeout(240 + 40 * _CASES)
+@pytest.fixture(scope="module")
+def takes() -> dict[str, float]:
+    """Seconds that verbs take which nobody kills, as far as they are known."""
+    return dict.fromkeys(_OF_INDEX, _ABOUT) if _CASES < 6 else {}
+
+
+@by_parts(_CASES, 22)
 def test_an_index_is_whole_after_a_kill_and_the_next_index(
-    tmp_path: Path, world: World, outcomes: Outcomes
+    tmp_path: Path, world: World, outcomes: Outcomes, takes: dict[str, float], numbers: range
 ) -> None:
-    draw = random.Random(f"kills/{SEED}")
-    db, out, takes = tmp_path / "index", tmp_path / "out", {}
-    for number in range(_CASES):
+    db, out = tmp_path / "index", tmp_path / "out"
+    for number in numbers:
         verb = _OF_INDEX[(number + SEED) % len(_OF_INDEX)]
-        if _CASES < 6:
-            takes[verb] = _ABOUT
         if verb not in takes:
             code, takes[verb] = run(verb, world, world.copy(db), out, None)
             assert code == 0 and "gave" in out.read_text(), (verb, out.read_text())
-        after = draw.uniform(0, takes[verb])
+        after = random.Random(f"kills/{SEED}/{number}").uniform(0, takes[verb])
         code, _ = run(verb, world, world.copy(db), out, after)
         killed = "killed" if code == -signal.SIGKILL else "had ended"
         healed(db, world, f"{verb} {killed}", outcomes)
 
 
-@pytest.mark.skipif(_CASES < 6, reason="takes long; `make faults` runs it")
-@pytest.mark.timeout(240 + 10 * _CASES)
+@by_parts(_TRAININGS, 9)  # none but by `make faults`, as each takes long
 def test_a_killed_training_goes_on_to_the_same_weights(
-    tmp_path: Path, world: World, outcomes: Outcomes
+    tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:
-    draw, out = random.Random(f"train/{SEED}"), tmp_path / "out"
+    out = tmp_path / "out"
     walls(tmp_path / "walls")
     run_of = tmp_path / "walls" / "run"
     run("train", world, run_of, out, None)  # its second run finds the features in the cache
@@ -65,7 +68,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     code, takes = run("train", world, run_of, out, None)
     assert code == 0 and "gave" in out.read_text(), out.read_text()
     right = load_file(next(run_of.rglob("model.safetensors")))
-    for _ in range(_CASES // 6):
+    for number in numbers:
+        draw = random.Random(f"train/{SEED}/{number}")
         shutil.rmtree(run_of)
         code = 1
         kills = 0

@@ -17,6 +17,7 @@ from tests.faults.world import (
     Outcomes,
     World,
     ask,
+    by_parts,
     cases,
     healed,
     names_mend,
@@ -53,12 +54,12 @@ def limited(
     return None
 
 
-@pytest.mark.timeout(240 + 40 * _CASES)
+@by_parts(_CASES, 20)
 def test_files_that_may_not_grow_cost_nothing_that_was_there(
-    tmp_path: Path, world: World, outcomes: Outcomes
+    tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:
-    draw = random.Random(f"limits/{SEED}")
-    for number in range(_CASES):
+    for number in numbers:
+        draw = random.Random(f"limits/{SEED}/{number}")
         verb, db = _VERBS[number % len(_VERBS)], world.copy(tmp_path / "top" / "index")
         limited(f"files limited: {verb}", verb, world, db, int(2 ** draw.uniform(0, 17)), outcomes)
         healed(db, world, f"files limited: {verb}", outcomes)
@@ -86,14 +87,15 @@ def resize(place: Path, pages: int, files: int) -> None:
     subprocess.run(["mount", "-o", limits, str(place)], check=True)
 
 
-@pytest.mark.timeout(240 + 40 * _CASES)
+@by_parts(max(1, _CASES // 2), 15)
 @pytest.mark.parametrize("what", ["bytes", "files"])
 def test_a_full_disk_costs_nothing_that_was_there(
-    tmp_path: Path, world: World, outcomes: Outcomes, what: str
+    tmp_path: Path, world: World, outcomes: Outcomes, what: str, numbers: range
 ) -> None:
-    draw, disk = random.Random(f"disk/{what}/{SEED}"), tmp_path / "disk"
+    disk = tmp_path / "disk"
     with small_disk(disk):
-        for number in range(max(1, _CASES // 2)):
+        for number in numbers:
+            draw = random.Random(f"disk/{what}/{SEED}/{number}")
             verb, kind = _VERBS[number % len(_VERBS)], f"disk full of {what}"
             resize(disk, 0, 0)
             db = world.copy(disk / "index")

@@ -6,13 +6,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.faults.verbs import act
 from tests.faults.world import (
     SEED,
     Outcomes,
     World,
+    by_parts,
     cases,
     healed,
     names_mend,
@@ -51,15 +50,15 @@ def wrong_with(verb: str, beside: set[str], ended: dict[str, Any], world: World)
     return ""
 
 
-@pytest.mark.timeout(240 + 60 * _CASES)
+@by_parts(_CASES, 20)
 def test_processes_at_once_do_each_other_no_harm(
-    tmp_path: Path, world: World, outcomes: Outcomes
+    tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:
     draw = random.Random(f"together/{SEED}")
     groups: list[tuple[str, ...]] = draw.sample(_PAIRS, len(_PAIRS))
     while len(groups) < _CASES:
         groups.append(tuple(draw.choice(VERBS) for _ in range(draw.choice((3, 4)))))
-    for group in groups[:_CASES]:
+    for group in (groups[number] for number in numbers):
         db, kind = world.copy(tmp_path / "index"), " + ".join(sorted(group))
         if len(group) > 2:
             kind = f"{len(group)} at once"

@@ -44,6 +44,19 @@ def cases(usual: int, of_thousand: int) -> int:
     return usual if asked is None else max(usual, int(asked) * of_thousand // 1000)
 
 
+def by_parts(count: int, size: int) -> pytest.MarkDecorator:
+    """Makes a test of each part of so many cases, so that several cores share them.
+
+    Args:
+        count: cases.
+        size: cases of a part, whose test may take two minutes for each.
+    """
+    late = pytest.mark.timeout(240 + 120 * min(size, count))
+    parts = [range(first, min(first + size, count)) for first in range(0, count, size)]
+    marked = [pytest.param(part, id=f"from-{part.start}", marks=late) for part in parts]
+    return pytest.mark.parametrize("numbers", marked)
+
+
 @dataclass(frozen=True)
 class World:
     """What is harmed, and what must be there again afterwards.

@@ -121,7 +121,7 @@ def made_right(db: Path, world: World) -> str:
     return f"WRONG: {wrong}, check: {said}"
 
 
-@by_parts(_CASES, 40)
+@by_parts(_CASES, 10)
 def test_a_damaged_index_gives_the_right_answer_or_says_what_to_do(
     tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:

@@ -40,7 +40,7 @@ def takes() -> dict[str, float]:
     return dict.fromkeys(_OF_INDEX, _ABOUT) if _CASES < 6 else {}
 
 
-@by_parts(_CASES, 22)
+@by_parts(_CASES, 10)
 def test_an_index_is_whole_after_a_kill_and_the_next_index(
     tmp_path: Path, world: World, outcomes: Outcomes, takes: dict[str, float], numbers: range
 ) -> None:
@@ -56,7 +56,7 @@ def test_an_index_is_whole_after_a_kill_and_the_next_index(
         healed(db, world, f"{verb} {killed}", outcomes)
 
 
-@by_parts(_TRAININGS, 9)  # none but by `make faults`, as each takes long
+@by_parts(_TRAININGS, 6)  # none but by `make faults`, as each takes long
 def test_a_killed_training_goes_on_to_the_same_weights(
     tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:

@@ -54,7 +54,7 @@ def limited(
     return None
 
 
-@by_parts(_CASES, 20)
+@by_parts(_CASES, 10)
 def test_files_that_may_not_grow_cost_nothing_that_was_there(
     tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:
@@ -87,7 +87,7 @@ def resize(place: Path, pages: int, files: int) -> None:
     subprocess.run(["mount", "-o", limits, str(place)], check=True)
 
 
-@by_parts(max(1, _CASES // 2), 15)
+@by_parts(max(1, _CASES // 2), 10)
 @pytest.mark.parametrize("what", ["bytes", "files"])
 def test_a_full_disk_costs_nothing_that_was_there(
     tmp_path: Path, world: World, outcomes: Outcomes, what: str, numbers: range

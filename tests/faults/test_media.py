@@ -18,7 +18,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes to wait at")
-@by_parts(cases(80, 20_000), 1000)
+@by_parts(cases(80, 20_000), 500)
 def test_damaged_media_give_frames_or_a_reason(
     tmp_path: Path, outcomes: Outcomes, numbers: range
 ) -> None:

@@ -99,7 +99,7 @@ def takes() -> dict[str, float]:
     return dict.fromkeys(_VERBS, _ABOUT) if _CASES < 6 else {}
 
 
-@by_parts(_CASES, 21)
+@by_parts(_CASES, 10)
 def test_a_loss_of_power_costs_nothing_that_was_committed(
     tmp_path: Path, world: World, outcomes: Outcomes, takes: dict[str, float], numbers: range
 ) -> None:

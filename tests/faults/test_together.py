@@ -50,7 +50,7 @@ def wrong_with(verb: str, beside: set[str], ended: dict[str, Any], world: World)
     return ""
 
 
-@by_parts(_CASES, 20)
+@by_parts(_CASES, 10)
 def test_processes_at_once_do_each_other_no_harm(
     tmp_path: Path, world: World, outcomes: Outcomes, numbers: range
 ) -> None:

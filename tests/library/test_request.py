@@ -1,10 +1,13 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
 from sureshot.library.moments import Moment
-from sureshot.library.request import Request, check_shares, why_few, why_nothing
+from sureshot.library.request import NearWindows, Request, check_shares, why_few, why_nothing
+from sureshot.store.store import Store
+from tests.encoded import make_store, random_windows, record
 
 
 def test_numbers_that_ask_for_nothing_are_refused() -> None:
@@ -16,9 +19,19 @@ def test_numbers_that_ask_for_nothing_are_refused() -> None:
         check_shares(0.9, 1.0)
 
 
-def test_why_an_answer_is_short_is_said() -> None:
+def test_why_an_answer_is_short_is_said(tmp_path: Path) -> None:
+    make_store(tmp_path).write(record("/v.mp4"), random_windows(2))
+    windows = Store.open(tmp_path).windows_of(Path("/v.mp4"))
     asked = Request(k=5, per_video=1, fold=True, under=Path("/films"))
-    assert why_few(asked, 2).startswith("2 hits of 5 asked for: one video gives at most 1")
+    every, some = (
+        NearWindows(windows=windows, scores=np.zeros(2), wanted=2, whole=whole)
+        for whole in (True, False)
+    )
+    (said,) = why_few(asked, 2, every, True)
+    assert said.startswith("2 hits of 5 asked for: one video gives at most 1")
+    (said,) = why_few(asked, 2, some, False)
+    assert said.startswith("2 hits of 5 asked for: the 2 nearest windows are copies of these.")
+    assert why_few(asked, 2, every, False) == why_few(asked, 5, some, True) == []
     assert why_nothing(asked, 0).startswith("Nothing is indexed yet")
     assert why_nothing(asked, 3) == "Nothing is indexed at or below /films."
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from benchmarks.films import join
 
 import sureshot
 from sureshot.errors import QueryError, StoreError
+from sureshot.library import request
 from sureshot.library.search import open_index
+from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.places import absolute
 from sureshot.store.header import IndexSettings
 from tests.clips import blocks, coloured, film
-from tests.encoded import make_store
+from tests.encoded import make_store, pointing, random_windows, record
 from tests.small_library import index
 
 
@@ -192,6 +195,26 @@ def test_folding_asks_for_more_candidates_until_there_are_enough(tmp_path):
     answer = searcher.search("red", k=2)
     assert [hit.path.stem[0] for hit in answer] == ["a", "b"]
     assert len(answer[0].copies) == 6
+
+
+def test_copies_without_end_are_not_looked_through_to_the_last(tmp_path, monkeypatch):
+    red, white = (TinyEncoder().encode_texts([c]).sentence[0] for c in ("red", "white"))
+    picture = random_windows(1, frames=1)[0].signatures
+    store = make_store(tmp_path)
+    for number in range(6):
+        alike = [replace(w, signatures=picture) for w in pointing([red] * 50)]
+        store.write(record(f"/{number}.mp4"), alike)
+    store.write(record("/other.mp4"), pointing([white]))
+    answer = open_index(tmp_path).search("red", k=2)
+    assert [hit.path.stem for hit in answer] == ["0", "other"] and not copied(answer)
+    monkeypatch.setattr(request, "_LOOKED_AT", 250)
+    answer = open_index(tmp_path).search("red", k=2)
+    assert len(answer.hits) == 1
+    assert copied(answer) == ["1 hit of 2 asked for: the 250 nearest windows are copies of these."]
+
+
+def copied(answer):
+    return [line.partition(" Look")[0] for line in answer.warnings if "copies" in line]
 
 
 def test_hits_lie_in_the_folder_that_was_named(searcher, library):

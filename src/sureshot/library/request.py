@@ -16,6 +16,8 @@ from sureshot.models.encoders import VideoFeatures
 from sureshot.store.rows import Among, StoredWindows, Under
 from sureshot.text import counted, printable
 
+_LOOKED_AT = 4000  # windows, 20 kB each and as much again while copies are folded
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -43,6 +45,11 @@ class Request:
     def without(self) -> Path | None:
         """The video that is left out whole."""
         return self.like if self.at is None else None
+
+    @property
+    def most(self) -> int:
+        """How many windows are looked at, at most; more of them are copies than it is worth."""
+        return max(_LOOKED_AT, 10 * self.k)
 
     def is_asked(self, moment: Moment) -> bool:
         """Whether a moment is the very one that more like it is looked for."""
@@ -84,10 +91,25 @@ def check_shares(coverage: float, minimum: float) -> None:
         raise QueryError(f"minimum is {minimum}; it must be 0 or more and below 1, such as 0.2.")
 
 
-def why_few(asked: Request, hits: int) -> str:
-    """Why an answer has fewer hits than were asked for, though there are more moments."""
-    most = f"one video gives at most {asked.per_video} ({option('per_video')})"
-    return f"{counted(hits, 'hit')} of {asked.k} asked for: {most}."
+def why_few(asked: Request, hits: int, near: NearWindows, left_out: bool) -> list[str]:
+    """Why an answer has fewer hits than were asked for, though there may be more moments.
+
+    Args:
+        asked: the request.
+        hits: how many there are.
+        near: windows that were looked at.
+        left_out: whether a video has more moments than it may give.
+
+    Returns:
+        One sentence, or none where there are enough, or no more.
+    """
+    few = f"{counted(hits, 'hit')} of {asked.k} asked for: "
+    if hits >= asked.k or (near.whole and not left_out):
+        return []
+    if left_out:
+        return [f"{few}one video gives at most {asked.per_video} ({option('per_video')})."]
+    looked_at = counted(len(near.windows.keys), "nearest window")
+    return [f"{few}the {looked_at} are copies of these. Look elsewhere with {option('under')}."]
 
 
 def why_nothing(asked: Request, windows: int) -> str:

@@ -349,7 +349,7 @@ class Searcher:
     ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
         """Hits for queries any of which may match, and a note where one video has more of them.
 
-        There are more candidates where folding eats them up.
+        There are more candidates where folding eats them up, but not without end.
         """
         wanted = max(near.wanted, 10 * asked.k)
         most = asked.per_video or PER_VIDEO
@@ -357,15 +357,15 @@ class Searcher:
             if wanted > near.wanted:
                 near = self._near(vectors, score, wanted, asked)
             kept, left_out = best_moments(near, asked, most)
-            if len(kept) >= asked.k or near.whole:
+            if len(kept) >= asked.k or near.whole or wanted >= asked.most:
                 break
-            wanted *= 4
+            wanted = min(4 * wanted, asked.most)
         while asked.per_video is None and left_out and len(kept) < asked.k:
             most *= 2
             kept, left_out = best_moments(near, asked, most)
         windows = near.windows
         hits = tuple(hit_of(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
-        notes = [why_few(asked, len(hits))] if left_out and len(hits) < asked.k else []
+        notes = why_few(asked, len(hits), near, left_out)
         if any(hit.missing for hit in hits):
             notes.append(_GONE)
         return hits, tuple(notes)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.store import upkeep
+from sureshot.store import segments
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
 from sureshot.store.store import Store
@@ -40,10 +40,10 @@ def main() -> None:
     rng = np.random.default_rng(args.seed)
     centres = rng.standard_normal((max(args.windows // 50, 1), args.dim)).astype(np.float32)
     with tempfile.TemporaryDirectory(dir=args.place) as folder:
-        upkeep.SCANNED = 10**9  # not by itself, while it fills
+        segments.SCANNED = 10**9  # not by itself, while it fills
         store = Store.create(folder, IndexSettings(), "benchmark", args.dim)
         vectors = _fill(store, centres, args.windows, rng)
-        upkeep.SCANNED = 0
+        segments.SCANNED = 0
         queries = {
             kind: _around(centres, noise, args.queries, rng)
             for kind, noise in (("near", 1.0), ("far", 4.0))

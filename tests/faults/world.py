@@ -21,7 +21,7 @@ from sureshot.library.indexed import Indexed
 from sureshot.library.indexing import index as ingest_all
 from sureshot.library.search import open_index
 from sureshot.models.encoders.tiny import COLOURS
-from sureshot.store import upkeep
+from sureshot.store import segments
 from sureshot.store.checking import find_faults
 from sureshot.store.store import Store
 from tests.clips import coloured
@@ -115,7 +115,7 @@ def build(root: Path) -> World:
     labels.write_text("query,video\n" + "".join(lines))
     index(base, clips[: _INDEXED - 3])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(upkeep, "SCANNED", 10)
+        patch.setattr(segments, "SCANNED", 10)
         assert Store.open(base).index_vectors()
     # Some deletions, and files that no compaction has joined.
     with pytest.MonkeyPatch.context() as patch:

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.checks import WINDOW_CHECKS
-from sureshot.store.header import SCHEMA_VERSION
+from sureshot.store.header import CHECKED, Header
 from sureshot.store.store import Store
+from sureshot.store.tables import Tables
 from tests import processes
-from tests.encoded import contents, make_store, random_windows, record, spoil
+from tests.encoded import SETTINGS, contents, random_windows, record, spoil
 
 QUERY = np.eye(24, dtype=np.float32)[0]
 
@@ -21,11 +23,19 @@ QUERY = np.eye(24, dtype=np.float32)[0]
 @pytest.fixture(params=[1, 2])
 def old(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """An index as it was before checksums: of three videos, one of which failed."""
-    store = make_store(tmp_path / "index")
+    store = of_format_3(tmp_path / "index")
     for number in range(2):
         store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
     store.fail(record("/bad.mp4", reason="is damaged"))
     return as_format(tmp_path / "index", request.param)
+
+
+def of_format_3(place: Path) -> Store:
+    """An empty index whose vectors have no room for a hub correction."""
+    tiny = TinyEncoder()
+    header = Header(settings=SETTINGS, fingerprint=tiny.fingerprint, dim=tiny.dim, schema=CHECKED)
+    Tables(str(place)).create(header)
+    return Store.open(place)
 
 
 def as_format(place: Path, number: int) -> Path:
@@ -72,11 +82,21 @@ def test_the_next_index_gives_every_row_its_checksums(old: Path) -> None:
     assert contents(old) == before
     store = Store.open(old)
     assert store.settings.look == look
-    assert store._header.schema == SCHEMA_VERSION
+    assert store._header.schema == CHECKED
     assert (store.mend(), store.lost(thorough=True)) == ([], [])
     assert all(video.check_windows for video in store.videos() if video.windows)
     spoil(store, record("/1.mp4").id)
     assert [video.path.name for video in store.lost(thorough=True)] == ["1.mp4"]
+
+
+def test_an_index_of_format_3_stays_one_and_is_written_to(tmp_path: Path) -> None:
+    store = of_format_3(tmp_path / "index")
+    store.write(record("/v.mp4"), random_windows(3))
+    vectors = lance.dataset(tmp_path / "index" / "windows.lance").schema.field("vector").type
+    assert vectors.list_size == 24
+    store = Store.open(tmp_path / "index")
+    assert (store.mend(), store.lost(thorough=True), store._header.schema) == ([], [], CHECKED)
+    assert len(store.nearest(QUERY, 2, less_hubs=True).keys) == 2
 
 
 def test_what_no_search_reads_is_dropped_with_its_bytes(old: Path) -> None:
@@ -94,13 +114,13 @@ def test_writing_upgrades_first(old: Path) -> None:
     store = Store.open(old)
     store.write(record("/new.mp4"), random_windows(2))
     assert store.copy(store.videos()[0], record("/copy.mp4"))
-    assert store._header.schema == SCHEMA_VERSION
+    assert store._header.schema == CHECKED
     assert (store.count(), store.lost(thorough=True)) == (11, [])
 
 
 def test_an_upgrade_killed_at_any_step_is_finished_by_the_next(tmp_path: Path) -> None:
     for step in range(5):
-        store = make_store(tmp_path / str(step))
+        store = of_format_3(tmp_path / str(step))
         store.write(record("/v.mp4"), random_windows(3))
         place = as_format(tmp_path / str(step), 2)
         killed = processes.start(processes.mend, place, step)
@@ -108,4 +128,4 @@ def test_an_upgrade_killed_at_any_step_is_finished_by_the_next(tmp_path: Path) -
         store = Store.open(place)
         assert len(store.nearest(QUERY, 3).keys) == 3
         store.mend()
-        assert (store._header.schema, store.lost(thorough=True)) == (SCHEMA_VERSION, [])
+        assert (store._header.schema, store.lost(thorough=True)) == (CHECKED, [])

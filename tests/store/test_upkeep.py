@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sureshot.store import upkeep
+from sureshot.store import segments, upkeep
 from sureshot.store.checks import checked_videos, checked_windows
 from sureshot.store.rows import video_row
 from sureshot.store.store import Store
@@ -128,6 +128,14 @@ def test_compaction_leaves_full_files_alone(store: Store, monkeypatch: pytest.Mo
     assert store.count() == 70
 
 
+def test_a_large_index_has_large_files() -> None:
+    assert upkeep.full_file(30_000, 2048) == 2048
+    assert upkeep.full_file(40_000, 2048) == 4096
+    assert upkeep.full_file(1_000_000, 2048) == 65_536
+    assert upkeep.full_file(100_000_000, 2048) == 65_536
+    assert upkeep.full_file(1_000_000, 65_536) == 65_536
+
+
 def test_compaction_of_what_is_damaged_is_left_for_next_time(store: Store) -> None:
     store.write(record("/v.mp4"), random_windows(2))
     for file in Path(store.location, "windows.lance", "data").iterdir():
@@ -151,7 +159,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = make_store(place)
     store.write(record("/first.mp4"), pointing(spread(1500)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(upkeep, "SCANNED", 1000)
+        patch.setattr(segments, "SCANNED", 1000)
         assert store.index_vectors()
     return place
 
@@ -166,7 +174,7 @@ def recall(store: Store, find: Callable[[np.ndarray], Any], queries: np.ndarray)
     """Share of the exact ten nearest that a search has among its candidates."""
     shares = []
     vectors = lance.dataset(f"{store.location}/windows.lance").to_table(columns=["key", "vector"])
-    matrix = np.array(vectors["vector"].to_pylist(), np.float32)
+    matrix = np.array(vectors["vector"].to_pylist(), np.float32)[:, :24]
     keys = np.array(vectors["key"].to_pylist())
     for query in queries:
         best = set(keys[np.argsort(-matrix @ query)[:10]])
@@ -184,7 +192,7 @@ def test_few_windows_are_compared_one_by_one(store: Store) -> None:
 def test_many_windows_are_indexed_by_compaction_and_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "SCANNED", 1000)
+    monkeypatch.setattr(segments, "SCANNED", 1000)
     store.write(record("/v.mp4"), pointing(spread(1100)))
     store.compact()
     (index,) = lance.dataset(f"{store.location}/windows.lance").describe_indices()
@@ -235,14 +243,12 @@ def test_filters_hold_with_an_index_of_vectors(indexed: Store) -> None:
     assert set(found.paths) == {Path("/first.mp4")}
 
 
-def test_a_size_the_index_cannot_take_is_compared_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_any_size_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.encoded import SETTINGS
 
-    monkeypatch.setattr(upkeep, "SCANNED", 10)
+    monkeypatch.setattr(segments, "SCANNED", 10)
     store = Store.create(tmp_path / "odd", SETTINGS, "f", 5)
     vectors = np.eye(5, dtype=np.float32)[np.arange(20) % 5]
     store.write(record("/v.mp4"), pointing(list(vectors)))
-    assert not store.index_vectors()
+    assert store.index_vectors()
     assert len(store.nearest(vectors[0], 4).keys) == 4

@@ -9,7 +9,7 @@ import lance
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store import upkeep
+from sureshot.store import segments
 from sureshot.store.store import Store
 from sureshot.store.versions import move_aside, numbers, whole
 from tests.encoded import make_store, random_windows, record
@@ -119,7 +119,7 @@ def test_a_version_is_whole_only_with_all_its_files(place: Path) -> None:
 def test_a_version_whose_index_of_vectors_is_empty_is_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "SCANNED", 10)
+    monkeypatch.setattr(segments, "SCANNED", 10)
     store = make_store(tmp_path / "index")
     store.write(record("/v.mp4"), random_windows(60))
     table = tmp_path / "index" / "windows.lance"

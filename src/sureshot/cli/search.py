@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -240,14 +240,13 @@ def _queries(words: Sequence[str] | None, from_file: Path | None) -> list[str]:
 
 
 def _answers(
-    searcher: "Searcher", queries: Iterable[str], like: str | None, wanted: dict[str, Any]
+    searcher: "Searcher", queries: Sequence[str], like: str | None, wanted: dict[str, Any]
 ) -> "Iterator[Answer]":
     """The answer to each query, as soon as it is there."""
     if like is not None:
         path, at = _split_time(like)
         yield searcher.like(path, at=at, **wanted)
-    for query in queries:
-        yield searcher.search(query, **wanted)
+    yield from searcher.search_many(queries, **wanted)
 
 
 def _opened(answers: "Iterator[Answer]", number: int) -> "Iterator[Answer]":

@@ -26,6 +26,7 @@ class Request:
     Attributes:
         like: the video that more like it is looked for; None for a sentence.
         at: seconds of the moment in that video; None for the whole of it.
+        less_hubs: whether candidates are chosen by scores less the model's hub correction.
     """
 
     k: int
@@ -34,6 +35,7 @@ class Request:
     under: Under | None = None
     like: Path | None = None
     at: float | None = None
+    less_hubs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("k", "per_video"):

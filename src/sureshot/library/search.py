@@ -1,7 +1,7 @@
 """A sentence in, an answer out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,12 @@ from jaxtyping import Float
 
 from sureshot.errors import QueryError, StoreError
 from sureshot.library.answer import Answer, Descriptions, Hit
+from sureshot.library.candidates import CANDIDATES, Sentence, hits_of, near_each, near_windows
 from sureshot.library.confidence import Rivals, describe_card, drift, find_card, judged
 from sureshot.library.describing import ranked_texts
 from sureshot.library.moments import without_copies
 from sureshot.library.query_video import asked_windows
-from sureshot.library.request import (
-    NearWindows,
-    Request,
-    best_moments,
-    check_shares,
-    hit_of,
-    why_few,
-    why_nothing,
-)
+from sureshot.library.request import NearWindows, Request, check_shares, why_nothing
 from sureshot.library.text_warnings import is_foreign, text_warnings
 from sureshot.library.videos import Gallery, Score, Told, every_window
 from sureshot.models.bank import bank_of
@@ -33,17 +26,15 @@ from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import IndexSettings
-from sureshot.store.rows import Among, Under, union
+from sureshot.store.rows import Among, Under
 from sureshot.store.store import Store
 from sureshot.text import clean, counted, percent, plain, printable
 from sureshot.trust.signals import About, word_counts
 
-PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
-_GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
 _FOREIGN = "No percentages: they were learned on words that the model knows."
-_CANDIDATES = 200  # windows scored exactly, at least
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _TEXTS = 64  # encoded at once
+_TOGETHER = 16  # sentences whose candidates are in memory together, 32 MB of the bundled model
 
 
 def open_index(
@@ -186,29 +177,76 @@ class Searcher:
                 and 1, or ``minimum`` not from 0 to below 1.
             StoreError: the index cannot be read.
         """
-        began = time.perf_counter()
-        text = clean(query)
-        features = self.encoder.encode_texts([text])
-        asked = Request(k=k, per_video=per_video, fold=fold, under=_below(under))
+        wanted: dict[str, Any] = {"k": k, "under": under, "per_video": per_video, "fold": fold}
+        (answer,) = self.search_many([query], **wanted, coverage=coverage, minimum=minimum)
+        return answer
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        *,
+        k: int = 10,
+        under: str | Under | None = None,
+        per_video: int | None = None,
+        fold: bool = True,
+        coverage: float = 0.9,
+        minimum: float = 0.0,
+    ) -> Iterator[Answer]:
+        """What `search` finds for each of many sentences, sixteen from one pass over the index.
+
+        The other arguments are those of `search`.
+
+        Raises:
+            QueryError: as `search` raises it; answers to what stands before are given first.
+            StoreError: the index cannot be read.
+        """
+        asked = self._asked(k=k, per_video=per_video, fold=fold, under=_below(under))
         check_shares(coverage, minimum)
-        codes = self._comparing.texts(features)
-        vectors, score = self._comparing.text_vectors(codes), self._score(codes)
-        near = self._near(vectors, score, _CANDIDATES, asked)
-        hits, notes = self._hits(vectors, score, asked, near)
-        warnings = (*text_warnings(self.encoder, [text], features), *notes)
+        for first in range(0, len(queries), _TOGETHER):
+            began = time.perf_counter()
+            texts = [clean(query) for query in queries[first : first + _TOGETHER]]
+            features = [self.encoder.encode_texts([text]) for text in texts]
+            codes = [self._comparing.texts(one) for one in features]
+            vectors = np.concatenate([self._comparing.text_vectors(one) for one in codes])
+            scores = [self._score(one) for one in codes]
+            near = near_each(self.store, vectors, scores, CANDIDATES, asked)
+            spent = (time.perf_counter() - began) / len(texts)
+            for row, text in enumerate(texts):
+                began = time.perf_counter() - spent
+                found = hits_of(self.store, vectors[row : row + 1], scores[row], asked, near[row])
+                sentence = Sentence(text=text, features=features[row], codes=codes[row])
+                yield self._judged(sentence, asked, near[row], found, coverage, minimum, began)
+
+    def _judged(
+        self,
+        sentence: Sentence,
+        asked: Request,
+        near: NearWindows,
+        found: tuple[tuple[Hit, ...], tuple[str, ...]],
+        coverage: float,
+        minimum: float,
+        began: float,
+    ) -> Answer:
+        """Hits and notes for a sentence as an answer, with percentages where there is a card."""
+        (hits, notes), text = found, sentence.text
+        warnings = (*text_warnings(self.encoder, [text], sentence.features), *notes)
         if hits and self._card is not None and not self._yours and is_foreign(self.encoder, text):
             # How often the model is right was learned on captions of words it knows.
             return self._answer(text, hits, asked, began, (*warnings, _FOREIGN))
         if self._card is None or not hits:
             warnings = (*warnings, *self._card_warnings)
             return self._answer(text, hits, asked, began, warnings)
-        rivals = self._rivals(text, codes, near, asked.under)
+        rivals = self._rivals(text, sentence.codes, near, asked.under)
         status, known, hits, more = judged(self._card, rivals, hits, coverage, yours=self._yours)
         kept = tuple(hit for hit in hits if hit.relevant is None or hit.relevant >= minimum)
         if len(kept) < len(hits):
             more += (f"{counted(len(hits) - len(kept), 'hit')} below {percent(minimum)} left out.",)
         answer = self._answer(text, hits, asked, began, (*warnings, *more))
         return replace(answer, status=status, confidence=known, hits=kept)
+
+    def _asked(self, **asked: Any) -> Request:
+        """A request for what sentences describe."""
+        return Request(**asked, less_hubs=self._comparing.less_hubs)
 
     def rivals(self, query: str, *, under: str | Under | None = None) -> Rivals:
         """The moments that a sentence may mean, by which percentages are worked out.
@@ -223,9 +261,9 @@ class Searcher:
         """
         text = clean(query)
         codes = self._comparing.texts(self.encoder.encode_texts([text]))
-        asked = Request(k=1, per_video=1, fold=True, under=_below(under))
+        asked = self._asked(k=1, per_video=1, fold=True, under=_below(under))
         vectors, score = self._comparing.text_vectors(codes), self._score(codes)
-        near = self._near(vectors, score, _CANDIDATES, asked)
+        near = near_windows(self.store, vectors, score, CANDIDATES, asked)
         if not near.windows.keys:
             raise StoreError(why_nothing(asked, self.store.count()))
         return self._rivals(text, codes, near, asked.under)
@@ -288,8 +326,8 @@ class Searcher:
         def score(windows: VideoFeatures) -> Float[np.ndarray, " windows"]:
             return looks.similarity(vectors, looks.videos(windows)).max(0)
 
-        near = self._near(vectors, score, _CANDIDATES, asked)
-        hits, notes = self._hits(vectors, score, asked, near)
+        near = near_windows(self.store, vectors, score, CANDIDATES, asked)
+        hits, notes = hits_of(self.store, vectors, score, asked, near)
         name = printable(path) + (f"@{at:g}" if at is not None else "")
         return self._answer(name, hits, asked, began, notes)
 
@@ -311,17 +349,6 @@ class Searcher:
             video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
         )
 
-    def _near(
-        self, vectors: Float[np.ndarray, "queries dim"], score: Score, wanted: int, asked: Request
-    ) -> NearWindows:
-        """The windows nearest to queries any of which may match."""
-        near = [self.store.nearest(v, wanted, asked.under, asked.without) for v in vectors]
-        windows = union(near)
-        whole = all(len(part.keys) < wanted for part in near)
-        return NearWindows(
-            windows=windows, scores=score(windows.features), wanted=wanted, whole=whole
-        )
-
     def _rivals(self, text: str, codes: Any, near: NearWindows, under: Under | None) -> Rivals:
         moments = near.moments(None)
         apart = without_copies(moments, near.windows.signatures, _FOLDED)
@@ -339,36 +366,6 @@ class Searcher:
         """What scores windows by the best of some coded texts."""
         how = self._comparing
         return lambda windows: how.similarity(texts, how.videos(windows)).max(0)
-
-    def _hits(
-        self,
-        vectors: Float[np.ndarray, "queries dim"],
-        score: Score,
-        asked: Request,
-        near: NearWindows,
-    ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """Hits for queries any of which may match, and a note where one video has more of them.
-
-        There are more candidates where folding eats them up, but not without end.
-        """
-        wanted = max(near.wanted, 10 * asked.k)
-        most = asked.per_video or PER_VIDEO
-        while True:
-            if wanted > near.wanted:
-                near = self._near(vectors, score, wanted, asked)
-            kept, left_out = best_moments(near, asked, most)
-            if len(kept) >= asked.k or near.whole or wanted >= asked.most:
-                break
-            wanted = min(4 * wanted, asked.most)
-        while asked.per_video is None and left_out and len(kept) < asked.k:
-            most *= 2
-            kept, left_out = best_moments(near, asked, most)
-        windows = near.windows
-        hits = tuple(hit_of(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
-        notes = why_few(asked, len(hits), near, left_out)
-        if any(hit.missing for hit in hits):
-            notes.append(_GONE)
-        return hits, tuple(notes)
 
     def _answer(
         self,

@@ -36,6 +36,11 @@ class Comparing(ABC):
         """The experts that it reads of videos, and how long their rows are."""
         return ()
 
+    @property
+    def less_hubs(self) -> bool:
+        """Whether scores are products of text vectors and pooled frames less a hub correction."""
+        return False
+
     @abstractmethod
     def texts(self, texts: TextFeatures) -> Any:
         """Codes of texts, at least one."""
@@ -202,6 +207,11 @@ class Corrected(Comparing):
         """Those of the base."""
         return self._base.experts
 
+    @property
+    def less_hubs(self) -> bool:
+        """True where the base compares by mean frames."""
+        return isinstance(self._base, MeanFrames)
+
     def texts(self, texts: TextFeatures) -> Any:
         """Codes of the base."""
         return self._base.texts(texts)
@@ -226,7 +236,7 @@ class Corrected(Comparing):
         return videos.correct(self._base.similarity(texts, videos.codes))
 
     def text_vectors(self, texts: Any) -> Float[np.ndarray, "texts dim"]:
-        """Those of the base: candidates are chosen without the correction."""
+        """Those of the base, without the correction."""
         return self._base.text_vectors(texts)
 
     def video_vectors(self, videos: CorrectedVideos) -> Float[np.ndarray, "videos dim"]:

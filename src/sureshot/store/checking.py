@@ -12,7 +12,7 @@ from sureshot.errors import StoreError
 from sureshot.places import locate
 from sureshot.store.agreement import disagreeing, owners, stored_by_video, window_batches
 from sureshot.store.checks import sound_throughout, sound_videos
-from sureshot.store.header import SCHEMA_VERSION, Header
+from sureshot.store.header import CHECKED, Header
 from sureshot.store.removal import leftovers
 from sureshot.store.rows import VideoRecord, video_record
 from sureshot.store.tables import NAMES, Tables, guard
@@ -77,7 +77,7 @@ def find_faults(location: str, told: Told = lambda done, all_: None) -> list[Fau
 
 
 def _of_format(header: Header) -> list[Fault]:
-    if header.schema >= SCHEMA_VERSION:
+    if header.schema >= CHECKED:
         return []
     return [
         Fault(
@@ -146,7 +146,7 @@ def _of_windows(tables: Tables, records: Collection[VideoRecord], told: Told) ->
 
 def _of_search(tables: Tables, header: Header) -> list[Fault]:
     """Whether a search runs through, with the index of vectors where there is one."""
-    near = {"column": "vector", "q": np.ones(header.dim, np.float16), "k": 1, "metric": "dot"}
+    near = {"column": "vector", "q": np.ones(header.width, np.float16), "k": 1, "metric": "dot"}
 
     def act(table: Any) -> None:
         table.to_table(columns=["key", "_distance"], nearest=near)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from sureshot.errors import StoreError
 from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_windows
 from sureshot.store.claims import Claims
+from sureshot.store.hubs import asking
 from sureshot.store.rows import (
     STORED_COLUMNS,
     StoredWindows,
@@ -21,12 +22,15 @@ from sureshot.store.rows import (
     path_is,
     stored_windows,
 )
+from sureshot.store.segments import PARTITIONS
 from sureshot.store.tables import Tables, guard
-from sureshot.store.upkeep import PARTITIONS
 from sureshot.store.vectors import VectorCheck
 from sureshot.text import plain
 
 _NAMED = 3  # damaged videos that a sentence names
+# Every partition is looked at: a sentence lies far from all pictures, and the partitions nearest to
+# it need not hold the best ones (benchmarks/candidates.py).
+_NEAR: dict[str, Any] = {"column": "vector", "metric": "dot", "nprobes": PARTITIONS}
 
 
 class Finder:
@@ -50,20 +54,16 @@ class Finder:
         k: int,
         under: Under | None = None,
         exclude: Path | None = None,
+        *,
+        less_hubs: bool = False,
     ) -> StoredWindows:
         """The ``k`` windows whose vectors lie nearest; damaged ones are left out, see `trouble`."""
-        wanted = [path_below(under)] if under is not None else []
-        if exclude is not None:
-            wanted.append(f"NOT {path_is(exclude)}")
-        near: dict[str, Any] = {"column": "vector", "q": vector.astype(np.float16), "metric": "dot"}
-        # Every partition is looked at: a sentence lies far from all pictures, and the partitions
-        # nearest to it need not hold the best ones (benchmarks/candidates.py).
-        near |= {"nprobes": PARTITIONS, "refine_factor": 2}
-        condition = " AND ".join(wanted) or None
+        near, condition = dict(_NEAR), _condition(under, exclude)
 
         def act(table: Any) -> pa.Table:
             wrong = self._vectors.damaged(table)
             self._note(table.version, wrong)
+            near["q"] = asking(vector, _width(table), less_hubs=less_hubs).astype(np.float16)
             most = k
             while True:
                 rows = table.to_table(
@@ -82,6 +82,36 @@ class Finder:
 
         with guard(self._tables.location, "read"):
             return stored_windows(self._tables.use("windows", act), self._dim)
+
+    def nearest_many(
+        self,
+        vectors: Float[np.ndarray, "queries dim"],
+        k: int,
+        under: Under | None = None,
+        *,
+        less_hubs: bool = False,
+    ) -> list[StoredWindows]:
+        """What `nearest` gives for each query, from one pass over the index."""
+
+        def act(table: Any) -> pa.Table | None:
+            if len(self._vectors.damaged(table)):
+                return None
+            q = [asking(v, _width(table), less_hubs=less_hubs) for v in vectors]
+            rows = table.to_table(
+                columns=[*_columns(table), "_distance"],
+                nearest=_NEAR | {"q": np.stack(q).astype(np.float16), "k": k},
+                filter=_condition(under, None),
+                prefilter=True,
+            )
+            return rows if sound_windows(rows).all() else None
+
+        with guard(self._tables.location, "read"):
+            rows = self._tables.use("windows", act)
+        if rows is None:  # one by one, as others then take the place of damaged ones
+            return [self.nearest(v, k, under, less_hubs=less_hubs) for v in vectors]
+        query = rows.column("query_index").to_numpy()
+        parts = [rows.filter(pa.array(query == number)) for number in range(len(vectors))]
+        return [stored_windows(part, self._dim) for part in parts]
 
     def windows(self, condition: str, order: str) -> StoredWindows:
         """The windows that meet an SQL condition, in the order of a column.
@@ -113,6 +143,19 @@ class Finder:
         if not len(rows) and before == version:
             return
         self._damaged = (version, (names if before == version else frozenset()) | _names(rows))
+
+
+def _condition(under: Under | None, exclude: Path | None) -> str | None:
+    """Which windows are looked at; None is all of them."""
+    wanted = [path_below(under)] if under is not None else []
+    if exclude is not None:
+        wanted.append(f"NOT {path_is(exclude)}")
+    return " AND ".join(wanted) or None
+
+
+def _width(table: Any) -> int:
+    """How many numbers a vector has in the format of a table."""
+    return table.schema.field("vector").type.list_size
 
 
 def damage(location: str, names: Collection[str]) -> str:

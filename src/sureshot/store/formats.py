@@ -1,4 +1,4 @@
-"""An index of an older format brought to the present one, in place."""
+"""An index of an older format brought to one that can be written to, in place."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pyarrow as pa
 from sureshot.settings import to_values
 from sureshot.store.agreement import StoredOf, stored_by_video
 from sureshot.store.checks import WINDOW_CHECKS, checked_videos, checked_windows
-from sureshot.store.header import KEY, SCHEMA_VERSION, Header
+from sureshot.store.header import CHECKED, KEY, Header
 from sureshot.store.tables import Name, Tables
 
 _ROWS_AT_ONCE = 256
@@ -31,7 +31,7 @@ def upgrade(tables: Tables, header: Header) -> None:
 
     _add(tables, "videos", ("check_windows", "check"), checked)
     tables.sync()
-    values = {KEY.decode(): json.dumps(to_values(header) | {"schema": SCHEMA_VERSION})}
+    values = {KEY.decode(): json.dumps(to_values(header) | {"schema": CHECKED})}
     tables.change("windows", lambda table: table.update_schema_metadata(values))
     tables.sync()
 

@@ -37,8 +37,11 @@ class IndexSettings(Ranged):
     look: Annotated[float, Within(0.0, 30.0)] = 10.0
 
 
-# 1 had windows by cuts and length alone; 1 and 2 no checksums, and cells of frames none read.
-SCHEMA_VERSION = 3
+# 1 had windows by cuts and length alone; 1 and 2 no checksums, and cells of frames none read; 1 to
+# 3 vectors without what the hub correction takes off. 1 and 2 are brought to 3, which stays.
+SCHEMA_VERSION = 4
+CHECKED = 3  # formats from this one on can be written to
+_EIGHT = 8  # a vector index takes widths that are multiples of this
 KEY = b"sureshot"
 
 
@@ -57,6 +60,11 @@ class Header:
     fingerprint: str
     dim: int
     schema: int = SCHEMA_VERSION
+
+    @property
+    def width(self) -> int:
+        """How many numbers a stored vector has: more than `dim`, see `sureshot.store.hubs`."""
+        return self.dim if self.schema <= CHECKED else (self.dim // _EIGHT + 1) * _EIGHT
 
     def to_metadata(self) -> dict[bytes, bytes]:
         """As metadata of an Arrow schema."""

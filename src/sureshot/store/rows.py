@@ -21,6 +21,7 @@ from sureshot.models.mean_frames import mean_pool
 from sureshot.places import video_id
 from sureshot.store.checks import WINDOW_CHECKS, checked_videos, checked_windows
 from sureshot.store.header import Header
+from sureshot.store.hubs import with_hubs
 
 STORED_COLUMNS = ("key", "path", "start", "end", "times", "signatures", "frames")
 _ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
@@ -179,7 +180,7 @@ def window_schema(header: Header) -> pa.Schema:
             ("written_at", pa.float64()),
             ("times", pa.list_(pa.float32())),
             ("signatures", pa.binary()),
-            ("vector", pa.list_(pa.float16(), dim)),
+            ("vector", pa.list_(pa.float16(), header.width)),
             ("frames", pa.list_(pa.list_(pa.float16(), dim))),
             *((name, pa.uint32()) for name in WINDOW_CHECKS),
         ],
@@ -206,6 +207,7 @@ def window_rows(record: VideoRecord, windows: Sequence[EncodedWindow], header: H
     """Windows of a video as a table, at least one."""
     schema = window_schema(header)
     pooled = [mean_pool(w.frames[None], np.ones((1, len(w.times)), bool))[0] for w in windows]
+    vectors = with_hubs(np.stack(pooled), header)
     columns = (
         _identity(record, len(windows))
         | {
@@ -215,7 +217,7 @@ def window_rows(record: VideoRecord, windows: Sequence[EncodedWindow], header: H
                 [w.times.astype(np.float32) for w in windows], pa.list_(pa.float32())
             ),
             "signatures": pa.array([w.signatures.tobytes() for w in windows], pa.binary()),
-            "vector": _halves(np.stack(pooled)),
+            "vector": _halves(vectors),
             "frames": _tokens([w.frames for w in windows]),
         }
         | {name: pa.nulls(len(windows), pa.uint32()) for name in WINDOW_CHECKS}

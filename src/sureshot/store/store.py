@@ -22,7 +22,7 @@ from sureshot.store.agreement import disagreeing, stored_by_video, videos_of_dam
 from sureshot.store.checks import sound_throughout, sound_videos, sum_of_checks
 from sureshot.store.finding import Finder
 from sureshot.store.formats import upgrade
-from sureshot.store.header import SCHEMA_VERSION, Header, IndexSettings
+from sureshot.store.header import CHECKED, Header, IndexSettings
 from sureshot.store.mending import mend_index
 from sureshot.store.patterns import store_patterns, stored_patterns
 from sureshot.store.removal import delete_index, tidy
@@ -41,7 +41,7 @@ from sureshot.store.rows import (
 )
 from sureshot.store.tables import Name, Tables, guard
 from sureshot.store.turns import turn
-from sureshot.store.upkeep import SCANNED, compact, index_vectors, sweep
+from sureshot.store.upkeep import compact, index_vectors, sweep
 from sureshot.text import counted
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
@@ -55,6 +55,7 @@ class Store:
         settings: how its videos were cut and sampled.
         fingerprint: digest that identifies the encoder that wrote it.
         dim: size of its vectors.
+        finder: what finds windows in it.
     """
 
     def __init__(self, tables: Tables, header: Header) -> None:
@@ -64,7 +65,7 @@ class Store:
         self.dim = header.dim
         self._header = header
         self._tables = tables
-        self._finder = Finder(tables, header.dim)
+        self.finder = Finder(tables, header.dim)
         self._commits = 0
         self._damaged_rows = 0
 
@@ -156,14 +157,13 @@ class Store:
         """Videos whose windows are not all there as they were written.
 
         Args:
-            thorough: whether to read of every window what searches read, where the index is not so
-                large (`sureshot.store.upkeep.SCANNED`) that it takes minutes.
+            thorough: whether to read all that searches read, of at most 100,000 windows.
         """
         with guard(self.location, "read"):
             with turn(self.location):  # else a video that is just being written would seem lost
                 records = self.videos()
                 found = {r.id for r in disagreeing(records, stored_by_video(self._tables))}
-            if thorough and self.count() <= SCANNED:
+            if thorough and self.count() <= 100_000:
                 found |= videos_of_damaged_windows(self._tables)
         return [record for record in records if record.windows and record.id in found]
 
@@ -177,7 +177,7 @@ class Store:
             tidy(self.location)
             said = mend_index(self._tables, self._header)
             self._header = self._tables.header()
-            if self._header.schema < SCHEMA_VERSION:
+            if self._header.schema < CHECKED:
                 upgrade(self._tables, self._header)
                 said.append(
                     "This index was of an older format; its rows have checksums from now on."
@@ -189,10 +189,9 @@ class Store:
         """What reading met so far that is damaged, as sentences with the mend in them."""
         said = self._tables.trouble()
         if self._damaged_rows:
-            damaged = counted(self._damaged_rows, "damaged row")
-            mends = "`sureshot index FOLDER` mends that."
-            said.append(f"The table of videos at {self.location} has {damaged}. {mends}")
-        return [*said, *self._finder.trouble()]
+            damaged = f"{counted(self._damaged_rows, 'damaged row')}. `sureshot index FOLDER` mends"
+            said.append(f"The table of videos at {self.location} has {damaged} that.")
+        return [*said, *self.finder.trouble()]
 
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
@@ -299,16 +298,18 @@ class Store:
         k: int,
         under: Under | None = None,
         exclude: Path | None = None,
+        less_hubs: bool = False,
     ) -> StoredWindows:
-        """The ``k`` windows whose pooled vectors lie nearest, as candidates for an exact score.
+        """The windows whose pooled vectors lie nearest, as candidates for an exact score.
 
         Args:
             vector: the query, unit length.
-            k: how many.
+            k: how many windows.
             under: only videos at or below this path.
             exclude: leave this video out.
+            less_hubs: whether the model's hub correction counts too.
         """
-        return self._finder.nearest(vector, k, under, exclude)
+        return self.finder.nearest(vector, k, under, exclude, less_hubs=less_hubs)
 
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed.
@@ -316,7 +317,7 @@ class Store:
         Raises:
             StoreError: some are damaged.
         """
-        return self._finder.windows(path_is(path), order="start")
+        return self.finder.windows(path_is(path), order="start")
 
     def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
         """All windows of some videos, each video's together and in the order of time.
@@ -325,7 +326,7 @@ class Store:
             StoreError: some are damaged.
         """
         listed = ", ".join(f"'{video.id}'" for video in videos) or "''"
-        return self._finder.windows(f"video IN ({listed})", order="key")
+        return self.finder.windows(f"video IN ({listed})", order="key")
 
     def sweep(self) -> tuple[int, str]:
         """Remove windows over ten minutes old that an interrupted write has left.
@@ -368,7 +369,7 @@ class Store:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """A turn at writing to an index of the present format."""
-        if self._header.schema < SCHEMA_VERSION:
+        if self._header.schema < CHECKED:
             self.mend()
         with guard(self.location, "write to"), turn(self.location):
             yield

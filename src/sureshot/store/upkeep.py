@@ -8,21 +8,23 @@ from typing import Any
 
 import pyarrow as pa
 
+from sureshot.store import segments
 from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
 from sureshot.store.checks import sound_videos
 from sureshot.store.rows import VideoRecord, quoted, video_record
 from sureshot.store.tables import Name, Tables
 from sureshot.text import counted
 
-# Rows that are enough for a file. Larger files are left alone; were they not, each compaction would
-# write the whole index anew. A window takes about 10 kB, a video 300 bytes.
+# Rows that are enough for a file of a small index. Larger files are left alone; were they not, each
+# compaction would write the whole index anew. A window takes about 10 kB, a video 300 bytes.
 _FULL_FILE: dict[Name, int] = {"windows": 2048, "videos": 65_536}
+# In a large index files are larger: the candidates of a search lie in as many files as there are,
+# and to open one takes 0.15 ms.
+_FILES = 16
+_LARGEST_FILE = 65_536
 _COMPACTED_AT_ONCE = 256  # rows in memory
 IN_FLIGHT = 600.0  # seconds; windows without a video may be those of another indexer until then
 
-SCANNED = 100_000  # windows that a search may compare one by one, which takes about 70 ms
-PARTITIONS = 16
-_VECTOR_INDEX = "vectors"
 _JOINED = "sureshot.joined"  # among the settings of a table: when its files were joined last
 
 
@@ -80,7 +82,7 @@ def compact(tables: Tables) -> None:
     """
     for name in _FULL_FILE:
         with _left_for_next_time():
-            tables.change(name, partial(_join_files, rows=_FULL_FILE[name]))
+            tables.change(name, partial(_join_files, least=_FULL_FILE[name]))
             tables.sync()
             stamp = {_JOINED: str(time.time())}
             tables.change(name, partial(_configure, values=stamp))
@@ -89,42 +91,34 @@ def compact(tables: Tables) -> None:
 
 
 def index_vectors(tables: Tables) -> bool:
-    """Index the vectors if more than `SCANNED` are not; returns whether it was done.
-
-    The index holds a few bits of each number of each vector (RaBitQ). It cuts a search short by
-    comparing those first, with all windows: leaving partitions out, as such indexes usually do,
-    loses up to half of the best windows where the query is a sentence (benchmarks/candidates.py).
-    """
-    built = False
+    """Index the vectors of new windows if comparing them one by one takes long; whether it was."""
+    done = False
     with _left_for_next_time():
-        if tables.use("windows", _unindexed) > SCANNED:
-            tables.use("windows", _build)
-            built = True
-    return built
+        done = segments.index_vectors(tables)
+        tables.sync()
+    return done
 
 
-def _join_files(table: Any, rows: int) -> None:
-    table.optimize.compact_files(target_rows_per_fragment=rows, batch_size=_COMPACTED_AT_ONCE)
+def _join_files(table: Any, least: int) -> None:
+    full = full_file(table.count_rows(), least)
+    table.optimize.compact_files(target_rows_per_fragment=full, batch_size=_COMPACTED_AT_ONCE)
+
+
+def full_file(rows: int, least: int) -> int:
+    """How many rows are enough for a file.
+
+    Args:
+        rows: how many the table has.
+        least: what is enough in a small table.
+    """
+    full = least
+    while full < _LARGEST_FILE and rows > _FILES * full:
+        full *= 2
+    return full
 
 
 def _configure(table: Any, values: dict[str, str]) -> None:
     table.update_config(values)
-
-
-def _unindexed(table: Any) -> int:
-    indices = [index for index in table.describe_indices() if index.name == _VECTOR_INDEX]
-    return int(table.count_rows()) - sum(index.num_rows_indexed for index in indices)
-
-
-def _build(table: Any) -> None:
-    table.create_index(
-        "vector",
-        "IVF_RQ",
-        name=_VECTOR_INDEX,
-        metric="dot",
-        num_partitions=PARTITIONS,
-        replace=True,
-    )
 
 
 @contextlib.contextmanager

@@ -1,0 +1,90 @@
+"""What a search scores exactly: enough for the hits asked for, and never all of a large library."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sureshot.library import request
+from sureshot.library.candidates import CANDIDATES, hits_of, near_each, near_windows
+from sureshot.library.request import Request
+from sureshot.models.comparing import MeanFrames
+from sureshot.store.rows import EncodedWindow
+from sureshot.store.store import Store
+from tests.encoded import make_store, random_windows, record
+
+LOOKS = MeanFrames()
+
+
+def score_by(vector):
+    return lambda windows: LOOKS.similarity(vector[None], LOOKS.videos(windows)).max(0)
+
+
+def vectors(count: int, seed: int = 0) -> np.ndarray:
+    drawn = np.random.default_rng(seed).standard_normal((count, 24)).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def test_each_of_many_queries_has_the_windows_that_it_has_alone(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for number in range(5):
+        store.write(record(f"/{number}.mp4"), random_windows(60, seed=number))
+    asked = Request(k=3, per_video=None, fold=True)
+    queries = vectors(4)
+    scores = [score_by(query) for query in queries]
+    for wanted in (20, 1000):
+        each = near_each(store, queries, scores, wanted, asked)
+        for query, score, many in zip(queries, scores, each, strict=True):
+            alone = near_windows(store, query[None], score, wanted, asked)
+            assert sorted(many.windows.keys) == sorted(alone.windows.keys)
+            assert sorted(many.scores.tolist()) == pytest.approx(sorted(alone.scores.tolist()))
+            assert many.whole == alone.whole == (wanted == 1000)
+
+
+def test_an_empty_index_has_no_windows_for_any_query(tmp_path: Path) -> None:
+    asked = Request(k=3, per_video=None, fold=True)
+    queries = vectors(2)
+    near = near_each(make_store(tmp_path), queries, [score_by(q) for q in queries], 20, asked)
+    assert [(part.windows.keys, part.whole) for part in near] == [([], True)] * 2
+
+
+def copies(store: Store, videos: int, each: int) -> None:
+    """Videos that all show the same picture, and look more or less alike to the encoder."""
+    picture = np.random.default_rng(1).integers(0, 256, (1, 288), np.uint8)
+    for number in range(videos):
+        frames = vectors(each, seed=number)
+        windows = [
+            EncodedWindow(
+                start=10.0 * at,
+                end=10.0 * at + 5,
+                times=np.array([10.0 * at]),
+                signatures=picture,
+                frames=frames[at : at + 1],
+            )
+            for at in range(each)
+        ]
+        store.write(record(f"/{number}.mp4"), windows)
+
+
+def test_a_library_of_copies_is_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request, "_LOOKED_AT", 320)
+    store = make_store(tmp_path)
+    copies(store, 8, 100)
+    read = []
+    nearest = Store.nearest
+
+    def noted(self, vector, k, *args, **more):
+        read.append(k)
+        return nearest(self, vector, k, *args, **more)
+
+    monkeypatch.setattr(Store, "nearest", noted)
+    asked = Request(k=10, per_video=1, fold=True)
+    (query,) = vectors(1)
+    score = score_by(query)
+    near = near_windows(store, query[None], score, CANDIDATES, asked)
+    hits, notes = hits_of(store, query[None], score, asked, near)
+    assert len(hits) == 1 and len(hits[0].copies) == 7
+    assert read == [200, 320]
+    assert "1 hit of 10 asked for" in notes[0]

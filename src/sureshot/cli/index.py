@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Db, Device, Json, Model, examples
+from sureshot.cli.options import Db, Device, Engine, Json, Model, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,6 +106,7 @@ def index(
     db: Db = None,
     model: Model = None,
     device: Device = None,
+    engine: Engine = None,
     frames: Frames = None,
     window: Window = None,
     scenes: Scenes = None,
@@ -131,6 +132,7 @@ def index(
             db=db,
             model=model,
             device=device,
+            engine=engine,
             frames=frames,
             window=window,
             scenes=scenes,
@@ -177,6 +179,7 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
         speed = f"{result.speed:.1f} times real time"
         windows = counted(result.windows, "window")
         took = f"took {duration(result.elapsed)}, {speed}"
+        took += ", by OpenVINO" if result.engine == "openvino" else ""
         out.print(f"{duration(result.seconds)} of video in {windows}; {took}.")
     print_paths(out, "failed", result.failed, "red")
     print_paths(out, "damaged, indexed as far as it goes", result.notes, "yellow")

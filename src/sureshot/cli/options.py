@@ -32,6 +32,15 @@ Device = Annotated[
         "--device", metavar="NAME", help="cpu, cuda, …", show_default="a GPU if there is one"
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="torch or openvino: what computes the bundled model's frames without a GPU.",
+        show_default="$SURESHOT_ENGINE, else openvino if installed",
+    ),
+]
 Cache = Annotated[
     Path | None,
     typer.Option(

@@ -50,6 +50,7 @@ def examine(db: str | Path | None = None, model: str | None = None) -> list[Chec
         ("bundled model", _bundled),
         ("other models", _cached_models),
         ("processor", _processor),
+        ("engine", _engine),
         ("index", lambda: _index(location)),
         ("disk", lambda: _disk(location)),
     )
@@ -165,6 +166,26 @@ def _processor() -> Check:
     if torch.cuda.is_available():
         return _ok("processor", f"{torch.cuda.get_device_name()}, {cores}")
     return _ok("processor", f"{cores}, no GPU that torch can use (one is not needed)")
+
+
+def _engine() -> Check:
+    from sureshot.models.encoders.device import device_for
+    from sureshot.models.encoders.engine import INSTALL, OPENVINO, engine_for, why_not
+
+    device = device_for(None)
+    try:
+        engine = engine_for(None, device)
+    except SureshotError as error:
+        return _broken("engine", str(error))
+    if engine == "openvino":
+        version = metadata.version(OPENVINO)
+        return _ok("engine", f"OpenVINO {version} computes the frames of the bundled model")
+    detail = "torch computes the frames of the bundled model"
+    if device != "cpu":
+        return _ok("engine", f"{detail}, on {device}")
+    if reason := why_not():
+        return _note("engine", f"{detail}; {reason}", f"for half the time: {INSTALL}")
+    return _ok("engine", f"{detail}, as was asked for")
 
 
 def _model(name: str) -> Check:

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Float, Shaped
-
 from sureshot.errors import VideoError
 from sureshot.library.stretches import Stretches
 from sureshot.media.ahead import beat, stream
@@ -21,6 +18,7 @@ from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import Window, windows
 from sureshot.models.encoders.protocol import Encoder
+from sureshot.models.encoders.together import Prepared, encode_together
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow
 
@@ -63,7 +61,7 @@ class _Part:
 
     source: Source
     window: Window
-    prepared: Shaped[np.ndarray, "frames 3 rows columns"]
+    prepared: Prepared
     share: float
 
 
@@ -204,14 +202,15 @@ def _encoded(
     waiting: list[_Part] = []
 
     def flush() -> None:
-        for part, frames in _encode_parts(waiting, encoder):
+        encoded_parts = encode_together(encoder, [part.prepared for part in waiting])
+        for part, features in zip(waiting, encoded_parts, strict=True):
             window = part.window
             encoded = EncodedWindow(
                 start=window.start,
                 end=window.end,
                 times=window.times,
                 signatures=window.signatures,
-                frames=frames,
+                frames=features.frames,
             )
             done[part.source.path].add(encoded, follows=window.follows)
             advance(part.source, part.share, window.end)
@@ -230,22 +229,6 @@ def _encoded(
             ended = []
     flush()
     yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
-
-
-def _encode_parts(
-    parts: Sequence[_Part], encoder: Encoder
-) -> Iterator[tuple[_Part, Float[np.ndarray, "frames dim"]]]:
-    """Frame vectors of each window; frames of one size go through the network together."""
-    by_shape: dict[tuple[int, ...], list[_Part]] = defaultdict(list)
-    for part in parts:
-        by_shape[part.prepared.shape[1:]].append(part)
-    for group in by_shape.values():
-        frames = encoder.encode_frames(np.concatenate([p.prepared for p in group])).frames
-        first = 0
-        for part in group:
-            rows = slice(first, first + len(part.prepared))
-            first = rows.stop
-            yield part, frames[rows]
 
 
 def _stretches(settings: IndexSettings) -> Stretches:

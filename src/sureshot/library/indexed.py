@@ -36,6 +36,8 @@ class Indexed:
         current: the video dealt with last.
         interrupted: whether the run was stopped before its end.
         warnings: what the user should know about the index.
+        engine: what computed the frames, ``torch`` or ``openvino``; empty where none were, or where
+            the model leaves no choice.
     """
 
     index: str = ""
@@ -61,6 +63,7 @@ class Indexed:
     current: Path | None = None
     interrupted: bool = False
     warnings: list[str] = field(default_factory=list)
+    engine: str = ""
 
     @property
     def decoded(self) -> float:

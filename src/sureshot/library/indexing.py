@@ -39,6 +39,7 @@ def index(
     db: str | Path | None = None,
     model: str | None = None,
     device: str | None = None,
+    engine: str | None = None,
     frames: int | None = None,
     window: float | None = None,
     scenes: bool | None = None,
@@ -62,6 +63,8 @@ def index(
         db: folder or object-storage URI of the index; None is the default index of this user.
         model: ``bundled``, a folder or the name of a model on the hub.
         device: torch device; None takes a GPU where there is one.
+        engine: what computes the frames of the bundled model on a processor, ``torch`` or
+            ``openvino``, to rounding the same; None takes OpenVINO where it is installed.
         frames: frames sampled from each window.
         window: longest window in seconds.
         scenes: whether a change of scene begins a window.
@@ -103,7 +106,7 @@ def index(
     }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     settings = replace(settings, **given)
-    encoder = load_searchable(settings.model, device)
+    encoder = load_searchable(settings.model, device, engine)
     if isinstance(encoder, Retriever) and frames is None and is_new:
         settings = replace(settings, frames=encoder.frames)
     store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
@@ -184,6 +187,8 @@ def ingest(
     except KeyboardInterrupt:
         result.interrupted = True
     store.sync()
+    if result.indexed:
+        result.engine = getattr(encoder, "engine", "")
     result.warnings += _on_lost(len(lost), mended)
     if result.indexed and store.settings.scenes and not store.settings.look:
         result.warnings.append(_OLD)

@@ -22,6 +22,7 @@ _ROUNDING = 1e-6  # seconds: sums of times are not exact
 _TOGETHER = 0.5  # of the longest window: frames further apart do not go on with each other
 SHORTEST = 1.5  # seconds: a scene that is cut earlier goes on with the one after it
 _SPARE = 4  # samples are picked from up to this many times as many kept frames
+_WAITING_PIXELS = 1 << 25  # of kept frames of a scene that wait, as decoded, until they are picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,21 @@ class Window:
 
 @dataclass(slots=True)
 class _Kept:
+    """A frame that may be picked.
+
+    Most never are, and to shrink one costs as much as to decode it, so that waits.
+    """
+
     time: float
-    image: UInt8[np.ndarray, "height width 3"]
+    frame: Frame | None
+    _image: UInt8[np.ndarray, "height width 3"] | None = None
+
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
+        """Its picture, made once; the decoded frame is let go of then."""
+        if self._image is None:
+            assert self.frame is not None
+            self._image, self.frame = self.frame.image(size), None
+        return self._image
 
 
 @dataclass(slots=True)
@@ -67,14 +81,16 @@ class _Scene:
         """Keep a frame if it is far enough from the last one kept."""
         if self.kept and frame.time - self.kept[-1].time < self.spacing * 0.99:
             return
-        image = frame.image(size)
-        if self.kept:
-            image = _fitted(image, self.kept[0].image)
-        self.kept.append(_Kept(frame.time, image))
+        self.kept.append(_Kept(frame.time, frame))
         if len(self.kept) > most:
             self.kept = self.kept[::2]
             gaps = np.diff([k.time for k in self.kept])
             self.spacing = max(2 * self.spacing, float(np.median(gaps)))
+        pixels = 0
+        for kept in reversed(self.kept):
+            pixels += 0 if kept.frame is None else kept.frame.pixels
+            if pixels > _WAITING_PIXELS:
+                kept.image(size)
 
 
 def windows(
@@ -102,12 +118,12 @@ def windows(
                 scene = _join(before, scene)
                 if scene.end - scene.start > longest:
                     before, scene = _halve(scene)
-                    yield _window(before, samples)
+                    yield _window(before, samples, size)
             else:
-                yield _window(before, samples)
+                yield _window(before, samples, size)
         before = scene
     if before is not None:
-        yield _window(before, samples)
+        yield _window(before, samples, size)
 
 
 def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool]]:
@@ -169,9 +185,7 @@ def _scenes(
 
 
 def _join(one: _Scene, two: _Scene) -> _Scene:
-    fitted = [_Kept(k.time, _fitted(k.image, one.kept[0].image)) for k in two.kept]
-    kept = one.kept + fitted
-    return _Scene(start=one.start, end=two.end, kept=kept, follows=one.follows)
+    return _Scene(start=one.start, end=two.end, kept=one.kept + two.kept, follows=one.follows)
 
 
 def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
@@ -194,15 +208,16 @@ def _fitted(
     return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BOX))
 
 
-def _window(scene: _Scene, samples: int) -> Window:
+def _window(scene: _Scene, samples: int, size: FrameSize) -> Window:
     times = np.array([k.time for k in scene.kept])
     kept = [scene.kept[i] for i in evenly(times, scene.start, scene.end, samples)]
+    images = [_fitted(k.image(size), kept[0].image(size)) for k in kept]
     return Window(
         start=scene.start,
         end=scene.end,
         times=np.array([k.time for k in kept]),
-        images=np.stack([k.image for k in kept]),
-        signatures=np.stack([signature(k.image) for k in kept]),
+        images=np.stack(images),
+        signatures=np.stack([signature(image) for image in images]),
         follows=scene.follows,
     )
 

@@ -107,12 +107,15 @@ class Checkpoint:
         began = self.recipe.get("encoder")
         return str(began.get("name", ENCODER)) if isinstance(began, Mapping) else ENCODER
 
-    def load_encoder(self, folder: str | Path, device: str | None = None) -> Encoder:
+    def load_encoder(
+        self, folder: str | Path, device: str | None = None, engine: str | None = None
+    ) -> Encoder:
         """The encoder that the model was trained on.
 
         Args:
             folder: where the checkpoint was read from.
             device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+            engine: what `sureshot.models.encoders.load_encoder` takes.
 
         Raises:
             ModelError: it is not there or has changed.
@@ -120,7 +123,7 @@ class Checkpoint:
         named = self.encoder.name
         try:
             encoder = encoders.load_encoder(
-                str(Path(folder) / ENCODER) if named == ENCODER else named, device
+                str(Path(folder) / ENCODER) if named == ENCODER else named, device, engine
             )
         except ModelError as error:
             raise ModelError(

@@ -14,7 +14,12 @@ from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.scorer import Scorer
 from sureshot.places import expand, is_folder_at
 
-_BUILT_IN = ("bundled", "bridge", "tiny")  # names that mean the same whatever folders lie around
+_BUILT_IN = (
+    "bundled",
+    "bundled-bf16",
+    "bridge",
+    "tiny",
+)  # names that mean the same whatever folders lie around
 
 
 def load(name: str | Path, device: str | None = None) -> Scorer:
@@ -40,27 +45,30 @@ def load(name: str | Path, device: str | None = None) -> Scorer:
     return replace(scorer, bank=bank_of(scorer.name, scorer.fingerprint))
 
 
-def load_searchable(name: str | Path, device: str | None = None) -> Encoder:
+def load_searchable(
+    name: str | Path, device: str | None = None, engine: str | None = None
+) -> Encoder:
     """What an index is written and searched with: an encoder alone, or a trained model as one.
 
     Args:
         name: what `load` takes.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        engine: what `sureshot.models.encoders.load_encoder` takes.
 
     Raises:
         ModelError: as `load` raises it, and where the model's system reads what an index does not
             keep.
     """
-    return _without_bank(str(name), device).require_searchable()
+    return _without_bank(str(name), device, engine).require_searchable()
 
 
-def _without_bank(name: str, device: str | None) -> Scorer:
+def _without_bank(name: str, device: str | None, engine: str | None = None) -> Scorer:
     folder = expand(name)
     if name not in _BUILT_IN and is_folder_at(folder):
         from sureshot.models.checkpoint import is_checkpoint
 
         if is_checkpoint(folder):
-            return _checkpoint(name, folder, device)
+            return _checkpoint(name, folder, device, engine)
     there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
     if folder.is_absolute() and not there:
         raise ModelError(
@@ -69,18 +77,18 @@ def _without_bank(name: str, device: str | None) -> Scorer:
         )
     if name not in _BUILT_IN and not there:
         _refuse_system(name)
-    encoder = load_encoder(name, device)
+    encoder = load_encoder(name, device, engine)
     return Scorer(name=name, encoder=encoder, encoder_name=encoder.name, searchable=encoder)
 
 
-def _checkpoint(name: str, folder: Path, device: str | None) -> Scorer:
+def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None) -> Scorer:
     from sureshot.models.checkpoint import Checkpoint
     from sureshot.models.encoders.device import device_for
     from sureshot.models.retriever import Retriever
 
     place = device_for(device)
     checkpoint = Checkpoint.from_pretrained(folder, place)
-    encoder = checkpoint.load_encoder(folder, device)
+    encoder = checkpoint.load_encoder(folder, device, engine)
     searches = checkpoint.model.system.searches
     return Scorer(
         name=name,

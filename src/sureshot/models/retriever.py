@@ -90,6 +90,11 @@ class Retriever(Trained):
         lines = [_VERSION, self._encoder.fingerprint, json.dumps(settings, sort_keys=True), weights]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
+    @property
+    def engine(self) -> str:
+        """What computes the encoder's frames; empty where it leaves no choice."""
+        return getattr(self._encoder, "engine", "")
+
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Texts as the stem gives them; with a linear one, ``sentence`` is not of unit length."""
         from sureshot.models.model import frozen

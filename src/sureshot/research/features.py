@@ -35,10 +35,11 @@ from sureshot.models.encoders.protocol import (
     VideoFeatures,
     stack,
 )
+from sureshot.models.encoders.together import Prepared, encode_together
 from sureshot.models.mean_frames import pool_grid
 from sureshot.places import cache_dir
 from sureshot.research.feature_cache import Entry, FeatureCache
-from sureshot.research.frame_memory import FrameMemory, Prepared
+from sureshot.research.frame_memory import FrameMemory
 
 _VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache: what a stopped run loses at most
 _AHEAD = 16  # videos decoded before the encoder asks for them
@@ -223,11 +224,10 @@ def _encode(
         for shape in {array.shape[1:] for array in prepared.values()}:
             keys = [key for key, array in prepared.items() if array.shape[1:] == shape]
             if sum(len(prepared[key]) for key in keys) >= least:
-                joined = encoder.encode_frames(np.concatenate([prepared[key] for key in keys]))
-                ends = np.cumsum([len(prepared.pop(key)) for key in keys])[:-1]
-                for key, arrays in zip(keys, _parted(joined, ends, whole_grid), strict=True):
+                encoded = encode_together(encoder, [prepared.pop(key) for key in keys])
+                for key, features in zip(keys, encoded, strict=True):
+                    entries[key] = arrays = _arrays(features, whole_grid)
                     _check_finite(items[key], arrays)
-                    entries[key] = arrays
 
     decode = partial(_decode, encoder=encoder, frames=frames, sampling=sampling)
     with Ahead(decode) as decoded:
@@ -254,15 +254,11 @@ def _encode(
     return entries, passing
 
 
-def _parted(
-    joined: FrameFeatures, ends: Shaped[np.ndarray, " n"], whole_grid: bool
-) -> Iterator[dict[str, Shaped[np.ndarray, "..."]]]:
-    """The features of each video, 16-bit, their patches on the grid of an index unless whole."""
-    pooled = joined if whole_grid else replace(joined, patches=pool_grid(joined.patches))
-    names = [field.name for field in fields(pooled)]
+def _arrays(features: FrameFeatures, whole_grid: bool) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The features of a video, 16-bit, their patches on a coarse grid unless whole."""
+    pooled = features if whole_grid else replace(features, patches=pool_grid(features.patches))
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
-        parts = [np.split(getattr(pooled, name).astype(np.float16), ends) for name in names]
-    return (dict(zip(names, arrays, strict=True)) for arrays in zip(*parts, strict=True))
+        return {f.name: getattr(pooled, f.name).astype(np.float16) for f in fields(pooled)}
 
 
 def _check_finite(item: Item, arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> None:

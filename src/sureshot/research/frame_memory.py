@@ -1,11 +1,8 @@
 """Prepared frames that are kept in memory, so that a small data set is decoded once."""
 
-import numpy as np
-from jaxtyping import Shaped
-
 from sureshot.datasets.split import Item
+from sureshot.models.encoders.together import Prepared
 
-Prepared = Shaped[np.ndarray, "frames 3 rows columns"]
 ROOM = 512 * 2**20  # bytes
 
 

@@ -1,7 +1,9 @@
 """Encoders: texts and frames to vectors of one space. `load_encoder` gives one by its name."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from sureshot.errors import ModelError, option
 from sureshot.formats import read_json
 from sureshot.models.encoders.protocol import (
     Encoder,
@@ -10,6 +12,9 @@ from sureshot.models.encoders.protocol import (
     VideoFeatures,
     stack,
 )
+
+if TYPE_CHECKING:
+    from sureshot.models.encoders.compiled import Precision
 
 __all__ = [
     "Encoder",
@@ -22,26 +27,35 @@ __all__ = [
 ]
 
 
-def load_encoder(name: str, device: str | None = None) -> Encoder:
+def load_encoder(name: str, device: str | None = None, engine: str | None = None) -> Encoder:
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:
-        name: ``bundled``, ``bridge`` (that without its trained head), ``tiny``, ``small``, which is
-            to be trained with a system, a local folder, or the hub id of a CLIP, SigLIP or SigLIP2.
+        name: ``bundled``, ``bundled-bf16``, ``bridge`` (that without its trained head), ``tiny``,
+            ``small``, which is to be trained with a system, a local folder, or the hub id of a
+            CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        engine: ``torch`` or ``openvino``, which the bundled models and ``bridge`` know; None takes
+            OpenVINO where it is installed.
 
     Raises:
         ModelError: no such model, or it cannot be reached or trusted.
     """
     match name:
-        case "bundled":
+        case "bundled" | "bundled-bf16":
             from sureshot.models.encoders.bundled import BundledEncoder
 
-            return BundledEncoder(device)
+            precision: Precision = "f32" if name == "bundled" else "bf16"
+            return BundledEncoder(device, engine=engine, precision=precision)
         case "bridge":
             from sureshot.models.encoders.bridge import BridgeEncoder
 
-            return BridgeEncoder(device)
+            return BridgeEncoder(device, engine=engine)
+    if engine == "openvino":
+        raise ModelError(
+            f"The model {name} computes with torch alone; leave out {option('engine')}."
+        )
+    match name:
         case "tiny":
             from sureshot.models.encoders.tiny import TinyEncoder
 

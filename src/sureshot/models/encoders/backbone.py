@@ -12,7 +12,9 @@ from jaxtyping import Float, UInt8
 if TYPE_CHECKING:
     import torch
 
+    from sureshot.models.encoders.compiled import CompiledNetwork, Precision
     from sureshot.models.encoders.efficientnet import EfficientNetLite2
+    from sureshot.models.encoders.engine import Engine
 
 SIDE = 300  # a frame is resized to SIDE * SIDE pixels, whatever its shape
 GRID = 3  # patches are the cells of a GRID x GRID pooling of the last feature map
@@ -29,13 +31,21 @@ class Backbone:
         load: reads the network; called at the first frame.
         device: torch device of the network; None takes a GPU where there is one.
         threads: how many it uses on a CPU; None takes one for each core.
+        engine: ``torch`` or ``openvino``; None as in `sureshot.models.encoders.engine.engine_for`.
+        precision: numbers that are computed with; torch knows ``f32`` alone.
     """
 
     def __init__(
-        self, load: Callable[[], "EfficientNetLite2"], device: str | None, threads: int | None
+        self,
+        load: Callable[[], "EfficientNetLite2"],
+        device: str | None,
+        threads: int | None,
+        engine: str | None = None,
+        precision: "Precision" = "f32",
     ) -> None:
         self._load, self._device = load, device
         self._cores = threads or _cores()
+        self._engine, self._precision = engine, precision
 
     def maps(
         self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
@@ -43,6 +53,8 @@ class Backbone:
         """Backbone features of each frame and of its 3 x 3 cells."""
         import torch
 
+        if self.engine == "openvino":
+            return self._compiled.maps(prepared)
         if self.device == "cpu":
             size = min(max(1, -(-len(prepared) // self._cores)), _BATCH)
             batches = [prepared[i : i + size] for i in range(0, len(prepared), size)]
@@ -90,8 +102,29 @@ class Backbone:
         """
         import torch
 
+        from sureshot.models.encoders.allocator import keep_freed_memory
+
+        keep_freed_memory()
         self.net  # noqa: B018 - read before the threads would all do it at once
         return ThreadPoolExecutor(self._cores, initializer=torch.set_num_threads, initargs=(1,))
+
+    @cached_property
+    def _compiled(self) -> "CompiledNetwork":
+        from sureshot.models.encoders.compiled import CompiledNetwork
+
+        return CompiledNetwork(self.net, GRID, self._cores, self._precision)
+
+    @cached_property
+    def engine(self) -> "Engine":
+        """What computes the network; finding out imports OpenVINO where it is installed.
+
+        Raises:
+            ModelError: the engine that was asked for cannot be used, or cannot compute with the
+                precision that was asked for.
+        """
+        from sureshot.models.encoders.engine import engine_for
+
+        return engine_for("openvino" if self._precision != "f32" else self._engine, self.device)
 
     @cached_property
     def device(self) -> str:

@@ -57,6 +57,8 @@ class BridgeEncoder:
         device: torch device of the image network; None takes a GPU where there is one.
         corrected: whether the fitted map is applied; without it the bridge stands alone.
         threads: how many the image network uses on a CPU; None takes one for each core.
+        engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
+            where it is installed.
     """
 
     latin_only = True
@@ -67,9 +69,14 @@ class BridgeEncoder:
     frame_size = SIDE
 
     def __init__(
-        self, device: str | None = None, *, corrected: bool = True, threads: int | None = None
+        self,
+        device: str | None = None,
+        *,
+        corrected: bool = True,
+        threads: int | None = None,
+        engine: str | None = None,
     ) -> None:
-        self.backbone = Backbone(image_network, device, threads)
+        self.backbone = Backbone(image_network, device, threads, engine)
         self._corrected = corrected
 
     @cached_property
@@ -142,6 +149,11 @@ class BridgeEncoder:
     @cached_property
     def _minilm(self) -> MiniLM:
         return MiniLM(text_folder())
+
+    @property
+    def engine(self) -> str:
+        """What computes the image network."""
+        return self.backbone.engine
 
     @property
     def device(self) -> str:

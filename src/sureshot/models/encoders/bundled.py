@@ -39,6 +39,7 @@ from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
 from sureshot.models.mean_frames import unit_vectors
 
 if TYPE_CHECKING:
+    from sureshot.models.encoders.compiled import Precision
     from sureshot.models.encoders.efficientnet import EfficientNetLite2
 
 DIM = 256
@@ -56,16 +57,28 @@ class BundledEncoder:
     Args:
         device: torch device of the image network; None takes a GPU where there is one.
         threads: how many the image network uses on a CPU; None takes one for each core.
+        engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
+            where it is installed. The vectors are the same to rounding.
+        precision: numbers that the image network computes with; ``bf16`` makes it another model,
+            ``bundled-bf16``, whose vectors do not compare with those of this one.
     """
 
     latin_only = True
-    name = "bundled"
     dim = DIM
     channels = CHANNELS
     frame_size = SIDE
 
-    def __init__(self, device: str | None = None, *, threads: int | None = None) -> None:
-        self.backbone = Backbone(self._tuned_network, device, threads)
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        threads: int | None = None,
+        engine: str | None = None,
+        precision: "Precision" = "f32",
+    ) -> None:
+        self.name = "bundled" if precision == "f32" else f"bundled-{precision}"
+        self._precision = precision
+        self.backbone = Backbone(self._tuned_network, device, threads, engine, precision)
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -76,6 +89,8 @@ class BundledEncoder:
     def fingerprint(self) -> str:
         """Digest of all weights and of how frames are prepared."""
         settings = f"bundled-2 {SIDE} {GRID} {WIDEST}"
+        if self._precision != "f32":
+            settings += f" {self._precision}"
         packages = (IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST)
         parts = (settings, *packages, file_digest(head_path()))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -118,6 +133,11 @@ class BundledEncoder:
         """
         text_folder()
         image_weights()
+
+    @property
+    def engine(self) -> str:
+        """What computes the image network."""
+        return self.backbone.engine
 
     @property
     def device(self) -> str:

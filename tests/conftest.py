@@ -2,13 +2,14 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
 
+from tests.buckets import Bucket, storage
 from tests.golden import folders, numbers
 from tests.small_library import Library, build
 
@@ -45,3 +46,18 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str], dict[str, Any]]:
         return numbers(path)
 
     return read
+
+
+@pytest.fixture(scope="session")
+def storage_of_session() -> Iterator[Bucket]:
+    """An S3 storage that all tests of a process share."""
+    with storage() as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def bucket(storage_of_session: Bucket) -> Iterator[Bucket]:
+    """An empty bucket of an S3 storage, at which the environment points."""
+    storage_of_session.clear()
+    yield storage_of_session
+    storage_of_session.fault = lambda asked: None

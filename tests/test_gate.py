@@ -15,6 +15,7 @@ from tests.paths import ROOT, SOURCE
 PACKAGE = SOURCE / "sureshot"
 ROOMS = {
     *("cli", "library", "research", "store", "models", "trust", "media", "datasets", "metrics"),
+    "objects",
 }
 ROOMS_TO_COME = {"web"}
 STONES = {"__main__", "errors", "settings", "places", "files", "formats", "text"}

@@ -11,6 +11,7 @@ from sureshot.places import (
     absolute_model,
     cache_dir,
     data_dir,
+    exists_at,
     expand,
     index_place,
     is_folder_at,
@@ -152,3 +153,18 @@ def test_a_line_break_in_the_place_of_an_index_is_refused_in_a_sentence(name: st
 def test_a_name_too_long_is_no_folder(tmp_path: Path) -> None:
     assert is_folder_at(tmp_path) and not is_folder_at("a" * 5000)
     assert absolute_model("a" * 5000) == "a" * 5000
+
+
+def test_addresses_of_objects_are_kept_and_do_not_climb(bucket) -> None:
+    bucket.put("v/a.mp4", b"x")
+    assert str(absolute("s3://films/a b.mp4")) == "s3://films/a b.mp4"
+    assert absolute(Path("s3://films/v")) == expand("s3://films/v/")
+    assert locate("s3://films/v/") == locate(Path("s3://films/v")) == "s3://films/v"
+    assert locate("gs://films/v/") == "gs://films/v"
+    assert exists_at("s3://films/v")
+    assert not exists_at("s3://films/w")
+    with pytest.raises(ArgumentError, match=r"no '\.\.'"):
+        absolute("s3://films/v/../../other")
+    bucket.fault = lambda asked: "403"
+    with pytest.raises(SureshotError, match="cannot be looked at: access is denied"):
+        exists_at("s3://films/v")

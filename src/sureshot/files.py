@@ -14,12 +14,14 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ModelError, SureshotError
+from sureshot.objects.path import ObjectPath
 from sureshot.places import cache_dir
 
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
@@ -33,7 +35,7 @@ def replace_file(path: Path) -> Iterator[Path]:
     """Write a file that appears, or replaces another, only when it is whole and on the disk.
 
     Args:
-        path: place of the file, in a folder that exists.
+        path: place of the file, in a folder that exists; or an object.
 
     Yields:
         Path of an empty file with the same suffix, to be written in the block. If the block raises,
@@ -50,6 +52,13 @@ def replace_file(path: Path) -> Iterator[Path]:
         >>> path.read_text()
         'whole'
     """
+    if isinstance(path, ObjectPath):
+        with tempfile.TemporaryDirectory() as folder:
+            fresh = Path(folder, f"{_NEW}{path.suffix}")
+            fresh.touch()
+            yield fresh
+            path.write_bytes(fresh.read_bytes())
+        return
     with _hidden_folder(path) as hidden:
         fresh = hidden / f"{_NEW}{path.suffix}"
         fresh.touch()
@@ -135,6 +144,9 @@ def append_line(path: Path, line: str) -> None:
         OSError: the line cannot be written.
     """
     data = line.encode()
+    if isinstance(path, ObjectPath):
+        path.append(data)
+        return
     opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         before = os.fstat(opened).st_size

@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from sureshot.objects.path import ObjectPath
 from sureshot.text import decoded
 
 MEGABYTE = 1 << 20
@@ -47,6 +48,8 @@ def open_file(path: str | Path) -> BinaryIO:
         Traceback (most recent call last):
         IsADirectoryError: [Errno 21] is a folder: '/'
     """
+    if isinstance(path, ObjectPath):
+        return path.open("rb")
     name = os.fspath(path)
     try:
         opened = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -78,7 +81,7 @@ def read_bytes(path: str | Path, most: int) -> bytes:
         OSError: it cannot be opened, see `open_file`; it cannot be read; or it is larger.
     """
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = 0 if isinstance(path, ObjectPath) else os.fstat(file.fileno()).st_size
         data = file.read(most + 1) if size <= most else b""
     if max(size, len(data)) > most:
         allowed = f"{most // MEGABYTE} MB" if most >= MEGABYTE else f"{most} bytes"

@@ -8,7 +8,8 @@ from typing import Literal
 
 from platformdirs import user_cache_path, user_data_path
 
-from sureshot.errors import ArgumentError, StoreError, SureshotError, option
+from sureshot.errors import ArgumentError, StoreError, SureshotError, option, reason_of
+from sureshot.objects.path import ObjectPath, object_path
 from sureshot.text import plain
 
 
@@ -55,6 +56,8 @@ def locate(location: str | Path) -> str:
         )
     if text.startswith("file://"):
         text = text.removeprefix("file://")
+    if (named := _object(location)) is not None:
+        return str(named)
     if "://" in text:
         return text.rstrip("/")
     text = str(absolute(text))
@@ -72,9 +75,13 @@ def locate(location: str | Path) -> str:
 def absolute(path: str | Path) -> Path:
     """A path as the index knows it: without ``~`` and ``..``, symbolic links kept.
 
+    An address of object storage (``s3://…``) is an `ObjectPath`.
+
     Raises:
         SureshotError: no file can have such a name, or the folder that we are in is gone.
     """
+    if (named := _object(path)) is not None:
+        return named
     try:
         return Path(os.path.abspath(expand(path)))  # noqa: PTH100 - Path.resolve follows links
     except FileNotFoundError:
@@ -94,6 +101,8 @@ def expand(path: str | Path) -> Path:
     Raises:
         ArgumentError: no file can have such a name.
     """
+    if (there := _object(path)) is not None:
+        return there
     named = os.fspath(path)
     try:
         usable = "\0" not in named and bool(os.fsencode(named) or True)
@@ -107,6 +116,21 @@ def expand(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser fails at such a user
 
 
+def exists_at(path: str | Path) -> bool:
+    """Whether something is at a path; nothing is where it may not be looked at.
+
+    Raises:
+        SureshotError: it is in object storage, which cannot be asked.
+    """
+    here = absolute(path)
+    if not isinstance(here, ObjectPath):
+        return os.path.exists(here)  # noqa: PTH110 - no error where one may not look
+    try:
+        return here.exists()
+    except OSError as error:
+        raise SureshotError(f"{plain(here)} cannot be looked at: {reason_of(error)}.") from None
+
+
 def is_folder_at(path: str | Path) -> bool:
     """Whether there is a folder; none is where a path is too long or may not be looked at."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails at such names
@@ -116,6 +140,18 @@ def absolute_model(model: str) -> str:
     """A model name as an index should remember it: local folders by their absolute path."""
     is_folder = model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
     return str(absolute(model)) if is_folder else model
+
+
+def _object(path: str | Path) -> ObjectPath | None:
+    """The path of an address of object storage; None for any other.
+
+    Raises:
+        ArgumentError: no object can have such a name.
+    """
+    try:
+        return object_path(path)
+    except ValueError as error:
+        raise ArgumentError(f"{plain(path)} names nothing: {error}. Name another.") from None
 
 
 def _folder(of_user: Callable[[str, Literal[False]], Path], variable: str) -> Path:

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from sureshot.media.discover import Source, Unreadable, discover, frame_files
+from sureshot.places import absolute
 from tests.clips import film, greys
 
 # Python itself may lie where nobody else may look, so all of it is imported first.
@@ -298,3 +299,35 @@ def test_what_is_left_out_is_not_even_entered(tmp_path):
     assert found == ["a.mp4"]
     assert sorted(asked) == [".", "a.mp4", "b.gif", "raw"]
     assert not list(discover([tmp_path / "raw"], leave_out))
+
+
+def test_objects_are_found_by_one_listing(bucket):
+    for key in ("v/a b.mp4", "v/ü?#%.MKV", "v/raw/c.mp4", "v/.hid/d.mp4", "v/.e.mp4", "v/f.txt"):
+        bucket.put(key, b"x" * 5)
+    for key in ("w/g.mp4", "v/", "v/x/../h.mp4", "v//i.mp4"):
+        bucket.put(key, b"x")
+    bucket.asked.clear()
+    out = list(discover([absolute("s3://films/v")], lambda path: path.name == "raw"))
+    good = [one for one in out if isinstance(one, Source)]
+    assert [str(one.path) for one in good] == ["s3://films/v/a b.mp4", "s3://films/v/ü?#%.MKV"]
+    assert {one.size for one in good} == {5}
+    bad = [one.reason for one in out if isinstance(one, Unreadable)]
+    assert len(bad) == 2
+    assert all("rename it" in reason for reason in bad)
+    assert len(bucket.asked) == 3
+    # A file named directly, by any name, is one with the same time.
+    (one,) = discover([Path("s3://films/v/a b.mp4")])
+    assert one == good[0]
+    assert [
+        thing.path.name for thing in discover([absolute("s3://films")]) if thing.path.name[0] == "g"
+    ]
+
+
+def test_objects_that_cannot_be_listed_are_told(bucket):
+    (gone,) = discover([absolute("s3://films/none")])
+    assert gone.reason == "no such object"
+    (lost,) = discover([absolute("s3://elsewhere/v")])
+    assert "no such bucket" in lost.reason
+    bucket.fault = lambda asked: "403"
+    (denied,) = discover([absolute("s3://films/v")])
+    assert "access is denied" in denied.reason

@@ -19,6 +19,7 @@ from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import Window, windows
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.encoders.together import Prepared, encode_together
+from sureshot.objects.path import ObjectPath
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import EncodedWindow
 
@@ -116,9 +117,14 @@ def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> E
 def content_digest(source: Source) -> str:
     """Digest of a video's bytes, equal for copies whatever their names.
 
+    Of an object it is what the storage tells its content by, as reading it whole costs a download.
+    Copies have the same, but not where they were uploaded in other parts.
+
     Raises:
         OSError: it cannot be read.
     """
+    if isinstance(source.path, ObjectPath):
+        return f"etag-{source.path.etag()}"
     digest = hashlib.blake2b(digest_size=20)
     files = frame_files(source.path) if source.kind == "frames" else [source.path]
     for path in files:

@@ -3,7 +3,6 @@
 A video is written when its last window is encoded, so whatever ends the run, what is written stays.
 """
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ from sureshot.media.excluded import Excluded
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
-from sureshot.places import absolute, absolute_model, index_place
+from sureshot.places import absolute, absolute_model, exists_at, index_place
 from sureshot.store.header import Decode, IndexSettings
 from sureshot.store.rows import EncodedWindow, VideoRecord
 from sureshot.store.store import Store
@@ -90,7 +89,7 @@ def index(
     chosen = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
-    if not any(os.path.exists(absolute(path)) for path in chosen):  # noqa: PTH110
+    if not any(exists_at(path) for path in chosen):
         missing = ", ".join(plain(path) for path in chosen)
         raise QueryError(f"There is nothing at {missing}; name videos or folders that hold some.")
     place = index_place(db)
@@ -180,7 +179,7 @@ def ingest(
                 begun.pop(video.source.path, None)
                 tell()
         result.forgotten = forget_excluded(store, paths, excluded)
-        _forget_missing(store, paths, prune, result)
+        _forget_missing(store, paths, {s.path for s in sources}, prune, result)
         result.warnings += filter(None, [store.sweep()[1]])
         if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
             store.compact()
@@ -376,13 +375,18 @@ def _note(result: Indexed, record: VideoRecord, count: int) -> None:
         result.notes.append((record.path, record.note))
 
 
-def _forget_missing(store: Store, paths: Sequence[Path], prune: bool, result: Indexed) -> None:
+def _forget_missing(
+    store: Store, paths: Sequence[Path], found: set[Path], prune: bool, result: Indexed
+) -> None:
+    """Forget, or count, videos below the paths that are gone; what was just found is there."""
     tops = [absolute(path) for path in paths]
-    tops = [top for top in tops if os.path.exists(top)]  # noqa: PTH110 - no error where one may not look
+    tops = [top for top in tops if exists_at(top)]
     gone = [
         record
         for record in store.videos()
-        if any(record.path.is_relative_to(top) for top in tops) and not _there(record)
+        if record.path not in found
+        and any(record.path.is_relative_to(top) for top in tops)
+        and not _there(record)
     ]
     if prune:
         store.remove(gone)

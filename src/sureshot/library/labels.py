@@ -33,6 +33,8 @@ from typing import Any, Literal
 from sureshot.errors import SureshotError, reason_of
 from sureshot.files import append_line
 from sureshot.formats import LABELS, parse_json, read_text
+from sureshot.objects.path import ObjectPath
+from sureshot.places import expand
 from sureshot.text import parse_time, plain
 
 State = Literal["present", "absent", "not found"]
@@ -114,7 +116,7 @@ def read_labels(file: str | Path) -> list[Label]:
     Raises:
         SureshotError: the file cannot be read, is empty, or a line of it is at fault.
     """
-    file = Path(file)
+    file = expand(file)
     try:
         text = read_text(file, LABELS)
     except OSError as error:
@@ -165,6 +167,8 @@ def mend(file: Path) -> bool:
     Raises:
         SureshotError: the file cannot be written.
     """
+    if isinstance(file, ObjectPath):
+        return False  # written whole or not at all
     try:
         with file.open("r+b") as opened:
             data = opened.read()

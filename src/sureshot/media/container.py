@@ -10,7 +10,7 @@ it goes by what a file begins with, so a playlist named `.mp4` would be followed
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO
+from io import RawIOBase
 from pathlib import Path
 
 import av
@@ -118,7 +118,7 @@ class _Reader:
         name: path of the file; ffmpeg looks at its suffix.
     """
 
-    def __init__(self, path: Path, file: FileIO, effort: Effort) -> None:
+    def __init__(self, path: Path, file: RawIOBase, effort: Effort) -> None:
         self.name = str(path)
         self._effort = effort
         self._file = file
@@ -129,11 +129,11 @@ class _Reader:
         return self._file.read(count) or b""
 
 
-def _playlist(file: FileIO) -> str:
+def _playlist(file: RawIOBase) -> str:
     """What kind of list of other files it is; empty if none."""
     with suppress(OSError):
         file.seek(0)
-        head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+        head = (file.read(_HEAD) or b"").removeprefix(b"\xef\xbb\xbf").lstrip()
         for kind, start in _PLAYLISTS:
             if re.match(start, head, re.IGNORECASE | re.DOTALL | re.MULTILINE):
                 return kind

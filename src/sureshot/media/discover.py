@@ -4,10 +4,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import Literal
 
 from sureshot.errors import reason_of
+from sureshot.objects.path import ObjectPath, is_plain_key
 from sureshot.places import absolute
+from sureshot.text import plain
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset({
@@ -66,6 +69,9 @@ def discover(
         top = absolute(path)
         if leave_out(top):
             continue
+        if isinstance(top, ObjectPath):
+            yield from _objects(top, leave_out)
+            continue
         try:
             top.stat()
             if not (top.is_dir() or top.is_file()):
@@ -91,9 +97,13 @@ def is_gone(path: Path) -> bool:
 def frame_files(folder: Path) -> list[Path]:
     """The images of a folder of frames in the order of their numbers; empty if it is not one.
 
+    Object storage has none.
+
     Raises:
         OSError: the folder cannot be read.
     """
+    if isinstance(folder, ObjectPath):
+        return []
     named = [p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES and not _hidden(p)]
     numbered = {p: match for p in named if (match := _NUMBERED.match(p.stem))}
     # A photo folder need not be asked what each of its names is: most end here.
@@ -130,6 +140,39 @@ def _walk(
             for entry in entries
             if not _hidden(entry) and _worth_a_look(entry) and not leave_out(entry)
         ]
+
+
+def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Source | Unreadable]:
+    """The videos in object storage at or below a path, by one listing."""
+    try:
+        status = top.stat()
+        if S_ISREG(status.st_mode):
+            size, written = status.st_size, status.st_mtime_ns
+            yield Source(path=top, kind="file", size=size, mtime_ns=written)
+            return
+        for one in top.below():
+            # No signature of a transport stream is looked for: that would be a request for each.
+            name = one.key.rpartition("/")[2]
+            if not _is_video_name(name) or name.startswith("."):
+                continue
+            path = top.of_key(one.key)
+            if not is_plain_key(one.key):
+                shown = plain(one.key)
+                yield Unreadable(path, f"is named {shown!r} in the bucket, like no path; rename it")
+            elif not _left_out(path, top, leave_out):
+                yield Source(path=path, kind="file", size=one.size, mtime_ns=one.mtime_ns)
+    except OSError as error:
+        yield Unreadable(top, reason_of(error))
+
+
+def _is_video_name(name: str) -> bool:
+    return Path(name).suffix.lower() in VIDEO_SUFFIXES
+
+
+def _left_out(path: ObjectPath, top: ObjectPath, leave_out: Callable[[Path], bool]) -> bool:
+    """Whether an object or a folder around it, up to the one that is indexed, is hidden or out."""
+    between = [path, *path.parents[: len(path.parts) - len(top.parts) - 1]]
+    return any(_hidden(one) for one in between) or any(map(leave_out, reversed(between)))
 
 
 def _worth_a_look(entry: Path) -> bool:

@@ -7,6 +7,7 @@ and a missing end; in `clock`: missing or jumping times; in `frame`: rotation, a
 import contextlib
 import errno
 import math
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,14 +133,15 @@ def _size(path: Path) -> int:
 
     What is no file, or an empty one, is refused before ffmpeg waits for it or wonders about it.
     """
-    if not path.is_file():
-        if path.exists():
-            raise VideoError("is not a regular file")
-        raise VideoError("has vanished", transient=True)
-    size = path.stat().st_size
-    if size == 0:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise VideoError("has vanished", transient=True) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise VideoError("is not a regular file")
+    if status.st_size == 0:
         raise VideoError("is empty (0 bytes)")
-    return size
+    return status.st_size
 
 
 def _video_stream(container: Any) -> Any:

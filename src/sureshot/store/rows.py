@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, UInt8
 from sureshot.media.signature import SIZE
 from sureshot.models.encoders.protocol import VideoFeatures
 from sureshot.models.mean_frames import mean_pool
+from sureshot.objects.path import object_path
 from sureshot.places import video_id
 from sureshot.store.checks import WINDOW_CHECKS, checked_videos, checked_windows
 from sureshot.store.header import Header
@@ -129,6 +130,8 @@ def to_text(path: Path) -> str:
 
 def from_text(text: str) -> Path:
     """The path that `to_text` wrote."""
+    if (named := object_path(text)) is not None:
+        return named
     return Path(
         os.fsdecode(
             b"".join(

@@ -46,6 +46,7 @@ class Bucket:
         sent: bytes of bodies that were sent so far.
         fault: decides what becomes of a request: ``503``, ``403`` and the like refuse it, ``cut``
             ends the connection midway, ``drop`` before a word, ``slow`` answers after a second.
+        delay: seconds before each answer, as a storage far away has them.
     """
 
     def __init__(self, url: str, client: Any) -> None:
@@ -54,6 +55,7 @@ class Bucket:
         self.asked: list[Asked] = []
         self.sent = 0
         self.fault: Fault = lambda asked: None
+        self.delay = 0.0
 
     def put(self, key: str, data: bytes | Path) -> None:
         """Put an object."""
@@ -92,8 +94,7 @@ class _Proxy(BaseHTTPRequestHandler):
         if fault == "drop":
             self.close_connection = True
             return
-        if fault == "slow":
-            time.sleep(1.0)
+        time.sleep(1.0 if fault == "slow" else self.bucket.delay)
         if fault and fault.isdigit():
             self._send(int(fault), {}, b"<Error><Code>Code%s</Code></Error>" % fault.encode())
             return

@@ -1,13 +1,20 @@
 """Videos and indexes in object storage, the whole way, on good days and bad ones."""
 
 import itertools
+import threading
 from pathlib import Path
 
 import pytest
 
 import sureshot
+from sureshot.cli.app import run as command
+from sureshot.library import judge, status
+from sureshot.library.calibration import card_of_index, forget
+from sureshot.library.label_paths import labels_of_index
+from sureshot.library.labels import read_labels
 from sureshot.objects import client
-from tests.buckets import Bucket
+from sureshot.places import absolute
+from tests.buckets import SECRET, TOKEN, Bucket
 from tests.small_library import Library
 
 MADE = {"model": "tiny", "window": 2.0, "frames": 4, "workers": 1}
@@ -74,9 +81,114 @@ def test_what_becomes_of_objects_during_a_run_is_told(films: Bucket, library, tm
     assert (again.indexed + again.copied, again.failed) == (3, [])
 
 
+@pytest.mark.slow
 def test_a_storage_with_bad_days_gives_the_same_index(films: Bucket, library, tmp_path) -> None:
     days = itertools.cycle([None, "503", None, "cut", None, "drop"])
     films.fault = lambda asked: next(days)
     done = sureshot.index("s3://films/my films", db=tmp_path / "db", **MADE)
     assert (done.indexed, done.failed) == (5, [])
     assert windows(tmp_path / "db") == windows(library.db)
+
+
+def run(capsys, *arguments: object) -> tuple[int, str]:
+    """The exit code of a command, and all that it printed; no secret is in it."""
+    capsys.readouterr()
+    code = command([str(argument) for argument in arguments])
+    printed = "".join(capsys.readouterr())
+    assert SECRET not in printed
+    assert TOKEN not in printed
+    assert "Traceback" not in printed
+    return code, printed
+
+
+@pytest.mark.slow
+def test_every_command_works_on_an_index_in_a_bucket(films, library, tmp_path, capsys) -> None:
+    db = "s3://films/my index"
+    sureshot.index("s3://films/my films", db=db, **MADE)
+    assert windows(db) == windows(library.db)
+    code, said = run(capsys, "status", "--db", db, "--check")
+    assert (code, "Checked: every row is as it was written" in said) == (0, True)
+    assert run(capsys, "search", "red", "--db", db, "--explain", tmp_path / "sheet.png")[0] == 0
+    like = run(capsys, "search", "--like", "s3://films/my films/red.mp4@0:01", "--db", db)
+    assert (like[0], "scenes.mp4" in like[1]) == (0, True)
+    assert run(capsys, "export", "red", "--db", db, "--to", tmp_path / "clips")[0] == 0
+    assert list((tmp_path / "clips").glob("01 *.mp4"))
+    code, said = run(capsys, "search", "red", "--db", db, "--open", 1)
+    assert (code, "`sureshot serve` plays it" in said) == (1, True)
+    code, said = run(capsys, "remove", "s3://films/my films/red.mp4", "--db", db, "--exclude")
+    assert (code, "1 video forgotten" in said) == (0, True)
+    assert sureshot.index("s3://films/my films", db=db).excluded == 1
+    assert run(capsys, "doctor", "--db", db)[0] == 0
+    assert run(capsys, "reset", "--db", db, "--yes")[0] == 0
+    assert not films.keys("my index/")
+    assert films.keys("my films/")
+
+
+def test_judgements_and_percentages_lie_beside_an_index_in_a_bucket(films, library) -> None:
+    db = "s3://films/judged"
+    sureshot.index(library.videos / "red.mp4", db=db, **MADE)
+    sitting = judge(["red", "blue"], lambda hit: "yes", db=db)
+    assert sitting.judged == 2
+    assert status(db).judged == 2
+    known = read_labels(labels_of_index(db))
+    assert [label.query for label in known] == ["red", "blue"]
+    searcher = sureshot.open_index(db)
+    assert card_of_index(searcher) == absolute(f"{db}/trust.json")
+    assert not forget(searcher)
+    films.put("judged/trust.json", b"{not a card")
+    damaged = sureshot.open_index(db).search("red")
+    assert "trust.json cannot be used" in " ".join(damaged.warnings)
+    assert forget(sureshot.open_index(db))
+    assert "judged/trust.json" not in films.keys("judged")
+
+
+def test_refusals_are_one_sentence_without_secrets(films, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    db = "s3://films/index"
+    films.fault = lambda asked: "403"
+    for told in (
+        run(capsys, "search", "red", "--db", db),
+        run(capsys, "search", "red", "--db", db, "--json"),
+        run(capsys, "index", "s3://films/my films", "--db", tmp_path / "db"),
+        run(capsys, "status", "--db", db),
+    ):
+        assert told[0] == 1
+        assert "access is denied" in told[1]
+    films.fault = lambda asked: None
+    code, said = run(capsys, "index", "s3://nowhere/v", "--db", tmp_path / "db")
+    assert (code, "no such bucket" in said) == (1, True)
+    code, said = run(capsys, "index", "s3://films/../etc", "--db", tmp_path / "db")
+    assert (code, "no '..' in it" in said) == (2, True)
+    monkeypatch.setattr(client, "_TRIES", 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://ann:{SECRET[:8]}@127.0.0.1:9")
+    code, said = run(capsys, "search", "red", "--db", db)
+    assert (code, "cannot be reached" in said) == (1, True)
+    assert SECRET[:8] not in said
+
+
+@pytest.mark.slow
+def test_several_writers_and_readers_lose_nothing(films, library) -> None:
+    db = "s3://films/shared"
+    days = itertools.cycle([*[None] * 9, "503", *[None] * 11, "cut"])
+    sureshot.index(library.videos / "red.mp4", db=db, **MADE)
+    films.fault = lambda asked: next(days)
+    folders = [library.videos, "s3://films/my films/tapes", "s3://films/my films/long"]
+    failed: list[BaseException] = []
+
+    def write(place: str | Path) -> None:
+        try:
+            sureshot.index(place, db=db)
+        except BaseException as error:
+            failed.append(error)
+
+    writers = [threading.Thread(target=write, args=(place,)) for place in folders]
+    for thread in writers:
+        thread.start()
+    while any(thread.is_alive() for thread in writers):
+        assert sureshot.open_index(db).search("red")
+    films.fault = lambda asked: None
+    for place in folders:
+        sureshot.index(place, db=db)
+    assert failed == []
+    assert status(db, check=True).faults == ()
+    assert status(db).videos == 8

@@ -72,6 +72,17 @@ def locate(location: str | Path) -> str:
     return text
 
 
+def beside(location: str) -> Path | None:
+    """Where the other files of an index lie; None in a storage that is not known to hold any.
+
+    Args:
+        location: place of the index, see `locate`.
+    """
+    if "://" in location:
+        return _object(location)
+    return Path(location)
+
+
 def absolute(path: str | Path) -> Path:
     """A path as the index knows it: without ``~`` and ``..``, symbolic links kept.
 

@@ -8,6 +8,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from sureshot.errors import SureshotError
+from sureshot.places import absolute
 from sureshot.web.ranges import FilePart, span_of
 from sureshot.web.replies import on_error
 
@@ -87,3 +88,23 @@ def test_what_is_gone_or_no_file_is_told(client, file) -> None:
         410,
         True,
     )
+
+
+def test_objects_are_sent_by_parts_as_files_are(bucket) -> None:
+    bucket.put("a.mp4", DATA)
+    path = absolute("s3://films/a.mp4")
+
+    async def answer(request):
+        return FilePart(request, path, "video/mp4")
+
+    routes = [Route("/", answer, methods=["GET", "HEAD"])]
+    client = TestClient(Starlette(routes=routes, exception_handlers={SureshotError: on_error}))
+    whole = client.get("/")
+    assert (whole.status_code, whole.content) == (200, DATA)
+    part = client.get("/", headers={"Range": "bytes=1000-1009"})
+    assert (part.status_code, part.content) == (206, DATA[1000:1010])
+    assert part.headers["ETag"] == whole.headers["ETag"]
+    bucket.put("a.mp4", DATA[::-1])
+    assert client.get("/").headers["ETag"] != whole.headers["ETag"]
+    bucket.clear()
+    assert client.get("/").status_code == 410

@@ -44,6 +44,11 @@ def player_of(path: Path, at: float, *, platform: str = sys.platform) -> Player:
     Raises:
         SureshotError: there is nothing here that opens videos.
     """
+    if "://" in str(path):
+        raise SureshotError(
+            f"{plain(path)} is in object storage, which players do not reach. `sureshot serve` "
+            f"plays it, `sureshot export` cuts the moment out."
+        )
     for name, start in _PLAYERS.items() if path.is_file() else ():
         if shutil.which(name):
             return Player((name, start.format(at=f"{at:.2f}"), str(path)), seeks=True)

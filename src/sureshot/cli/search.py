@@ -338,10 +338,10 @@ def lines_of(path: Path) -> list[str]:
 
 def _split_time(text: str) -> tuple[Path, float | None]:
     """FILE or FILE@TIME; a file whose own name ends that way comes first."""
-    from sureshot.places import absolute
+    from sureshot.places import absolute, exists_at
     from sureshot.text import parse_time
 
     name, at, time = text.rpartition("@")
-    if not at or not _TIME.fullmatch(time) or os.path.lexists(absolute(text)):
+    if not at or not _TIME.fullmatch(time) or os.path.lexists(absolute(text)) or exists_at(text):
         return Path(text), None
     return Path(name), parse_time(time)

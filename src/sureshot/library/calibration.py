@@ -16,7 +16,7 @@ from sureshot.library.label_paths import labels_of_index, located
 from sureshot.library.labels import Label, read_labels
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.videos import Gallery, Told
-from sureshot.places import absolute
+from sureshot.places import absolute, beside
 from sureshot.text import counted
 from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.card import FILE, Calibration
@@ -110,15 +110,16 @@ def card_of_index(searcher: Searcher) -> Path:
     """Where the card of an index lies.
 
     Raises:
-        SureshotError: the index is in object storage, which can hold none.
+        SureshotError: the index is in a storage other than S3, which can hold none.
     """
     location = searcher.store.location
-    if "://" in location:
+    place = beside(location)
+    if place is None:
         raise SureshotError(
-            f"The index {location} is in object storage, where no calibration card can lie. Name a "
-            f"file for it with {option('to')}, or calibrate an index in a folder."
+            f"The index {location} is in a storage where no calibration card can lie. Name a "
+            f"file for it with {option('to')}, or calibrate an index in a folder or in S3."
         )
-    return Path(location) / FILE
+    return place / FILE
 
 
 def forget(searcher: Searcher) -> bool:

@@ -15,6 +15,7 @@ from sureshot.errors import SureshotError
 from sureshot.library.answer import Confidence, Hit, Status
 from sureshot.library.moments import Moment
 from sureshot.models.bank import Bank, home_of
+from sureshot.places import beside
 from sureshot.text import counted, plain
 from sureshot.trust.assessment import assess
 from sureshot.trust.card import FILE, Calibration, load_card
@@ -59,7 +60,7 @@ def find_card(
     """The calibration card for an index and its model.
 
     Args:
-        index: location of the index; only a folder can hold a card.
+        index: location of the index; a folder or S3 storage can hold a card.
         model: name of what searches it.
         fingerprint: digest that identifies that model.
         bank: its hub correction.
@@ -68,7 +69,8 @@ def find_card(
         The card, if there is one; whether it was made on the library itself; and what is wrong with
         cards that cannot be used.
     """
-    own, wrong = _usable(Path(index) / FILE, fingerprint, bank)
+    place = beside(index)
+    own, wrong = (None, ()) if place is None else _usable(place / FILE, fingerprint, bank)
     if own is not None:
         return own, True, ()
     card, more = model_card(model, fingerprint, bank)

@@ -33,7 +33,7 @@ class Contents:
         videos: videos that can be found.
         windows: their windows.
         seconds: their length.
-        bytes: size on disk; 0 in object storage, where nobody knows.
+        bytes: size on disk or in S3 storage; 0 in others, where nobody knows.
         fingerprint: digest that identifies the model that wrote the index.
         settings: name of that model, and how videos are cut and sampled.
         status: what percentages are learned from, or why there are none.
@@ -121,7 +121,7 @@ class Contents:
     def _size(self) -> str:
         """Bytes in words, and what a minute of video costs of them."""
         if not self.bytes:
-            return "unknown, it is in object storage"
+            return "unknown, as it is in this storage"
         size = f"{self.bytes / 1e3:.0f} kB" if self.bytes < 1e6 else f"{self.bytes / 1e6:.1f} MB"
         if not self.seconds:
             return size

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from sureshot.errors import SureshotError, option
 from sureshot.library.labels import Label
+from sureshot.objects.path import object_path
+from sureshot.places import beside
 from sureshot.text import counted, plain
 
 _SHOWN = 5  # unknown videos that are named
@@ -24,14 +26,15 @@ def labels_of_index(location: str) -> Path:
         location: place of the index.
 
     Raises:
-        SureshotError: the index is in object storage.
+        SureshotError: the index is in a storage other than S3.
     """
-    if "://" in location:
+    place = beside(location)
+    if place is None:
         raise SureshotError(
-            f"The index {location} is in object storage, where no judgements can lie. Name a file "
+            f"The index {location} is in a storage where no judgements can lie. Name a file "
             "for them."
         )
-    return Path(location) / _FILE
+    return place / _FILE
 
 
 def located(
@@ -100,6 +103,8 @@ class _Names:
         Raises:
             SureshotError: there are several.
         """
+        if (there := object_path(name)) is not None:
+            return self._whole.get(str(there))
         written = os.path.expanduser(name)  # noqa: PTH111
         path = os.path.normpath(os.path.join(self._folder, written))  # noqa: PTH118
         if path in self._whole:

@@ -52,7 +52,7 @@ def open_index(
         StoreError: no index, damaged, too new, or written by another model.
         ModelError: the index's model cannot be loaded here.
     """
-    store = Store.open(index_place(db))
+    store = Store.open(index_place(db), cached=True)
     encoder = load_searchable(absolute_model(model) if model else store.settings.model, device)
     store.check_model(encoder.name, encoder.fingerprint)
     return Searcher(store, encoder)

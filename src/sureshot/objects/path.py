@@ -130,6 +130,14 @@ class ObjectPath(PosixPath):
         """
         return listed(self.bucket, f"{self.key}/" if self.key else "")
 
+    def first(self) -> Iterator[StoredObject]:
+        """The first object below, if there is any.
+
+        Raises:
+            OSError: the bucket cannot be listed.
+        """
+        return listed(self.bucket, f"{self.key}/", most=1)
+
     def of_key(self, key: str) -> "ObjectPath":
         """The path of an object in the same bucket."""
         return type(self)(f"{SCHEME}{self.bucket}/{key}")
@@ -153,6 +161,14 @@ class ObjectPath(PosixPath):
         if "b" in mode:
             return raw if buffering == 0 else io.BufferedReader(raw)
         return io.TextIOWrapper(io.BufferedReader(raw), encoding or "utf-8", errors, newline)
+
+    def read_range(self, first: int, count: int) -> bytes:
+        """Bytes of the object from one on.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        return read_range(self.bucket, self.key, first, count)[0]
 
     def read_bytes(self) -> bytes:
         """All of an object of at most 1 GB."""

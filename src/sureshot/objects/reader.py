@@ -4,7 +4,7 @@ import io
 import os
 import time
 
-from sureshot.objects.client import StoredObject, read_range
+from sureshot.objects.client import SCHEME, StoredObject, read_range
 
 _FIRST = 1 << 19  # bytes of the first request, and of the one after a jump
 _MOST = 1 << 23  # bytes of one request; it doubles up to this
@@ -20,6 +20,8 @@ class ObjectReader(io.RawIOBase):
         key: the object.
 
     Attributes:
+        name: its address.
+        mode: ``rb``, as a file has it.
         stored: what the storage says of it.
         fetched: bytes read from the storage so far.
         requests: requests made so far.
@@ -31,6 +33,7 @@ class ObjectReader(io.RawIOBase):
     def __init__(self, bucket: str, key: str) -> None:
         super().__init__()
         self._bucket, self._key = bucket, key
+        self.name, self.mode = f"{SCHEME}{bucket}/{key}", "rb"
         self._at = 0
         self._ahead = _FIRST
         self._parts: list[tuple[int, bytes]] = []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from sureshot.objects.path import object_path
 from sureshot.store.rows import from_text, to_text
 from sureshot.store.tables import Tables
 
@@ -18,6 +19,7 @@ def stored_patterns(tables: Tables) -> tuple[str, ...]:
 
 def store_patterns(tables: Tables, patterns: Sequence[str], *, excluded: bool) -> None:
     """Keep patterns from now on, or forget them."""
-    values = {_EXCLUDED + to_text(Path(p)): "" if excluded else None for p in patterns}
+    named = (to_text(object_path(pattern) or Path(pattern)) for pattern in patterns)
+    values = {_EXCLUDED + name: "" if excluded else None for name in named}
     if values:
         tables.change("videos", lambda table: table.update_config(values))

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from sureshot.errors import StoreError, option
 from sureshot.files import restore_folder
+from sureshot.objects.client import SCHEME
+from sureshot.places import absolute
+from sureshot.store.remote import delete_tables, is_remote
 from sureshot.store.tables import NAMES, NEW, Tables, guard, is_there
 from sureshot.store.turns import turn
 from sureshot.store.versions import ASIDE
@@ -23,11 +26,12 @@ def delete_index(location: str) -> None:
     made; what it leaves of the files, the next call deletes.
 
     Raises:
-        StoreError: it is in object storage, something in its place is not an index, or its files
-            cannot be deleted.
+        StoreError: it is in a storage other than S3, something in its place is not an index, or
+            its files cannot be deleted.
     """
-    if "://" in location:
-        raise StoreError(f"{location} is object storage; delete it with the tools of that storage.")
+    if is_remote(location):
+        _delete_remote(location)
+        return
     folder = Path(location)
     with guard(location, "delete"), turn(location):
         # `videos` first: without it an index is half made, which whoever opens it is told.
@@ -54,7 +58,7 @@ def tidy(location: str, *, at_once: bool = False) -> None:
     Raises:
         StoreError: it cannot be deleted.
     """
-    if "://" in location:
+    if is_remote(location):
         return
     with guard(location, "clear the left-overs of"):
         restore_folder(Path(location) / CARD)
@@ -72,7 +76,7 @@ def leftovers(location: str, *, at_once: bool = False) -> list[Path]:
         location: place of the index.
         at_once: whether tables count that another process might be making just now.
     """
-    if "://" in location:
+    if is_remote(location):
         return []
     folder, found = Path(location), []
     for name in NAMES:
@@ -83,10 +87,26 @@ def leftovers(location: str, *, at_once: bool = False) -> list[Path]:
     return sorted([*found, *folder.glob(f"{CARD}{_GONE}*")])
 
 
+def _delete_remote(location: str) -> None:
+    if not location.startswith(SCHEME):
+        raise StoreError(f"{location} is object storage; delete it with the tools of that storage.")
+    with guard(location, "delete"):
+        for name in NAMES:
+            if not Tables(location).is_ours_remote(name):
+                raise StoreError(_not_ours(f"{location}/{name}.lance"))
+        # `videos` first: without it an index is half made, which whoever opens it is told.
+        delete_tables(location, tuple(reversed(NAMES)))
+        (absolute(location) / CARD).unlink(missing_ok=True)
+
+
 def _check_ours(folder: Path) -> None:
     """Refuse to delete what is not a table of ours; a damaged one of ours is accepted."""
     if not Tables.is_ours(folder):
-        raise StoreError(
-            f"{folder} is not part of an index of Sureshot, so nothing was deleted. Move it "
-            f"away, or choose another place with {option('db')}."
-        )
+        raise StoreError(_not_ours(folder))
+
+
+def _not_ours(table: Path | str) -> str:
+    return (
+        f"{table} is not part of an index of Sureshot, so nothing was deleted. Move it "
+        f"away, or choose another place with {option('db')}."
+    )

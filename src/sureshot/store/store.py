@@ -92,17 +92,18 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, location: str | Path, *, complete: bool = False) -> "Store":
+    def open(cls, location: str | Path, *, complete: bool = False, cached: bool = False) -> "Store":
         """Open an existing index.
 
         Args:
             location: folder or object-storage URI.
             complete: whether to make one whole that is half made, which takes the right to write.
+            cached: whether one in S3 storage is read from a local copy, brought when needed.
 
         Raises:
             StoreError: there is none, it is half made or damaged, or a newer Sureshot wrote it.
         """
-        tables = Tables(locate(location))
+        tables = Tables(locate(location), cached=cached)
         if not tables.exists():
             raise StoreError(
                 f"There is no index at {tables.location}. Make one with `sureshot index FOLDER`, "
@@ -129,8 +130,7 @@ class Store:
         """Delete an index and nothing else that may lie in its folder.
 
         Raises:
-            StoreError: it is in object storage, something in its place is not an index, or its
-                files cannot be deleted.
+            StoreError: something in its place is not an index, or its files cannot be deleted.
         """
         delete_index(locate(location))
 
@@ -347,7 +347,7 @@ class Store:
         return index_vectors(self._tables)
 
     def bytes_on_disk(self) -> int:
-        """Size of a local index; 0 for one in object storage."""
+        """Size of an index; 0 where that cannot be asked."""
         return self._tables.bytes_on_disk()
 
     def _read(self, name: Name, **wanted: Any) -> pa.Table:

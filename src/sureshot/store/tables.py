@@ -11,14 +11,19 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from sureshot.errors import StoreError, option
+from sureshot.errors import StoreError
+from sureshot.objects.client import SCHEME
+from sureshot.store import remote
 from sureshot.store.durable import Durable, sync_paths
+from sureshot.store.guarding import guard as guard
 from sureshot.store.header import Header, ours
+from sureshot.store.mirror import mirror_of
 from sureshot.store.rows import video_schema, window_schema
 from sureshot.store.versions import move_aside, numbers, whole
 
@@ -47,18 +52,23 @@ _LANCE_FOLDERS = frozenset(
 class Tables:
     """The tables of the index at a place.
 
+    Args:
+        location: absolute folder or object-storage URI, see `sureshot.places.locate`.
+        cached: whether tables in S3 storage are read from a local copy.
+
     Attributes:
         location: absolute folder or object-storage URI, see `sureshot.places.locate`.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, cached: bool = False) -> None:
         self.location = location
         self._session = _session()  # keeps what searches read again and again
+        self._mirror = mirror_of(location) if cached else None
         self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
         self._fallen: dict[Name, int] = {}  # version of a table in place of a broken newest one
         self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
 
-    def use(self, name: Name, act: Callable[[Any], Result]) -> Result:
+    def use(self, name: Name, act: Callable[[Any], Result], *, copy: bool = True) -> Result:
         """What ``act`` makes of a table at its newest version; it must bear being repeated.
 
         Another process that compacts deletes the files of older versions, also of one that was the
@@ -69,10 +79,12 @@ class Tables:
             version = None
             try:
                 with _plain_errors():
-                    table = self._open(name)
+                    table = self._open_copy(name) if copy else self._open(name)
                     version = table.version
                     return act(table)
             except (OSError, ValueError) as error:
+                if self._mirror is not None:
+                    self._mirror.forget(name)
                 # A file missing from one version twice is missing for good.
                 if not _vanished(error) or version in seen:
                     raise
@@ -91,7 +103,7 @@ class Tables:
                 raise StoreError(f"{self.trouble()[0]} Until then nothing else can be changed.")
             return act(table)
 
-        return self.use(name, writing)
+        return self.use(name, writing, copy=False)
 
     def upsert(self, name: Name, rows: pa.Table) -> None:
         """Rows in, in one commit; those with the key of an old one take its place."""
@@ -120,6 +132,8 @@ class Tables:
         with guard(self.location, "look at"):
             if not self._remote:
                 return any(is_there(self._folder(name)) for name in NAMES)
+            if self._in_s3:
+                return any(remote.table_is_there(self.location, name) for name in NAMES)
             try:
                 self._open("windows")
             except (OSError, ValueError) as error:
@@ -150,6 +164,10 @@ class Tables:
 
     def half_made(self) -> bool:
         """Whether the making of an index, or its deletion, was interrupted."""
+        if self._in_s3:
+            with guard(self.location, "look at"):
+                there = [remote.table_is_there(self.location, name) for name in NAMES]
+                return any(there) and not all(there)
         if self._remote or not is_there(self._folder("windows")):
             return False
         return not is_there(self._folder("videos"))
@@ -187,8 +205,11 @@ class Tables:
         return True
 
     def bytes_on_disk(self) -> int:
-        """Size of a local index; 0 for one in object storage."""
+        """Size of an index; 0 where that cannot be asked."""
         total = 0
+        if self._in_s3:
+            with guard(self.location, "look at"):
+                return remote.bytes_of(self.location)
         for name in NAMES:
             for file in () if self._remote else self._folder(name).rglob("*"):
                 with contextlib.suppress(FileNotFoundError):  # another process compacts
@@ -205,12 +226,36 @@ class Tables:
         except (OSError, ValueError):
             return {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
 
+    def is_ours_remote(self, name: Name) -> bool:
+        """Whether what lies in S3 storage in the place of a table is ours, damaged, or nothing."""
+        below = remote.parts_of_table(self.location, name)
+        if not below:
+            return True
+        try:
+            with _plain_errors():
+                return ours(self._open(name).schema.metadata)
+        except (OSError, ValueError):
+            return below <= _LANCE_FOLDERS
+
     @property
     def _remote(self) -> bool:
-        return "://" in self.location
+        return remote.is_remote(self.location)
+
+    @property
+    def _in_s3(self) -> bool:
+        return self.location.startswith(SCHEME)
 
     def _folder(self, name: Name) -> Path:
         return Path(self.location) / f"{name}.lance"
+
+    def _open_copy(self, name: Name) -> Any:
+        """The newest version of a table, from the local copy where there is one."""
+        folder = None
+        if self._mirror is not None:
+            folder = self._mirror.table(name, partial(self._open, name))
+        if folder is None:
+            return self._open(name)
+        return lance.dataset(str(folder), session=self._session)
 
     def _open(self, name: Name, version: int | None = None) -> Any:
         folder = self._folder(name)
@@ -218,8 +263,12 @@ class Tables:
             # Lance would try again and again, for seconds.
             raise NotADirectoryError(f"{folder} is not a directory")
         if self._remote or name in self._trusted or version is not None:
-            uri = f"{self.location}/{name}.lance"
-            return lance.dataset(uri, version=version, session=self._session)
+            return lance.dataset(
+                remote.table_address(self.location, name),
+                version=version,
+                session=self._session,
+                storage_options=remote.options(self.location),
+            )
         return self._open_whole(name)
 
     def _open_whole(self, name: Name) -> Any:
@@ -259,7 +308,10 @@ class Tables:
     def _create_remote(self, name: Name, schema: pa.Schema) -> None:
         try:
             lance.write_dataset(
-                schema.empty_table(), f"{self.location}/{name}.lance", mode="create"
+                schema.empty_table(),
+                remote.table_address(self.location, name),
+                mode="create",
+                storage_options=remote.options(self.location),
             )
         except OSError as error:
             if "already exists" not in str(error):
@@ -306,45 +358,9 @@ def is_there(path: Path) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def guard(location: str, doing: str) -> Iterator[None]:
-    """Turn what Lance and the disk say into one sentence with the fix in it."""
-    try:
-        yield
-    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-        reason = _first_line(error)
-        raise StoreError(
-            f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location)}"
-        ) from None
-
-
-def _fix(error: Exception, location: str) -> str:
-    text = str(error).lower()
-
-    def says(*parts: str) -> bool:
-        return any(part in text for part in parts)
-
-    if says("no space left", "os error 28", "quota", "file too large"):
-        return "The disk is full: free some space and run the same command again."
-    if says("permission denied", "read-only", "not permitted"):
-        return f"Choose a place you may write to with {option('db')}."
-    if says("not a directory", "file exists", "is not utf-8", "file name too long"):
-        return f"Choose another place with {option('db')}."
-    if says("conflict", "concurrent", "other processes"):
-        return "Nothing that was indexed before is lost; run the same command again."
-    if "://" in location:
-        return "Check the address and your access to it."
-    return "It may be damaged. `sureshot reset` removes it; then index your folder again."
-
-
 def _session() -> lance.Session:
     return lance.Session(metadata_cache_size_bytes=_METADATA)
 
 
 def _vanished(error: Exception) -> bool:
     return "not found" in str(error).lower()
-
-
-def _first_line(error: Exception) -> str:
-    """Lance's messages go on with the place in its source; the first sentence is enough."""
-    return str(error).split("\n")[0].split(", /")[0].strip().rstrip(".")[:300] or repr(error)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from sureshot.errors import reason_of
+from sureshot.objects.path import ObjectPath
 from sureshot.text import plain
 from sureshot.web.replies import GoneError, error_reply
 
@@ -51,6 +52,41 @@ def span_of(header: str, size: int) -> Span | None:
     return Span(first, last - first + 1) if first <= last else Span(0, size)
 
 
+class _File:
+    """An open file: its size, what tells it from others, and its bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self._opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        status = os.fstat(self._opened)
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise GoneError(f"{plain(path)} is not a regular file any more.")
+        self.size = status.st_size
+        self.tag = f'"{status.st_ino:x}-{self.size:x}-{status.st_mtime_ns:x}"'
+
+    def read(self, count: int, at: int) -> bytes:
+        return os.pread(self._opened, count, at)
+
+    def close(self) -> None:
+        os.close(self._opened)
+
+
+class _Object:
+    """The same of an object."""
+
+    def __init__(self, path: ObjectPath) -> None:
+        self._opened = path.open("rb", buffering=0)
+        self.size = self._opened.size
+        self.tag = f'"{self.size:x}-{self._opened.stored.mtime_ns:x}"'
+
+    def read(self, count: int, at: int) -> bytes:
+        self._opened.seek(at)
+        return bytes(self._opened.read(count))
+
+    def close(self) -> None:
+        self._opened.close()
+
+
 class FilePart(Response):
     """A file, or the part of it that a request asks for.
 
@@ -70,15 +106,11 @@ class FilePart(Response):
         super().__init__(media_type=media_type)
         self._request = request
         try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            self._file = _Object(path) if isinstance(path, ObjectPath) else _File(path)
         except OSError as error:
             raise GoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
-        status = os.fstat(self._file)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(self._file)
-            raise GoneError(f"{plain(path)} is not a regular file any more.")
-        self._size = status.st_size
-        self._tag = f'"{status.st_ino:x}-{self._size:x}-{status.st_mtime_ns:x}"'
+        self._size = self._file.size
+        self._tag = self._file.tag
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -95,7 +127,7 @@ class FilePart(Response):
             await self._start(part, bool(asked), send)
             await self._send(part, send)
         finally:
-            os.close(self._file)
+            self._file.close()
 
     async def _start(self, part: Span, partial: bool, send: Send) -> None:
         partial = partial and part.length < self._size
@@ -115,7 +147,10 @@ class FilePart(Response):
         if self._request.method == "HEAD":
             at = end
         while at < end and not await self._request.is_disconnected():
-            data = await run_in_threadpool(os.pread, self._file, min(_CHUNK, end - at), at)
+            try:
+                data = await run_in_threadpool(self._file.read, min(_CHUNK, end - at), at)
+            except OSError:  # an object that was replaced meanwhile, or its storage is gone
+                data = b""
             if not data:
                 return  # cut short meanwhile: an unfinished reply tells the player so
             at += len(data)

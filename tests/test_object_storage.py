@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 import sureshot
 from sureshot.cli.app import run as command
@@ -14,8 +15,11 @@ from sureshot.library.label_paths import labels_of_index
 from sureshot.library.labels import read_labels
 from sureshot.objects import client
 from sureshot.places import absolute
+from sureshot.web.clip_cache import ClipCache
+from sureshot.web.desk import Desk, Served
 from tests.buckets import SECRET, TOKEN, Bucket
 from tests.small_library import Library
+from tests.web.visitor import HERE, app_of
 
 MADE = {"model": "tiny", "window": 2.0, "frames": 4, "workers": 1}
 
@@ -192,3 +196,22 @@ def test_several_writers_and_readers_lose_nothing(films, library) -> None:
     assert failed == []
     assert status(db, check=True).faults == ()
     assert status(db).videos == 8
+
+
+def test_the_page_finds_shows_and_plays_what_lies_in_a_bucket(films, library, tmp_path) -> None:
+    db = "s3://films/served"
+    sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
+    desk = Desk(Served(db=db))
+    with TestClient(app_of(desk, ClipCache(tmp_path / "clips")), base_url=HERE) as page:
+        (hit,) = page.get("/api/search?q=red").json()["hits"]
+        assert (hit["path"], hit["missing"]) == ("s3://films/my films/red.mp4", False)
+        assert page.get(f"/api/thumbnail/{hit['id']}?at=1").headers["Content-Type"] == "image/jpeg"
+        playing = page.get(f"/api/playing/{hit['id']}?at=1").json()
+        film = page.get(playing["url"], headers={"Range": "bytes=0-9"})
+        whole = (library.videos / "red.mp4").read_bytes()
+        assert (playing["way"], film.content) == ("direct", whole[:10])
+        assert page.get(f"/api/cut/{hit['id']}?start=0&end=1").status_code == 200
+        # Neither another object nor another address can be asked for.
+        for name in ("s3:%2F%2Ffilms%2Fmy films%2Fscenes.mp4", "0" * 32):
+            assert page.get(f"/api/media/{name}").status_code in (404, 422)
+    desk.close()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from sureshot.media.discover import Source, Unreadable, discover, frame_files
+from sureshot.media import discover as discover_module
+from sureshot.media.discover import Source, Unreadable, discover, frame_files, is_gone
 from sureshot.places import absolute
 from tests.clips import film, greys
 
@@ -331,3 +332,13 @@ def test_objects_that_cannot_be_listed_are_told(bucket):
     bucket.fault = lambda asked: "403"
     (denied,) = discover([absolute("s3://films/v")])
     assert "access is denied" in denied.reason
+
+
+def test_a_storage_is_asked_once_a_minute_whether_an_object_is_gone(bucket, monkeypatch):
+    bucket.put("v/a.mp4", b"x")
+    here, gone = absolute("s3://films/v/a.mp4"), absolute("s3://films/v/b.mp4")
+    assert [is_gone(path) for path in (here, gone, here, gone)] == [False, True, False, True]
+    assert len(bucket.asked) == 4
+    monkeypatch.setattr(discover_module, "_MINUTE", 0.0)
+    bucket.put("v/b.mp4", b"x")
+    assert not is_gone(gone)

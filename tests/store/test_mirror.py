@@ -54,6 +54,7 @@ def test_what_is_written_is_found_at_once_and_what_is_replaced_goes(
     assert not reader.trouble()
 
 
+@pytest.mark.slow
 def test_a_copy_that_lost_a_file_is_brought_again(bucket: Bucket, cache: Path) -> None:
     make_store(PLACE).write(record("/v/a.mp4"), random_windows(3))
     assert len(Store.open(PLACE, cached=True).nearest(QUERY, 5).keys) == 3
@@ -63,6 +64,7 @@ def test_a_copy_that_lost_a_file_is_brought_again(bucket: Bucket, cache: Path) -
     assert len(files(cache)) >= 1
 
 
+@pytest.mark.slow
 def test_copies_stay_within_their_limit(bucket: Bucket, cache: Path, monkeypatch) -> None:
     make_store(PLACE).write(record("/v/a.mp4"), random_windows(200))
     monkeypatch.setenv(mirror.LIMIT, "0")
@@ -84,6 +86,7 @@ def test_copies_stay_within_their_limit(bucket: Bucket, cache: Path, monkeypatch
         mirror.limit()
 
 
+@pytest.mark.slow
 def test_without_room_for_a_copy_the_storage_is_read(bucket: Bucket, cache: Path) -> None:
     make_store(PLACE).write(record("/v/a.mp4"), random_windows(3))
     cache.parent.mkdir(parents=True)

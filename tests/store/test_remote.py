@@ -31,6 +31,7 @@ def test_an_index_is_made_written_found_and_deleted(bucket: Bucket) -> None:
     Store.delete(PLACE)
 
 
+@pytest.mark.slow
 def test_a_deletion_that_was_ended_leaves_an_index_that_says_so_and_is_made_whole(
     bucket: Bucket,
 ) -> None:

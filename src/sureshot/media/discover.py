@@ -1,6 +1,7 @@
 """From paths a user names to the videos below them."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ VIDEO_SUFFIXES = frozenset({
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
 _TYPESCRIPT = frozenset({".ts", ".mts"})  # suffixes that program sources share with MPEG-TS
 _PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one sync byte
+_MINUTE = 60.0
+_REMEMBERED = 10_000  # objects
+_GONE: dict[str, tuple[bool, float]] = {}  # whether an object was gone, and when that was asked
 _NUMBERED = re.compile(r"^(.*?)(\d+)\Z", re.DOTALL)
 
 
@@ -84,7 +88,23 @@ def discover(
 
 
 def is_gone(path: Path) -> bool:
-    """Whether nothing is at a path any more; what may not be looked at is not gone."""
+    """Whether nothing is at a path any more; what may not be looked at is not gone.
+
+    A storage is asked once a minute for the same object: a search asks this of each of its hits.
+    """
+    if isinstance(path, ObjectPath):
+        known = _GONE.get(str(path))
+        if known is not None and time.monotonic() - known[1] < _MINUTE:
+            return known[0]
+        if len(_GONE) >= _REMEMBERED:
+            _GONE.clear()
+        gone = _is_gone(path)
+        _GONE[str(path)] = gone, time.monotonic()
+        return gone
+    return _is_gone(path)
+
+
+def _is_gone(path: Path) -> bool:
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

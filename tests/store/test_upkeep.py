@@ -252,3 +252,8 @@ def test_vectors_of_any_size_are_indexed(tmp_path: Path, monkeypatch: pytest.Mon
     store.write(record("/v.mp4"), pointing(list(vectors)))
     assert store.index_vectors()
     assert len(store.nearest(vectors[0], 4).keys) == 4
+
+
+def test_clocks_of_machines_that_share_a_storage_may_differ() -> None:
+    assert upkeep.in_flight("/home/ann/index") == 600
+    assert upkeep.in_flight("s3://films/index") == 3600

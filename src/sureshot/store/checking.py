@@ -17,7 +17,7 @@ from sureshot.store.removal import leftovers
 from sureshot.store.rows import VideoRecord, video_record
 from sureshot.store.tables import NAMES, Tables, guard
 from sureshot.store.turns import turn
-from sureshot.store.upkeep import IN_FLIGHT
+from sureshot.store.upkeep import in_flight
 from sureshot.text import counted, plain
 
 _NAMED = 5  # videos that a sentence names
@@ -69,7 +69,7 @@ def find_faults(location: str, told: Told = lambda done, all_: None) -> list[Fau
         found += _of_windows(tables, records, told)
         found += _of_search(tables, header)
     known = {record.id for record in records if record.windows}
-    since = time.time() - IN_FLIGHT
+    since = time.time() - in_flight(tables.location)
     found += _of_orphans(
         [i for i, there in stored.items() if i not in known and there.newest < since]
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sureshot.store import segments
 from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
 from sureshot.store.checks import sound_videos
+from sureshot.store.remote import is_remote
 from sureshot.store.rows import VideoRecord, quoted, video_record
 from sureshot.store.tables import Name, Tables
 from sureshot.text import counted
@@ -38,7 +39,7 @@ def sweep(tables: Tables) -> tuple[int, str]:
     """
     rows = tables.use("videos", lambda table: table.to_table())
     stored = stored_by_video(tables)
-    since = time.time() - IN_FLIGHT
+    since = time.time() - in_flight(tables.location)
     sound = sound_videos(rows)
     records = [video_record(row) for row in rows.filter(pa.array(sound)).to_pylist()]
     known = {record.id for record in records if record.windows}
@@ -88,6 +89,14 @@ def compact(tables: Tables) -> None:
             tables.change(name, partial(_configure, values=stamp))
             tables.sync()
             tables.change(name, lambda table: table.cleanup_old_versions(retain_versions=2))
+
+
+def in_flight(location: str) -> float:
+    """Seconds for which windows without a video may be those of another indexer.
+
+    Machines that share a storage may differ by a quarter of an hour each way: S3 refuses more.
+    """
+    return 6 * IN_FLIGHT if is_remote(location) else IN_FLIGHT
 
 
 def index_vectors(tables: Tables) -> bool:

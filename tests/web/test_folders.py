@@ -50,3 +50,8 @@ def test_nothing_outside_is_looked_at(home, tmp_path) -> None:
 def test_a_root_that_is_no_folder_is_told(home) -> None:
     with pytest.raises(ArgumentError, match="There is no folder"):
         Roots([home / "a.mp4"])
+
+
+def test_a_bucket_is_no_folder_of_this_machine() -> None:
+    with pytest.raises(ArgumentError, match="There is no folder s3://films"):
+        Roots(["s3://films"])

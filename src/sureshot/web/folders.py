@@ -7,6 +7,7 @@ from typing import Any
 
 from sureshot.errors import ArgumentError, SureshotError, reason_of
 from sureshot.library.answer import JSON_SCHEMA
+from sureshot.objects.path import ObjectPath
 from sureshot.places import absolute
 from sureshot.text import plain, printable
 from sureshot.web.replies import UnknownError
@@ -27,7 +28,7 @@ class Roots:
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._roots = [absolute(path) for path in paths]
         for root in self._roots:
-            if not root.is_dir():
+            if isinstance(root, ObjectPath) or not root.is_dir():
                 raise ArgumentError(f"There is no folder {plain(root)} to index from.")
 
     def allowed(self, folder: str) -> Path:

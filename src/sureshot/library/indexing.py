@@ -378,16 +378,9 @@ def _note(result: Indexed, record: VideoRecord, count: int) -> None:
 def _forget_missing(
     store: Store, paths: Sequence[Path], found: set[Path], prune: bool, result: Indexed
 ) -> None:
-    """Forget, or count, videos below the paths that are gone; what was just found is there."""
-    tops = [absolute(path) for path in paths]
-    tops = [top for top in tops if exists_at(top)]
-    gone = [
-        record
-        for record in store.videos()
-        if record.path not in found
-        and any(record.path.is_relative_to(top) for top in tops)
-        and not _there(record)
-    ]
+    tops = [top for top in map(absolute, paths) if exists_at(top)]
+    below = (r for r in store.videos() if any(r.path.is_relative_to(top) for top in tops))
+    gone = [record for record in below if record.path not in found and not _there(record)]
     if prune:
         store.remove(gone)
         result.pruned = len(gone)

@@ -181,9 +181,11 @@ def test_the_card_of_an_index_lies_in_it(place, searcher):
     assert card_of_index(searcher) == place.db / "trust.json"
 
 
-def test_an_index_in_object_storage_holds_no_card(place, searcher, monkeypatch):
+def test_an_index_in_s3_holds_a_card_and_one_in_other_storages_none(place, searcher, monkeypatch):
     monkeypatch.setattr(searcher.store, "location", "s3://bucket/films")
-    with pytest.raises(SureshotError, match=r"s3://bucket/films is in object storage.*`to=`"):
+    assert str(card_of_index(searcher)) == "s3://bucket/films/trust.json"
+    monkeypatch.setattr(searcher.store, "location", "gs://bucket/films")
+    with pytest.raises(SureshotError, match=r"gs://bucket/films is in a storage where.*`to=`"):
         card_of_index(searcher)
 
 

@@ -72,6 +72,6 @@ def test_what_kills_leave_is_cleared_but_not_what_is_being_made(tmp_path: Path) 
     assert leftovers("s3://bucket/index") == []
 
 
-def test_object_storage_is_not_deleted() -> None:
+def test_a_storage_other_than_s3_is_not_deleted() -> None:
     with pytest.raises(StoreError, match="tools of that storage"):
-        delete_index("s3://bucket/index")
+        delete_index("gs://bucket/index")

@@ -35,7 +35,8 @@ import pyarrow as pa
 from jaxtyping import Float, UInt8
 
 from benchmarks.data import folder, jsfusion, split
-from sureshot.library.search import CANDIDATES, Searcher, open_index
+from sureshot.library.candidates import CANDIDATES
+from sureshot.library.search import Searcher, open_index
 from sureshot.models.encoders import VideoFeatures
 from sureshot.store.checks import sum_of_checks
 from sureshot.store.rows import EncodedWindow, StoredWindows, VideoRecord, video_row, window_rows

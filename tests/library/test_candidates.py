@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sureshot.library import request
-from sureshot.library.candidates import CANDIDATES, hits_of, near_each, near_windows
+from sureshot.library.candidates import CANDIDATES, answer_hits, near_each, near_windows
 from sureshot.library.request import Request
 from sureshot.models.comparing import MeanFrames
 from sureshot.store.rows import EncodedWindow
@@ -84,7 +84,7 @@ def test_a_library_of_copies_is_not_read_whole(
     (query,) = vectors(1)
     score = score_by(query)
     near = near_windows(store, query[None], score, CANDIDATES, asked)
-    hits, notes = hits_of(store, query[None], score, asked, near)
+    hits, notes = answer_hits(store, query[None], score, asked, near)
     assert len(hits) == 1 and len(hits[0].copies) == 7
     assert read == [200, 320]
     assert "1 hit of 10 asked for" in notes[0]

@@ -11,7 +11,7 @@ import pytest
 
 from sureshot.store import segments
 from sureshot.store.checking import find_faults
-from sureshot.store.segments import due, index_vectors
+from sureshot.store.segments import add_segment, due
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
 from tests.encoded import make_store, pointing, record
@@ -158,7 +158,7 @@ def test_a_segment_of_others_is_not_harmed_where_two_make_one(
 
     def slower(table, fragments):
         monkeypatch.setattr(segments, "make_segment", make)
-        assert index_vectors(Tables(store.location))  # another process is quicker
+        assert add_segment(Tables(store.location))  # another process is quicker
         return make(table, fragments)
 
     monkeypatch.setattr(segments, "make_segment", slower)

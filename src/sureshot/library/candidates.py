@@ -87,7 +87,7 @@ def near_each(
     ]
 
 
-def hits_of(
+def answer_hits(
     store: Store,
     vectors: Float[np.ndarray, "queries dim"],
     score: Score,

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from sureshot.errors import QueryError, StoreError
 from sureshot.library.answer import Answer, Descriptions, Hit
-from sureshot.library.candidates import CANDIDATES, Sentence, hits_of, near_each, near_windows
+from sureshot.library.candidates import CANDIDATES, Sentence, answer_hits, near_each, near_windows
 from sureshot.library.confidence import Rivals, describe_card, drift, find_card, judged
 from sureshot.library.describing import ranked_texts
 from sureshot.library.moments import without_copies
@@ -213,7 +213,9 @@ class Searcher:
             spent = (time.perf_counter() - began) / len(texts)
             for row, text in enumerate(texts):
                 began = time.perf_counter() - spent
-                found = hits_of(self.store, vectors[row : row + 1], scores[row], asked, near[row])
+                found = answer_hits(
+                    self.store, vectors[row : row + 1], scores[row], asked, near[row]
+                )
                 sentence = Sentence(text=text, features=features[row], codes=codes[row])
                 yield self._judged(sentence, asked, near[row], found, coverage, minimum, began)
 
@@ -327,7 +329,7 @@ class Searcher:
             return looks.similarity(vectors, looks.videos(windows)).max(0)
 
         near = near_windows(self.store, vectors, score, CANDIDATES, asked)
-        hits, notes = hits_of(self.store, vectors, score, asked, near)
+        hits, notes = answer_hits(self.store, vectors, score, asked, near)
         name = printable(path) + (f"@{at:g}" if at is not None else "")
         return self._answer(name, hits, asked, began, notes)
 

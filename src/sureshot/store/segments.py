@@ -23,7 +23,7 @@ _NAME = "vectors"
 _COLUMN = "vector"
 
 
-def index_vectors(tables: Tables) -> bool:
+def add_segment(tables: Tables) -> bool:
     """Make a segment of windows that have none, if they are more than `SCANNED`.
 
     Killed midway, the index is as it was; what was written is removed with old versions.

@@ -103,7 +103,7 @@ def index_vectors(tables: Tables) -> bool:
     """Index the vectors of new windows if comparing them one by one takes long; whether it was."""
     done = False
     with _left_for_next_time():
-        done = segments.index_vectors(tables)
+        done = segments.add_segment(tables)
         tables.sync()
     return done
 

@@ -62,8 +62,7 @@ def index(
         db: folder or object-storage URI of the index; None is the default index of this user.
         model: ``bundled``, a folder or the name of a model on the hub.
         device: torch device; None takes a GPU where there is one.
-        engine: what computes the frames of the bundled model on a processor, ``torch`` or
-            ``openvino``, to rounding the same; None takes OpenVINO where it is installed.
+        engine: ``torch`` or ``openvino``; None takes OpenVINO where it is installed.
         frames: frames sampled from each window.
         window: longest window in seconds.
         scenes: whether a change of scene begins a window.

@@ -16,7 +16,7 @@ from sureshot.models.encoders import VideoFeatures
 from sureshot.store.rows import Among, StoredWindows, Under
 from sureshot.text import counted, printable
 
-_LOOKED_AT = 4000  # windows, 20 kB each and as much again while copies are folded
+_LOOKED_AT = 2000  # windows; they take memory with all their frames
 
 
 @dataclass(frozen=True, slots=True)

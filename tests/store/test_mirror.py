@@ -36,6 +36,7 @@ def test_a_second_search_reads_nothing_from_the_storage(bucket: Bucket, cache: P
     assert len(files(cache)) == 1  # the table of videos was not asked for
 
 
+@pytest.mark.slow
 def test_what_is_written_is_found_at_once_and_what_is_replaced_goes(
     bucket: Bucket, cache: Path, monkeypatch
 ) -> None:

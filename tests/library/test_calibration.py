@@ -1,5 +1,6 @@
 """Cards from judged queries of a real index, compared with the fit of scores made by hand."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.library.calibration import calibrate, card_of_index, forget
+from sureshot.library.label_paths import given_labels_of_index, labels_of_index
 from sureshot.library.labels import JudgedMoment, Label, append
 from sureshot.library.search import open_index
 from sureshot.trust.fitting import fit_card
@@ -26,6 +28,7 @@ def searcher(place):
 
 
 def written(tmp_path, labels):
+    tmp_path.mkdir(exist_ok=True)
     for label in labels:
         append(tmp_path / "labels", label)
     return tmp_path / "labels"
@@ -251,3 +254,39 @@ def append_all(file, labels):
     for label in labels:
         append(file, label)
     return file
+
+
+def test_labels_from_elsewhere_and_judgements_count_together(carded, place, tmp_path):
+    db = tmp_path / "db"
+    shutil.copytree(place.db, db)
+    searcher = open_index(db)
+    done = calibrate(written(tmp_path, place.labels[:12]), db=searcher)
+    assert done.card.own.queries == 12 and done.labels == "labels"
+    for label in place.labels[12:16]:  # a few clicks, which alone would be too few
+        append(labels_of_index(str(db)), label)
+    done = calibrate(db=searcher)
+    assert (done.card.own.queries, done.labels) == (16, "judged.jsonl and labelled.jsonl")
+    done = calibrate(written(tmp_path / "again", place.labels[:10]), db=searcher)
+    assert (done.card.own.queries, done.labels) == (14, "labels and judged.jsonl")
+    assert forget(searcher) and not given_labels_of_index(str(db)).exists()
+    with pytest.raises(SureshotError, match="10 are needed"):
+        calibrate(db=searcher)
+
+
+def test_a_card_for_elsewhere_takes_nothing_from_the_index(carded, place, tmp_path):
+    db = tmp_path / "db"
+    shutil.copytree(place.db, db)
+    append(labels_of_index(str(db)), place.labels[20])
+    done = calibrate(written(tmp_path, place.labels[:12]), db=db, to=tmp_path / "card.json")
+    assert done.card.own.queries == 12 and not given_labels_of_index(str(db)).exists()
+
+
+def test_a_later_click_outweighs_a_label_from_elsewhere(carded, place, searcher, tmp_path):
+    db = tmp_path / "db"
+    shutil.copytree(place.db, db)
+    some = place.labels[:12]
+    before = calibrate(written(tmp_path, some), db=db).card.own
+    found = next(one for one in some if searcher.search(one.query, k=1)[0].path in one.relevant)
+    append(labels_of_index(str(db)), replace(found, relevant=(), judged=found.relevant))
+    after = calibrate(db=db).card.own
+    assert (after.queries, after.right) == (12, pytest.approx(before.right - 1 / 12))

@@ -34,6 +34,17 @@ def test_pages_hold_every_video_once(store) -> None:
     assert (names(first), names(last), last.after, last.total) == (["a", "b"], ["c"], None, 3)
 
 
+def test_the_newest_come_first_and_failed_ones_not_at_all(store, tmp_path) -> None:
+    folder = tmp_path / "videos"
+    os.utime(folder / "b.mp4", (2e9, 2e9))
+    (folder / "d.mp4").write_text("no video")
+    index(str(tmp_path / "db"), folder)
+    newest = list_videos(store, limit=2, newest=True)
+    assert (newest.videos[0].path.name, len(newest.videos), newest.after) == ("b.mp4", 2, None)
+    assert newest.to_dict()["said"] == "4 videos, 3 s"
+    assert "d.mp4" not in {r.path.name for r in list_videos(store, limit=9, newest=True).videos}
+
+
 def test_a_page_goes_on_behind_a_video_that_was_removed_meanwhile(store) -> None:
     first = list_videos(store, limit=2)
     store.remove([first.videos[1]])

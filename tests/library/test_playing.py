@@ -6,7 +6,15 @@ import av
 import pytest
 
 from sureshot.errors import QueryError, VideoError
-from sureshot.library.playing import LONGEST, film_of, part_around, write_part
+from sureshot.library.playing import (
+    LONGEST,
+    Film,
+    film_of,
+    first_part,
+    part_around,
+    write_part,
+)
+from sureshot.media.playable import MP4, Playable
 from sureshot.store.rows import VideoRecord
 from tests.web.kinds import written
 
@@ -41,6 +49,20 @@ def test_of_other_films_a_part_is_made_that_begins_where_it_says(tmp_path) -> No
     # Green lasts until second 4 of the film, blue follows.
     assert {colour for time, colour in shown if time < 1.4} == {1}
     assert {colour for time, colour in shown if time > 1.6} == {2}
+
+
+@pytest.mark.parametrize("at", [8.0, 8.04, 10.26, 21.9, 22.0, 23.0])
+def test_the_seconds_seen_first_lie_in_the_part_and_hold_what_is_looked_for(at) -> None:
+    film = Film(Playable("clip", MP4), 8.0, 22.0)
+    first = first_part(film, at)
+    assert film.start <= first.start < first.end <= film.end
+    assert first.start <= at and first.end - first.start <= 4.01
+    assert first.end > min(at, 21.99)
+
+
+def test_what_is_quickly_made_or_need_not_be_has_no_first_seconds() -> None:
+    assert first_part(Film(Playable("clip", MP4), 8.0, 12.0), 9.0) is None
+    assert first_part(Film(Playable("direct", MP4), 0.0, 60.0), 9.0) is None
 
 
 def test_a_large_file_is_not_copied_to_be_played(tmp_path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+WAIT = 120_000  # milliseconds that the page may take for anything on a busy machine
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--no-sandbox",
@@ -57,5 +58,5 @@ def served(*arguments: object, home: object) -> Iterator[str]:
         yield process.stderr.readline().split()[3]
     finally:
         process.terminate()
-        left = process.communicate(timeout=60)[1]
+        left = process.communicate(timeout=300)[1]
     assert (process.returncode, left) == (0, "")

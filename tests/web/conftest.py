@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.paths import ROOT
+
 pytest.importorskip("fastapi", reason="the extra [web] is not installed")
 
 from starlette.testclient import TestClient
@@ -13,6 +15,15 @@ from sureshot.web.clip_cache import ClipCache
 from sureshot.web.desk import Desk, Served
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
+
+PATIENCE = 900  # seconds for a test of browsers and servers, on a machine however busy
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Wait longer for these tests than for others."""
+    for item in items:
+        if item.path.is_relative_to(ROOT / "tests" / "web"):
+            item.add_marker(pytest.mark.timeout(PATIENCE))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import subprocess
 import threading
 import time
 
@@ -26,6 +27,13 @@ def test_a_film_is_made_once_and_kept(tmp_path) -> None:
     one = cache.film("a", filling(5, made))
     assert cache.film("a", filling(5, made)) == one and made == [5]
     assert cache.film("b", filling(5, made)) != one
+
+
+def test_what_is_there_is_known(tmp_path) -> None:
+    cache = ClipCache(tmp_path)
+    assert not cache.has("a")
+    cache.film("a", filling(5))
+    assert cache.has("a") and not cache.has("b")
 
 
 def test_fifty_who_ask_at_once_have_it_made_once(tmp_path) -> None:
@@ -79,6 +87,27 @@ def test_with_a_full_disk_older_films_make_room_or_a_sentence_says_so(tmp_path) 
 
     with pytest.raises(FullError, match="no room for a film"):
         cache.film("b", always)
+
+
+def test_a_disk_that_is_really_full(tmp_path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        cache = ClipCache(disk / "films")
+        old = cache.film("old", filling(600_000))
+        assert cache.film("new", filling(600_000)).exists() and not old.exists()
+        with pytest.raises(FullError, match="no room for a film"):
+            cache.film("larger", filling(2_000_000))
+        assert cache.film("small", filling(1000)).stat().st_size == 1000
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path) -> None:

@@ -32,12 +32,12 @@ class Orders(io.StringIO):
         return self.first
 
     def __iter__(self):
-        self.ready.wait(60)
+        self.ready.wait()
         yield from self.more
 
 
 def asked(folder, db, model="tiny"):
-    return {"folders": [str(folder)], "db": str(db), "model": model, "device": None}
+    return {"folders": [str(folder)], "db": str(db), "model": model, "device": None, "nice": 0}
 
 
 def ran(orders):
@@ -79,7 +79,7 @@ def test_it_waits_while_it_is_paused(folder, tmp_path, monkeypatch) -> None:
     assert run.is_alive() and '"running"' not in out.getvalue()
     orders.more = ["resume\n", "pause\n", "resume\n"]
     worker._go_on.set()
-    run.join(60)
+    run.join()
     orders.ready.set()
     assert json.loads(out.getvalue().splitlines()[-1])["state"] == "done"
     assert status(tmp_path / "db").videos == 1

@@ -19,7 +19,7 @@ def empty(tmp_path):
     (tmp_path / "root" / "v").mkdir(parents=True)
     coloured(tmp_path / "root" / "v" / "a.mp4", ["red"], seconds=1, rate=5)
     desk = Desk(Served(db=str(tmp_path / "db"), model="tiny"))
-    jobs = Jobs(desk.place, desk.forget_videos)
+    jobs = Jobs(desk.place, desk.forget_videos, nice=0)
     app = app_of(desk, ClipCache(tmp_path / "films"), jobs, tmp_path / "root")
     with TestClient(app, base_url=HERE) as client:
         yield client, tmp_path / "root", desk
@@ -35,10 +35,7 @@ def test_from_an_empty_index_to_a_hit(empty) -> None:
     wish = {"folders": [inner["path"]]}
     assert client.post("/api/index", json=wish).status_code == 403
     assert client.post("/api/index", json=wish, headers=ALLOWED).json()["job"]["state"] == "running"
-    for _ in range(2000):
-        job = client.get("/api/index").json()["job"]
-        if job["state"] != "running":
-            break
+    while (job := client.get("/api/index").json()["job"])["state"] == "running":
         time.sleep(0.03)
     assert (job["state"], job["said"]) == ("done", "1 video found: 1 indexed.")
     assert len(client.get("/api/search", params={"q": "red"}).json()["hits"]) == 1

@@ -77,10 +77,7 @@ def test_what_cannot_be_learned_from_says_why(own) -> None:
     (first, *_) = moments(own, "red")
     for number in range(10):
         told = say(own, f"red {number}", "right", [first]).json()
-    for _ in range(1000):
-        told = own.get("/api/judge").json()
-        if not told["learning"]:
-            break
+    while (told := own.get("/api/judge").json())["learning"]:
         time.sleep(0.03)
     assert told["judged"] == 10
     assert told["said"].startswith("10 searches judged. Enough to learn from; ")

@@ -69,6 +69,23 @@ def test_a_moment_is_cut_out_to_keep(shop) -> None:
         assert wrong.status_code in (400, 422) and wrong.json()["error"]["message"]
 
 
+def test_the_seconds_seen_first_are_made_before_the_whole(shop) -> None:
+    client, paths = shop
+    asked = {"at": 3.5, "start": 2.5, "end": 4.5}
+    address = f"/api/playing/{video_id(paths['hevc'])}"
+    told = client.get(address, params=asked).json()
+    assert (told["first"]["start"], told["first"]["end"]) == (3.5, 6.0)
+    early = client.get(told["first"]["url"])
+    with av.open(io.BytesIO(early.content)) as container:
+        shown = next(container.decode(video=0)).to_ndarray(format="rgb24")
+        assert container.duration == pytest.approx(2.5e6, rel=0.1)
+    assert shown[60].mean(0).argmax() == 1  # green, as at that second
+    assert client.head(told["url"]).status_code == 200
+    assert client.get(address, params=asked).json()["first"] is None
+    direct = client.get(f"/api/playing/{video_id(paths['h264'])}", params=asked).json()
+    assert direct["first"] is None
+
+
 def test_what_is_not_there_is_not_played(shop) -> None:
     client, paths = shop
     for room in ("playing", "media", "cut"):

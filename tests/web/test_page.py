@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from sureshot.models.encoders.tiny import COLOURS
 from tests.clips import coloured
 from tests.paths import ROOT
 from tests.small_library import index
-from tests.web.browser import launched, served
+from tests.web.browser import WAIT, launched, served
 from tests.web.kinds import KINDS, written
 
 SIZES = {"wide": (1280, 800), "narrow": (360, 740)}
 # Replies that refuse are told to people, and the browser notes them as well.
 KNOWN = ("the server responded with a status of",)
+WHOLE = "!player.classList.contains('early')"  # not only the seconds that are made first
 PICTURE = """() => {
   const canvas = new OffscreenCanvas(8, 8);
   const context = canvas.getContext("2d");
@@ -56,6 +58,7 @@ def page(browser, shop):
 
 def opened(browser, address, **settings):
     context = browser.new_context(viewport={"width": 1280, "height": 800}, **settings)
+    context.set_default_timeout(WAIT)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     wrong = []
@@ -72,11 +75,10 @@ def opened(browser, address, **settings):
 
 def until(page, expression, arg=None):
     """Wait for something on the page; Playwright's own way needs `eval`, which the page forbids."""
-    for _ in range(400):
-        if page.evaluate(expression, arg):
-            return
+    ends = time.monotonic() + WAIT / 1000
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < ends, expression
         page.wait_for_timeout(50)
-    raise AssertionError(expression)
 
 
 def search(page, query):
@@ -104,6 +106,7 @@ def test_a_click_plays_every_kind_at_its_moment_and_seeks(page, shop, kind) -> N
     hit.locator(".thumb").click()
     assert colour(page) == 2
     until(page, "mark.style.left !== ''")
+    until(page, WHOLE)
     page.evaluate("video.pause(); video.currentTime = Math.max(video.duration - 5.5, 0.05)")
     until(page, "!video.seeking")
     assert colour(page) in (0, 1)
@@ -128,8 +131,8 @@ def test_results_come_while_typing_and_each_search_has_its_address(page) -> None
 
 def test_with_keys_alone(page) -> None:
     page.keyboard.type("blue")
+    page.wait_for_url("**/?q=blue")  # letters typed slowly are searched for one by one
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
-    page.wait_for_url("**/?q=blue")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     assert (
@@ -138,8 +141,10 @@ def test_with_keys_alone(page) -> None:
     )
     page.keyboard.press("Enter")
     assert colour(page) == 2
-    page.evaluate("video.loop = true")
-    until(page, "!video.paused")
+    until(page, WHOLE)
+    # It may have come to its end already.
+    page.evaluate("video.loop = true; video.play().then(() => true, () => false)")
+    until(page, "!video.paused && !video.seeking")
     page.keyboard.press("Space")
     until(page, "video.paused")
     page.keyboard.press("y")
@@ -169,6 +174,29 @@ def test_it_fits_and_can_be_read_by_everybody(browser, shop, size, scheme) -> No
         found = axe.Axe().run(page).response["violations"]
         serious = [one for one in found if one["impact"] in ("serious", "critical")]
         assert not serious, [(one["id"], one["nodes"][0]["html"]) for one in serious]
+
+
+def test_where_nothing_is_asked_the_newest_videos_are_shown_and_play(page, shop) -> None:
+    page.locator(".tile").first.wait_for()
+    assert page.locator("#shelf-title").inner_text().startswith(f"{len(KINDS)} videos, ")
+    assert page.locator(".tile").count() == len(KINDS)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert colour(page) in (0, 1, 2)
+    search(page, "blue")
+    assert page.locator("#shelf").is_hidden()
+    page.locator("#query").fill("")
+    page.locator(".tile").first.wait_for()
+    assert page.locator(".hit").count() == 0
+
+
+def test_who_is_among_the_hits_stays_there_when_others_come(page) -> None:
+    search(page, "blue")
+    page.keyboard.press("ArrowDown")
+    page.evaluate("history.replaceState(null, '', '?q=red'); dispatchEvent(new Event('popstate'))")
+    page.locator("#answer[aria-busy]").wait_for(state="detached")
+    until(page, "document.title === 'red · Sureshot'")
+    assert page.evaluate("hits.children[0].contains(document.activeElement)")
 
 
 def test_more_like_a_moment_a_frame_and_a_photo(page, tmp_path) -> None:
@@ -276,7 +304,7 @@ def test_a_first_visit_leads_to_indexing_which_outlives_the_page(browser, tmp_pa
             page.get_by_role("button", name="Go on").wait_for()
             page.reload()
             page.get_by_role("button", name="Go on").click()
-            page.get_by_text("7 videos found: 6 indexed, 1 failed.").wait_for(timeout=120_000)
+            page.get_by_text("7 videos found: 6 indexed, 1 failed.").wait_for()
             page.locator("#failures summary").click()
             assert "broken.mp4: is not a video" in page.locator("#failures").inner_text()
             page.locator("#held").get_by_text("Videos 6").wait_for()
@@ -302,14 +330,20 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
             page.get_by_text("Show the closest").click()
             page.locator(".hit").first.wait_for()
             page.goto(f"{address}?q=people+riding+bicycles")
-            page.locator(".percent").first.wait_for()
+            page.locator(".hit.weak .percent").first.wait_for()
+            page.get_by_role("button", name="Hide weak hits").click()
+            page.wait_for_url("**minimum=0.2*")
+            page.get_by_text("below 20 % left out").wait_for()
+            assert page.locator(".hit.weak").count() == 0
+            page.get_by_role("button", name="Show weak hits").click()
+            page.locator(".hit.weak").first.wait_for()
             before = page.locator(".percent").all_inner_texts()
             for number in range(10):
                 page.goto(f"{address}?q=people+riding+bicycles+{number}")
                 page.get_by_role("button", name="Wrong").first.click()
                 page.get_by_text(f"{number + 1} search").wait_for()
             page.goto(f"{address}?q=people+riding+bicycles")
-            page.get_by_text("on judgements of your own").wait_for(timeout=60_000)
+            page.get_by_text("on judgements of your own").wait_for()
             assert page.locator(".percent").all_inner_texts() != before
     assert status(tmp_path / "db").judged == 10
     answer = sureshot.open_index(tmp_path / "db").search("people riding bicycles")

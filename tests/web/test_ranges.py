@@ -1,9 +1,12 @@
 """Files by parts."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
@@ -72,6 +75,42 @@ def test_a_file_that_was_replaced_is_sent_whole(client, file) -> None:
     file.unlink()
     file.write_bytes(DATA + b"longer")
     assert client.get("/", headers=again).status_code == 200
+
+
+def sent(file, change):
+    """The length that is promised, and the bodies that come of a file that changes meanwhile."""
+    told: list[dict] = []
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        if message["type"] == "http.response.body" and len(told) == 1:
+            change()
+        told.append(message)
+
+    async def play():
+        scope = {"type": "http", "method": "GET", "headers": []}
+        await FilePart(Request(scope, receive), file, "video/mp4")(scope, receive, send)
+
+    asyncio.run(play())
+    length = int(dict(told[0]["headers"])[b"content-length"])
+    return length, b"".join(part["body"] for part in told[1:]), told[-1]["more_body"]
+
+
+def test_a_file_that_is_replaced_while_it_plays_stays_the_same(file) -> None:
+    data = DATA * 1000
+    file.write_bytes(data)
+    other = file.with_name("b.mp4")
+    other.write_bytes(b"another film")
+    assert sent(file, lambda: other.replace(file)) == (len(data), data, False)
+    assert file.read_bytes() == b"another film"
+
+
+def test_a_file_that_is_cut_short_while_it_plays_ends_unfinished(file) -> None:
+    file.write_bytes(DATA * 1000)
+    length, body, more = sent(file, lambda: file.write_bytes(DATA))
+    assert len(body) < length and more
 
 
 def test_its_head_has_no_body(client) -> None:

@@ -34,7 +34,7 @@ def test_it_answers_and_ends_cleanly(library, ending) -> None:
     told.value.close()
     assert told.value.code == 421
     process.send_signal(ending)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (0, "", "")
 
 

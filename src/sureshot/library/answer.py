@@ -97,6 +97,7 @@ class Hit:
             "score": round(self.score, 6),
             "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
             "plausible": self.plausible,
+            "weak": self.weak,
             "said": {
                 "peak": timecode(self.peak),
                 "range": time_range(self.start, self.end),

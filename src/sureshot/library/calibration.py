@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option, reason_of
+from sureshot.files import write_text
 from sureshot.library.confidence import model_card
-from sureshot.library.label_paths import labels_of_index, located
-from sureshot.library.labels import Label, read_labels
+from sureshot.library.label_paths import given_labels_of_index, labels_of_index, located
+from sureshot.library.labels import Label, read_labels, taken_together
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.videos import Gallery, Told
 from sureshot.places import absolute, beside
@@ -43,6 +44,10 @@ def calibrate(
     moment of its video. Percentages say how likely a hit is right if what was asked for is here, so
     queries that nothing here answers change none of them.
 
+    Labels from elsewhere that made the card of an index are kept beside it, and count together with
+    what is judged of it, whichever came first: no click undoes them. Where the two disagree, what
+    was judged of the index holds.
+
     Args:
         labels: file of judged queries, see `sureshot.library.labels`; None is that of the index,
             into which `sureshot.library.judge` writes.
@@ -66,9 +71,16 @@ def calibrate(
     if save:
         file = card_of_index(searcher) if to is None else absolute(to)
     videos = [video.path for video in searcher.store.videos() if video.windows]
+    is_own = labels is None
     if labels is None:
         labels, lenient = _own_labels(searcher), True
     known, left_out = located(read_labels(labels), labels, videos, lenient=lenient)
+    given, names = known, [Path(labels).name]
+    in_index = file is not None and to is None
+    if is_own or in_index:
+        more, other = _labels_beside(searcher, Path(labels), videos)
+        names += [other] if more else []
+        known = _together(more, known) if is_own else _together(known, more)
     prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
     if prior is None:
         card, gallery = _fitted(searcher, known, Path(labels), day, told)
@@ -82,12 +94,50 @@ def calibrate(
         absent=sum(label.state == "absent" for label in known),
         not_found=sum(label.state == "not found" for label in known),
         left_out=left_out,
-        labels=Path(labels).name,
+        labels=" and ".join(names),
     )
     if file is not None:
         done = done.saved(file)
+        if in_index and not is_own and done.file is not None:
+            _keep(given, Path(labels), searcher)
         searcher.refresh_card()
     return done
+
+
+def _labels_beside(
+    searcher: Searcher, labels: Path, videos: Sequence[Path]
+) -> tuple[list[Label], str]:
+    """The other labels that lie in an index beside those that are read, and their file's name."""
+    location = searcher.store.location
+    own, given = labels_of_index(location), given_labels_of_index(location)
+    other = given if absolute(labels) == own else own
+    if not other.exists() or not other.stat().st_size:
+        return [], other.name
+    return located(read_labels(other), other, videos, lenient=True)[0], other.name
+
+
+def _together(first: Sequence[Label], last: Sequence[Label]) -> list[Label]:
+    """Labels of both; where they disagree, the last ones hold."""
+    merged = {label.query: label for label in first}
+    for label in last:
+        old = merged.get(label.query)
+        merged[label.query] = label if old is None else taken_together(old, label)
+    return list(merged.values())
+
+
+def _keep(labels: Sequence[Label], source: Path, searcher: Searcher) -> None:
+    """Note the labels from elsewhere that a card was learned from.
+
+    Raises:
+        SureshotError: they cannot be written.
+    """
+    file = given_labels_of_index(searcher.store.location)
+    if absolute(source) in (file, labels_of_index(searcher.store.location)):
+        return
+    try:
+        write_text(file, "".join(label.to_line() for label in labels))
+    except OSError as error:
+        raise SureshotError(f"{file} cannot be written: {reason_of(error)}.") from None
 
 
 def _own_labels(searcher: Searcher) -> Path:
@@ -125,6 +175,9 @@ def card_of_index(searcher: Searcher) -> Path:
 def forget(searcher: Searcher) -> bool:
     """Delete the card of an index, so that its model's own is used again.
 
+    Labels from elsewhere that it was learned from are forgotten as well; what was judged of the
+    index stays.
+
     Returns:
         Whether there was one.
 
@@ -135,6 +188,7 @@ def forget(searcher: Searcher) -> bool:
     there = file.exists()
     try:
         file.unlink(missing_ok=True)
+        given_labels_of_index(searcher.store.location).unlink(missing_ok=True)
     except OSError as error:
         raise SureshotError(f"{file} cannot be deleted: {reason_of(error)}.") from None
     searcher.refresh_card()

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.library.answer import Hit
-from sureshot.library.request import NearWindows, Request, best_moments, hit_of, why_few
+from sureshot.library.request import NearWindows, Request, best_moments, scored_hits, why_few
 from sureshot.library.videos import Score
 from sureshot.models.encoders.protocol import TextFeatures
 from sureshot.store.rows import union
@@ -118,7 +118,7 @@ def answer_hits(
         most *= 2
         kept, left_out = best_moments(near, asked, most)
     windows = near.windows
-    hits = tuple(hit_of(rank, moment, windows, score) for rank, moment in enumerate(kept, 1))
+    hits = scored_hits(kept, windows, score)
     notes = why_few(asked, len(hits), near, left_out)
     if any(hit.missing for hit in hits):
         notes.append(_GONE)

@@ -16,7 +16,7 @@ from sureshot.places import beside
 from sureshot.text import counted, plain
 
 _SHOWN = 5  # unknown videos that are named
-_FILE = "judged.jsonl"
+_FILE, _GIVEN = "judged.jsonl", "labelled.jsonl"
 
 
 def labels_of_index(location: str) -> Path:
@@ -35,6 +35,18 @@ def labels_of_index(location: str) -> Path:
             "for them."
         )
     return place / _FILE
+
+
+def given_labels_of_index(location: str) -> Path:
+    """File of the labels from elsewhere that the card of an index was learned from, beside it.
+
+    Args:
+        location: place of the index.
+
+    Raises:
+        SureshotError: the index is in object storage.
+    """
+    return labels_of_index(location).with_name(_GIVEN)
 
 
 def located(

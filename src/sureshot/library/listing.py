@@ -12,21 +12,23 @@ from sureshot.library.answer import JSON_SCHEMA
 from sureshot.media.discover import is_gone
 from sureshot.store.rows import VideoRecord, from_text, to_text
 from sureshot.store.store import Store
-from sureshot.text import duration, printable
+from sureshot.text import counted, duration, printable
 
 
 @dataclass(frozen=True, slots=True)
 class VideoPage:
-    """Some videos of an index in the order of their paths.
+    """Some videos of an index.
 
     Attributes:
         videos: the videos, failed ones among them.
         total: videos that there are on all pages.
+        seconds: length of all of these.
         after: where the next page begins; None on the last one.
     """
 
     videos: tuple[VideoRecord, ...]
     total: int
+    seconds: float
     after: str | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -34,6 +36,7 @@ class VideoPage:
         return {
             "schema": JSON_SCHEMA,
             "total": self.total,
+            "said": f"{counted(self.total, 'video')}, {duration(self.seconds)}",
             "videos": [video_values(record) for record in self.videos],
             "next": self.after,
         }
@@ -55,9 +58,14 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
 
 
 def list_videos(
-    store: Store, *, limit: int, after: str | None = None, under: Path | None = None
+    store: Store,
+    *,
+    limit: int,
+    after: str | None = None,
+    under: Path | None = None,
+    newest: bool = False,
 ) -> VideoPage:
-    """A page of the videos of an index.
+    """A page of the videos of an index, in the order of their paths.
 
     Args:
         store: the index.
@@ -65,6 +73,7 @@ def list_videos(
         after: what the page before gave as its ``after``; None begins with the first video. Videos
             that came or went in between shift no page.
         under: only videos at or below this path.
+        newest: only those that can be found, the last changed first; there is one page of them.
 
     Raises:
         QueryError: ``after`` is from no page.
@@ -73,9 +82,12 @@ def list_videos(
     last = None if after is None else _place(after)
     records = [r for r in store.videos() if under is None or r.path.is_relative_to(under)]
     left = [r for r in records if last is None or r.path > last]
+    if newest:
+        left = sorted((r for r in left if r.windows), key=lambda r: (-r.mtime_ns, r.path))
     page = left[:limit]
-    more = _mark(page[-1].path) if len(left) > limit else None
-    return VideoPage(videos=tuple(page), total=len(records), after=more)
+    more = _mark(page[-1].path) if len(left) > limit and not newest else None
+    seconds = sum(record.duration for record in records)
+    return VideoPage(videos=tuple(page), total=len(records), seconds=seconds, after=more)
 
 
 def _mark(path: Path) -> str:

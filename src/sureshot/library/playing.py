@@ -1,6 +1,7 @@
 """What a player is given of a video: the file, or a short part of it that a browser can show."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from sureshot.store.rows import VideoRecord
 from sureshot.text import plain
 
 LONGEST = 30.0  # seconds of a part that is encoded anew
+_FIRST = 4.0  # seconds of such a part that are encoded before the whole of it
+_LAST = 0.5  # seconds before the end of a part at which they begin at the latest
 _AROUND = 2.0  # seconds before and after the moment that are played too
 _SIDE = 540  # lines of such a part
 _LAID_ANEW = 300_000_000  # bytes; of larger files a part is quicker than the whole
@@ -84,6 +87,23 @@ def part_around(at: float, start: float, end: float, duration: float) -> tuple[f
         first = min(max(first, at - LONGEST / 2), last - LONGEST)
         last = first + LONGEST
     return round(first, 1), round(max(last, first + 0.1), 1)
+
+
+def first_part(film: Film, at: float) -> Film | None:
+    """The seconds of a part that are seen first, which are encoded long before the whole of it.
+
+    Args:
+        film: what is played.
+        at: second of the video that is looked for.
+
+    Returns:
+        The part from that second on; None where the film is as quickly made, or need not be.
+    """
+    if film.how.way != "clip" or film.end - film.start <= _FIRST:
+        return None
+    begins = min(math.floor(10 * at) / 10, film.end - _LAST)
+    start = round(max(begins, film.start), 1)
+    return replace(film, start=start, end=round(min(start + _FIRST, film.end), 1))
 
 
 def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) -> None:

@@ -1,6 +1,7 @@
 """What a search was asked for, and the hits that answer it."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,23 +147,36 @@ def best_moments(near: NearWindows, asked: Request, most: int) -> tuple[list[Mom
     return moments[: asked.k], left_out
 
 
-def hit_of(rank: int, moment: Moment, windows: StoredWindows, score: Score) -> Hit:
-    """A moment with a score of its own for each frame, as if that were the whole video."""
-    rows = moment.rows
-    real = windows.mask[rows]
-    single = windows.frames[rows][real][:, None]
+def scored_hits(moments: Sequence[Moment], windows: StoredWindows, score: Score) -> tuple[Hit, ...]:
+    """Moments with a score of its own for each frame, as if that were the whole video.
+
+    Args:
+        moments: best first.
+        windows: the windows whose rows the moments name.
+        score: what scores videos; it is called once.
+    """
+    if not moments:
+        return ()
+    real = [windows.mask[moment.rows] for moment in moments]
+    frames = [
+        windows.frames[moment.rows][shown] for moment, shown in zip(moments, real, strict=True)
+    ]
+    single = np.concatenate(frames)[:, None]
     scores = score(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
-    frames = tuple(
-        FrameScore(float(time), float(score))
-        for time, score in zip(windows.times[rows][real], scores, strict=True)
-    )
-    return Hit(
-        rank=rank,
-        path=moment.path,
-        start=moment.start,
-        end=moment.end,
-        score=moment.score,
-        frames=frames,
-        copies=tuple(moment.copies),
-        missing=is_gone(moment.path),
+    parts = np.split(scores, np.cumsum([len(part) for part in frames])[:-1])
+    return tuple(
+        Hit(
+            rank=rank,
+            path=moment.path,
+            start=moment.start,
+            end=moment.end,
+            score=moment.score,
+            frames=tuple(
+                FrameScore(float(time), float(score))
+                for time, score in zip(windows.times[moment.rows][shown], part, strict=True)
+            ),
+            copies=tuple(moment.copies),
+            missing=is_gone(moment.path),
+        )
+        for rank, (moment, shown, part) in enumerate(zip(moments, real, parts, strict=True), 1)
     )

@@ -17,6 +17,7 @@ from sureshot.library.describing import ranked_texts
 from sureshot.library.moments import without_copies
 from sureshot.library.query_video import asked_windows
 from sureshot.library.request import NearWindows, Request, check_shares, why_nothing
+from sureshot.library.sentences import Sentences
 from sureshot.library.text_warnings import is_foreign, text_warnings
 from sureshot.library.videos import Gallery, Score, Told, every_window
 from sureshot.models.bank import bank_of
@@ -129,6 +130,7 @@ class Searcher:
         self.encoder = encoder
         self.bank = bank_of(encoder.name, encoder.fingerprint)
         self._comparing = comparing(encoder, self.bank)
+        self._sentences = Sentences(encoder)
         self.refresh_card()
 
     def refresh_card(self) -> None:
@@ -205,7 +207,7 @@ class Searcher:
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             texts = [clean(query) for query in queries[first : first + _TOGETHER]]
-            features = [self.encoder.encode_texts([text]) for text in texts]
+            features = [self._sentences.features(text) for text in texts]
             codes = [self._comparing.texts(one) for one in features]
             vectors = np.concatenate([self._comparing.text_vectors(one) for one in codes])
             scores = [self._score(one) for one in codes]
@@ -262,7 +264,7 @@ class Searcher:
             SureshotError: nothing is indexed there.
         """
         text = clean(query)
-        codes = self._comparing.texts(self.encoder.encode_texts([text]))
+        codes = self._comparing.texts(self._sentences.features(text))
         asked = self._asked(k=1, per_video=1, fold=True, under=_below(under))
         vectors, score = self._comparing.text_vectors(codes), self._score(codes)
         near = near_windows(self.store, vectors, score, CANDIDATES, asked)

@@ -42,8 +42,8 @@ class ClipCache:
             FullError: there is no room on the disk.
             SureshotError: what ``make`` raises.
         """
-        key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:40]
-        path = self.folder / f"{key}.mp4"
+        path = self._path(name)
+        key = path.stem
         with self._guard:
             lock = self._locks[key]
         with lock:
@@ -55,6 +55,17 @@ class ClipCache:
         with self._guard:
             self._locks.pop(key, None)
         return path
+
+    def has(self, name: str) -> bool:
+        """Whether the film of a name is there already."""
+        try:
+            return self._path(name).stat().st_size > 0
+        except OSError:
+            return False
+
+    def _path(self, name: str) -> Path:
+        key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:40]
+        return self.folder / f"{key}.mp4"
 
     def _make(self, path: Path, make: Callable[[Path], None]) -> None:
         """Write a film; with a full disk once more after all others are thrown away."""

@@ -45,7 +45,8 @@ class Desk:
         place: the index.
         searches: threads that search.
         pictures: threads that fetch single frames.
-        clips: one thread that transcodes, after all others.
+        clips: threads that transcode, after all others.
+        firsts: one thread that transcodes the few seconds that somebody waits for.
         closing: whether the server is about to end.
     """
 
@@ -53,9 +54,10 @@ class Desk:
         self.place = place
         self.closing = False
         cores = os.cpu_count() or 2
-        self.searches = Lane(min(cores, 4), _SEARCHES)
+        self.searches = Lane(min(4 * cores, 8), _SEARCHES)  # which encode their sentences together
         self.pictures = Lane(min(cores, 4), _PICTURES)
         self.clips = Lane(max(1, min(cores // 2, 2)), _CLIPS, aside=True)
+        self.firsts = Lane(1, _CLIPS)
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
         self._stamp: tuple[int, ...] = ()
@@ -139,7 +141,7 @@ class Desk:
     def close(self) -> None:
         """Begin nothing more."""
         self.closing = True
-        for lane in (self.searches, self.pictures, self.clips):
+        for lane in (self.searches, self.pictures, self.clips, self.firsts):
             lane.close()
 
     def _read_videos(self) -> None:

@@ -20,7 +20,6 @@ from sureshot.library.printed import json_text
 from sureshot.text import printable
 
 _EVERY = 0.2  # seconds between two lines
-_NICE = 15  # whatever else this machine does comes first
 _NAMED = 200  # failures that are named
 
 
@@ -45,6 +44,8 @@ class Worker:
     def run(self) -> None:
         """Do what the first line says."""
         asked = json.loads(self._orders.readline())
+        if asked["nice"] and hasattr(os, "nice"):
+            os.nice(asked["nice"])
         threading.Thread(target=self._listen, daemon=True).start()
         try:
             result = index(
@@ -107,6 +108,4 @@ def _failures(result: Indexed) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if hasattr(os, "nice"):
-        os.nice(_NICE)
     Worker(sys.stdin, sys.stdout).run()

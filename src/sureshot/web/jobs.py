@@ -16,6 +16,7 @@ from sureshot.web.replies import BusyError, UnknownError
 
 Order = Literal["pause", "resume", "cancel"]
 _GOING = ("running", "paused")
+_NICE = 10  # of the run: whatever else this machine does comes first
 _PATIENCE = 20.0  # seconds that a run has to end when the server does
 
 
@@ -25,11 +26,15 @@ class Jobs:
     Args:
         served: the index.
         ended: called when a run has ended.
+        nice: how far a run steps back for everything else, as the command of that name has it.
     """
 
-    def __init__(self, served: Served, ended: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, served: Served, ended: Callable[[], None] = lambda: None, *, nice: int = _NICE
+    ) -> None:
         self._served = served
         self._ended = ended
+        self._nice = nice
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._state: dict[str, Any] | None = None
@@ -75,7 +80,7 @@ class Jobs:
             )
             served = self._served
             asked = {"db": served.db, "model": served.model, "device": served.device}
-            self._write(json.dumps({"folders": names, **asked}))
+            self._write(json.dumps({"folders": names, "nice": self._nice, **asked}))
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 
     def order(self, order: Order) -> None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from sureshot.errors import QueryError
 from sureshot.library.clips import cut, export_name
-from sureshot.library.playing import Film, film_of, write_part
+from sureshot.library.playing import Film, film_of, first_part, write_part
 from sureshot.media.playable import MP4
 from sureshot.store.rows import VideoRecord
 from sureshot.web.clip_cache import ClipCache
@@ -60,28 +60,45 @@ class Media:
         self, request: Request, name: Id, at: At = 0.0, start: Start = None, end: End = None
     ) -> Response:
         """What `/api/media` plays so that a moment is seen, and at which second that begins."""
-
-        def ask() -> dict[str, Any]:
-            return self._film(self._desk.file(name), at, start, end).to_dict()
-
-        values = await self._desk.searches.run(request, ask)  # before pictures that may wait
         asked = {"at": at, "start": start, "end": end}
         query = urllib.parse.urlencode({k: v for k, v in asked.items() if v is not None})
-        return json_reply({**values, "url": f"/api/media/{name}?{query}"})
+        url = f"/api/media/{name}?{query}"
+
+        def ask() -> dict[str, Any]:
+            record = self._desk.file(name)
+            film = self._film(record, at, start, end)
+            first = first_part(film, at)
+            if first is None or self._cache.has(self._stamp(record, film)):
+                return film.to_dict() | {"url": url, "first": None}
+            soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
+            return film.to_dict() | {"url": url, "first": soon}
+
+        return json_reply(await self._desk.searches.run(request, ask))  # before pictures that wait
 
     async def film(
-        self, request: Request, name: Id, at: At = 0.0, start: Start = None, end: End = None
+        self,
+        request: Request,
+        name: Id,
+        at: At = 0.0,
+        start: Start = None,
+        end: End = None,
+        first: Annotated[
+            bool, Query(description="Of a film that must be made only the seconds seen first.")
+        ] = False,
     ) -> Response:
         """The video as it is, or the film that stands for it where browsers do not play it."""
 
-        def ask() -> tuple[VideoRecord, Film]:
+        def ask() -> tuple[VideoRecord, Film, bool]:
             record = self._desk.file(name)
-            return record, self._film(record, at, start, end)
+            film = self._film(record, at, start, end)
+            early = first_part(film, at) if first else None
+            return record, early or film, early is not None
 
-        record, film = await self._desk.searches.run(request, ask)
+        record, film, soon = await self._desk.searches.run(request, ask)
         if film.how.way == "direct":
             return FilePart(request, record.path, film.how.type)
-        path = await self._desk.clips.run(request, lambda: self._made(record, film))
+        lane = self._desk.firsts if soon else self._desk.clips
+        path = await lane.run(request, lambda: self._made(record, film))
         return FilePart(request, path, film.how.type)
 
     async def cut(
@@ -114,11 +131,15 @@ class Media:
 
     def _made(self, record: VideoRecord, film: Film) -> Path:
         rate = self._desk.store().settings.frame_rate
-        way = f"{film.how.way} {film.start} {film.end}" if film.how.way == "clip" else "remux"
         return self._cache.film(
-            f"{way} {record.id} {rate} {_stamp(record.path)}",
-            lambda target: write_part(record, film, target, rate=rate),
+            self._stamp(record, film), lambda target: write_part(record, film, target, rate=rate)
         )
+
+    def _stamp(self, record: VideoRecord, film: Film) -> str:
+        """What tells a film from every other one."""
+        rate = self._desk.store().settings.frame_rate
+        way = f"{film.how.way} {film.start} {film.end}" if film.how.way == "clip" else "remux"
+        return f"{way} {record.id} {rate} {_stamp(record.path)}"
 
 
 def _stamp(path: Path) -> str:

@@ -39,6 +39,7 @@ class HitValues(BaseModel):
     score: float
     relevant: float | None
     plausible: bool | None
+    weak: bool
     said: SaidValues
     copies: list[str]
     frames: list[FrameValues]
@@ -71,6 +72,14 @@ class AnswerReply(Document):
     next: str | None
 
 
+class FirstValues(BaseModel):
+    """The seconds of a film that are made before the whole of it."""
+
+    url: str
+    start: float
+    end: float
+
+
 class FilmReply(Document):
     """What is played, and which seconds of the video it shows."""
 
@@ -79,6 +88,7 @@ class FilmReply(Document):
     start: float
     end: float
     url: str
+    first: FirstValues | None
 
 
 class JudgedMomentValues(BaseModel):
@@ -174,6 +184,7 @@ class VideosReply(Document):
     """A page of the videos."""
 
     total: int
+    said: str
     videos: list[VideoValues]
     next: str | None
 

@@ -24,6 +24,7 @@ _LONGEST_HEAD = 600_000  # bytes of an address with its headers: a long query ha
 _ALIVE = 5  # seconds for requests under way when the server ends
 _SHORTEST = 8  # letters of a password
 _MANY = 512  # connections
+_ANYTHING = "anything"  # a search whose answer nobody reads
 
 
 class _Server(uvicorn.Server):
@@ -114,9 +115,9 @@ def run_server(
 
 
 def _warm(desk: Desk) -> None:
-    """Open the index before the first search asks for it; what is wrong is said there."""
+    """Open the index and its model before the first search asks for them; it says what is wrong."""
     with suppress(SureshotError):
-        desk.searcher()
+        desk.searcher().search(_ANYTHING, k=1)
 
 
 def _listening(host: str, port: int | None) -> socket.socket:

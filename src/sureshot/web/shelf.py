@@ -81,13 +81,17 @@ class Shelf:
         folder: Annotated[
             str | None, Query(description="Only videos at or below this path.", max_length=4096)
         ] = None,
+        newest: Annotated[
+            bool, Query(description="Only those that can be found, the last changed first.")
+        ] = False,
     ) -> Response:
         """The videos in the order of their paths, failed ones among them."""
         under = path_of(folder)
 
         def ask() -> dict[str, Any]:
             store = self._desk.store()
-            return list_videos(store, limit=limit, after=cursor, under=under).to_dict()
+            page = list_videos(store, limit=limit, after=cursor, under=under, newest=newest)
+            return page.to_dict()
 
         return json_reply(await self._desk.searches.run(request, ask))
 

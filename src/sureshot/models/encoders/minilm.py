@@ -119,8 +119,9 @@ def _attend(
 
 
 def _linear(x: Float[np.ndarray, "*n i"], w: Weights, at: str) -> Float[np.ndarray, "*n o"]:
-    # One flat product: numpy multiplies a stack of matrices one by one, three times slower.
-    flat = x.reshape(-1, x.shape[-1]) @ w[f"{at}.weight"].T + w[f"{at}.bias"]
+    # One flat product: numpy multiplies a stack of matrices one by one, three times slower. And the
+    # weights come first, as they lie in memory, which OpenBLAS takes half the time for.
+    flat = (w[f"{at}.weight"] @ x.reshape(-1, x.shape[-1]).T).T + w[f"{at}.bias"]
     return flat.reshape(*x.shape[:-1], -1)
 
 

@@ -3,11 +3,11 @@
 
 const $ = (id) => document.getElementById(id);
 const token = document.querySelector("meta[name=sureshot-token]").content;
-const FILTERS = ["folder", "shortest", "longest", "since", "until"];
+const FILTERS = ["folder", "shortest", "longest", "since", "until", "minimum"];
 const photos = new Map(); // photos that were dropped, by the name in the address
 let answer = null; // what is shown: { hits, next, query, … }
 let chosen = -1; // place of the hit that keys go to
-let film = null; // what plays: { hit, start, end, … }
+let film = null; // what plays: { hit, start, end, from, … }
 let asking = null; // the search under way, which a newer one ends
 let typed = 0; // when the last letter was typed
 
@@ -108,7 +108,11 @@ async function search(cursor = null) {
   $("filters").classList.toggle("used", FILTERS.some((name) => $(name).value));
   try {
     const call = request(cursor);
-    if (!call) return clear();
+    if (!call) {
+      clear();
+      return await shelf();
+    }
+    $("shelf").hidden = true;
     $("answer").setAttribute("aria-busy", "true");
     const page = await ask(call[0], { ...call[1], signal });
     if (cursor) page.hits = [...answer.hits, ...page.hits];
@@ -118,6 +122,7 @@ async function search(cursor = null) {
   } catch (error) {
     if (error.name === "AbortError") return;
     if (!cursor) clear();
+    $("shelf").hidden = true;
     say(error.message, "error");
     if (error.code === "index") manage(true);
   } finally {
@@ -131,7 +136,8 @@ function clear() {
   $("hits").replaceChildren();
   $("notes").replaceChildren();
   $("worth").textContent = $("judged").textContent = "";
-  for (const id of ["more", "closest", "absent"]) $(id).hidden = true;
+  for (const id of ["more", "closest", "absent", "weak"]) $(id).hidden = true;
+  document.title = "Sureshot";
 }
 
 function say(sentence, kind) {
@@ -144,23 +150,32 @@ function show(anew) {
   const hide = answer.status === "probably not here" && anew;
   const verdict = hide ? answer.verdict.replace(/ Closest:$/, "") : answer.verdict;
   say(verdict || answer.warnings[0] || "", kinds[answer.status] ?? "");
-  if (anew) chosen = -1;
+  const held = $("hits").contains(document.activeElement); // somebody is among the hits already
+  if (anew) chosen = held ? 0 : -1;
   $("closest").hidden = !hide;
   $("hits").hidden = hide;
   $("more").hidden = hide || !answer.next;
   $("absent").hidden = !new URLSearchParams(location.search).has("q") || !answer.hits.length;
   $("worth").textContent = answer.worth.replace(" (`--judge`)", "");
+  const left = new URLSearchParams(location.search).has("minimum");
+  $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
+  $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
   $("notes").replaceChildren(...answer.warnings.map((text) => make("li", { textContent: text })));
   $("hits").replaceChildren(...answer.hits.map(row));
-  choose(chosen, false);
+  choose(chosen, held && !hide);
   document.title = `${answer.query} · Sureshot`;
 }
 
+function thumbnail(address, label, act) {
+  const image = make("img", { src: address, alt: "", loading: "lazy", width: 320, height: 180 });
+  const thumb = make("button", { type: "button", className: "thumb", attributes: { "aria-label": label } }, image);
+  thumb.addEventListener("click", act);
+  return thumb;
+}
+
 function row(hit, place) {
-  const image = make("img", { src: picture(hit, hit.peak), alt: "", loading: "lazy", width: 320, height: 180 });
-  const thumb = make("button", { type: "button", className: "thumb", attributes: { "aria-label": `Play ${fileOf(hit.path)} at ${hit.said.peak}` } }, image);
-  thumb.addEventListener("click", () => play(place));
-  preview(thumb, image, hit);
+  const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.said.peak}`, () => play(place));
+  preview(thumb, thumb.firstChild, hit);
   const name = make("strong", { textContent: fileOf(hit.path) + (hit.missing ? " (gone)" : "") });
   const folder = make("small", { textContent: folderOf(hit.path) });
   const copies = hit.copies.map((path) => make("p", {}, make("small", { textContent: `= ${path}` })));
@@ -182,7 +197,7 @@ function row(hit, place) {
       await navigator.clipboard.writeText(hit.path);
       button.textContent = "Copied";
     }));
-  const item = make("li", { className: "hit", tabIndex: -1 }, thumb,
+  const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
     make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...copies, deeds));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
@@ -205,13 +220,57 @@ function preview(button, image, hit) {
   button.addEventListener("pointerleave", stop);
 }
 
+// --- what there is, where nothing is asked -------------------------------------------------------
+
+let places = 0; // folders with videos
+
+async function shelf() {
+  const asked = new URLSearchParams({ newest: true, limit: 12 });
+  if ($("folder").value.trim()) asked.set("folder", $("folder").value.trim());
+  const found = await ask(`api/videos?${asked}`);
+  if (answer || new URLSearchParams(location.search).has("q")) return;
+  $("shelf").hidden = !found.videos.length;
+  $("shelf-title").textContent = found.said + (places > 1 && !asked.has("folder") ? ` in ${places} folders` : "");
+  $("latest").replaceChildren(...found.videos.map(tile));
+  chosen = -1;
+}
+
+function tile(video, place) {
+  const hit = { ...video, start: 0, end: video.seconds, peak: 0, said: { range: video.said } };
+  const thumb = thumbnail(picture(video, video.seconds / 3), `Play ${fileOf(video.path)}`, () => play(place, hit));
+  const name = make("p", { textContent: fileOf(video.path) + (video.missing ? " (gone)" : "") });
+  const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${video.said} · ${video.modified.slice(0, 10)}` }));
+  item.addEventListener("focusin", () => choose(place, false));
+  return item;
+}
+
+async function folders() {
+  const { videos } = await ask("api/videos?limit=500");
+  const names = [...new Set(videos.map((video) => folderOf(video.path)))].sort();
+  places = names.length;
+  $("folders").replaceChildren(...names.map((value) => make("option", { value })));
+  const button = (name) => {
+    const one = make("button", { type: "button", textContent: fileOf(name) || name, title: name });
+    one.addEventListener("click", () => {
+      $("folder").value = name;
+      $("filters").open = true;
+      go(wanted());
+    });
+    return make("li", {}, one);
+  };
+  $("places").replaceChildren(...(places > 1 ? names.slice(0, 12).map(button) : []));
+}
+
 // --- playing ------------------------------------------------------------------------------------
 
-async function play(place) {
-  const hit = answer.hits[place];
+let turn = 0; // counts what was asked to play, so that a late reply starts nothing
+
+async function play(place, hit = answer.hits[place]) {
+  const mine = ++turn;
   choose(place, false);
+  film = null;
   $("player").hidden = false;
-  $("playing").textContent = `${hit.path} · ${hit.said.range}, best at ${hit.said.peak}`;
+  $("playing").textContent = `${hit.path} · ${hit.said.range}${hit.said.peak ? `, best at ${hit.said.peak}` : ""}`;
   const video = $("video");
   video.poster = picture(hit, hit.peak);
   video.removeAttribute("src");
@@ -219,23 +278,56 @@ async function play(place) {
   try {
     const asked = new URLSearchParams({ at: hit.peak, start: hit.start, end: hit.end });
     const found = await ask(`api/playing/${hit.id}?${asked}`);
-    if (chosen !== place || $("player").hidden) return;
-    film = { ...found, hit };
-    video.src = found.url;
-    video.currentTime = Math.max(hit.peak - found.start, 0);
+    if (mine !== turn) return;
+    const { url, start } = found.first ?? found;
+    film = { ...found, hit, from: start, wish: null };
+    $("player").classList.toggle("early", found.first !== null);
+    video.src = url;
+    video.currentTime = Math.max(hit.peak - start, 0);
+    if (found.first) whole(film);
     await video.play();
   } catch (error) {
-    if (error.name !== "AbortError" && error.name !== "NotAllowedError" && !video.error) $("playing").textContent = error.message;
+    if (mine === turn && error.name !== "AbortError" && error.name !== "NotAllowedError" && !video.error) $("playing").textContent = error.message;
   }
+}
+
+// The film around the seconds that play already, as soon as it is made.
+async function whole(one) {
+  const video = $("video");
+  const reply = await fetch(one.url, { method: "HEAD" }).catch(() => null);
+  if (film !== one || !reply?.ok) return;
+  const at = one.wish ?? video.currentTime + one.from;
+  const goes = !video.paused || video.ended;
+  const poster = await shown(video);
+  if (film !== one) return;
+  if (poster) video.poster = poster;
+  one.from = one.start;
+  video.src = one.url;
+  video.currentTime = at - one.start;
+  $("player").classList.remove("early");
+  if (goes) await video.play().catch(() => null);
+}
+
+// What the player shows, to stand there while another film takes its place.
+async function shown(video) {
+  if (!video.videoWidth) return null;
+  const canvas = new OffscreenCanvas(video.videoWidth, video.videoHeight);
+  canvas.getContext("2d").drawImage(video, 0, 0);
+  return URL.createObjectURL(await canvas.convertToBlob({ type: "image/jpeg" }));
+}
+
+function seek(second) {
+  const video = $("video");
+  const last = film.from + (video.duration || 0);
+  if (second >= film.from && second <= last) video.currentTime = second - film.from;
+  else film.wish = second; // not made yet
 }
 
 $("video").addEventListener("error", async () => {
   if (!film || !$("video").getAttribute("src")) return;
-  try {
-    await ask(film.url, { headers: { Range: "bytes=0-0" } });
-  } catch (error) {
-    $("playing").textContent = error instanceof SyntaxError ? "The browser does not play this film." : error.message;
-  }
+  const reply = await fetch($("video").src, { headers: { Range: "bytes=0-0" } }).catch(() => null);
+  const told = reply?.ok === false ? (await reply.json()).error.message : null;
+  $("playing").textContent = told ?? "The browser does not play this film.";
 });
 
 function place(seconds) {
@@ -248,7 +340,7 @@ $("video").addEventListener("timeupdate", () => {
   const { hit } = film;
   $("mark").style.left = place(hit.start);
   $("mark").style.right = `calc(100% - ${place(hit.end)})`;
-  const seconds = $("video").currentTime + film.start;
+  const seconds = $("video").currentTime + film.from;
   $("now").style.left = place(seconds);
   $("track").setAttribute("aria-valuemax", Math.round(film.end));
   $("track").setAttribute("aria-valuenow", Math.round(seconds));
@@ -257,13 +349,13 @@ $("video").addEventListener("timeupdate", () => {
 
 $("track").addEventListener("click", (event) => {
   const box = $("track").getBoundingClientRect();
-  if (film) $("video").currentTime = ((event.clientX - box.left) / box.width) * (film.end - film.start);
+  if (film) seek(film.start + ((event.clientX - box.left) / box.width) * (film.end - film.start));
 });
 
 $("track").addEventListener("keydown", (event) => {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (step && film) {
-    $("video").currentTime += step;
+    seek(Math.min(Math.max($("video").currentTime + film.from + step, film.start), film.end));
     event.stopPropagation();
     event.preventDefault();
   }
@@ -271,6 +363,7 @@ $("track").addEventListener("keydown", (event) => {
 
 function close() {
   film = null;
+  turn += 1;
   $("video").pause();
   $("video").removeAttribute("src");
   $("video").load();
@@ -280,14 +373,14 @@ function close() {
 $("close").addEventListener("click", close);
 $("frame").addEventListener("click", () => {
   if (!film) return;
-  const at = ($("video").currentTime + film.start).toFixed(3);
+  const at = ($("video").currentTime + film.from).toFixed(3);
   go(new URLSearchParams({ like: film.hit.id, at, frame: "true" }));
 });
 
 // --- keys ---------------------------------------------------------------------------------------
 
 function choose(next, focus = true) {
-  const items = [...$("hits").children];
+  const items = [...$(answer ? "hits" : "latest").children];
   chosen = Math.min(Math.max(next, -1), items.length - 1);
   items.forEach((item, number) => item.classList.toggle("chosen", number === chosen));
   if (chosen < 0 || !focus) return;
@@ -300,7 +393,7 @@ addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const open = answer && !$("hits").hidden;
   const acts = {
-    ArrowDown: () => open && choose(chosen + 1),
+    ArrowDown: () => (open || !answer) && choose(chosen + 1),
     ArrowUp: () => (chosen <= 0 ? $("query").focus() : choose(chosen - 1)),
     Escape: () => ($("player").hidden ? $("query").select() : close()),
   };
@@ -338,6 +431,10 @@ $("form").addEventListener("submit", async (event) => {
 for (const name of FILTERS) $(name).addEventListener("change", () => go(wanted()));
 $("unfilter").addEventListener("click", () => {
   for (const name of FILTERS) $(name).value = "";
+  go(wanted());
+});
+$("weak").addEventListener("click", () => {
+  $("minimum").value = $("minimum").value ? "" : "0.2";
   go(wanted());
 });
 $("more").addEventListener("click", () => search(answer.next));
@@ -477,7 +574,7 @@ function progress(now) {
   $("failures").lastElementChild.replaceChildren(...job.failed.map((one) => make("li", { textContent: `${one.path}: ${one.reason}` })));
   if (ended) {
     held();
-    if (location.search) search();
+    folders().then(() => search(), () => null);
   }
 }
 
@@ -503,9 +600,7 @@ if (location.search || !$("query").value) fill();
 else go(wanted()); // somebody typed before this ran
 follow();
 if (location.search && !asking) search();
-if (!(await held())) await manage(true);
-else {
-  const { videos } = await ask("api/videos?limit=500");
-  const folders = [...new Set(videos.map((video) => folderOf(video.path)))].sort();
-  $("folders").replaceChildren(...folders.map((value) => make("option", { value })));
-}
+if (await held()) {
+  await folders();
+  if (!location.search) await search();
+} else await manage(true);

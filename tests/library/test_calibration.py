@@ -289,4 +289,5 @@ def test_a_later_click_outweighs_a_label_from_elsewhere(carded, place, searcher,
     found = next(one for one in some if searcher.search(one.query, k=1)[0].path in one.relevant)
     append(labels_of_index(str(db)), replace(found, relevant=(), judged=found.relevant))
     after = calibrate(db=db).card.own
-    assert (after.queries, after.right) == (12, pytest.approx(before.right - 1 / 12))
+    # The only right video is none any more, so nothing is right here as far as anybody knows.
+    assert (before.queries, after.queries) == (12, 11)

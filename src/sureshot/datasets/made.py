@@ -10,6 +10,7 @@ Differs:
     that what a system takes for uncertain can be held against what is.
 """
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,12 @@ def read_part(root: Path, split: str) -> MadePart:
         raise SureshotError(
             f"{root} has no {FILE}; it is no made world. Write one: sureshot made --to {root}"
         )
+    return _part(path, split, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=6)
+def _part(path: Path, split: str, _changed: int) -> MadePart:
+    """A split of the world in a file as it was at a time; every run of a table asks for it."""
     with expecting(path, "what `sureshot made` writes"):
         world: Any = read_annotation(path)
         values = {one["name"]: one for one in world["splits"]}[split]
@@ -63,6 +70,12 @@ def read_part(root: Path, split: str) -> MadePart:
         ]
         held = {"name": split, "dials": world["dials"], "captions": captions}
         return build(MadePart, {**held, "videos": values["videos"]}, FILE)
+
+
+@functools.lru_cache(maxsize=6)
+def _truth(path: Path, split: str, changed: int) -> Truth:
+    """The truth about a split, as of `_part`."""
+    return truth_of(_part(path, split, changed))
 
 
 def written(parts: Sequence[MadePart]) -> dict[str, Any]:
@@ -114,6 +127,7 @@ def read_truth(split: Split) -> Truth:
     rows = [row for column in columns for row in own[column]]
     if [part.captions[row].text for row in rows] != split.texts():
         raise SureshotError(f"The captions of {split.title()} are not those of {split.root}.")
-    whole = truth_of(part)
+    path = split.root / FILE
+    whole = _truth(path, split.name, path.stat().st_mtime_ns)
     fits = whole.fits[rows][:, columns]
     return Truth(fits=fits, bayes=whole.bayes[rows][:, columns], videos_that_fit=fits.sum(1))

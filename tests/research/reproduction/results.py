@@ -1,5 +1,6 @@
 """A folder of results with a table of controls."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sureshot.research.reproduction.page import Facts, write_page
@@ -11,8 +12,11 @@ from tests.research.reproduction.ranked import ranked
 NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
 
 
-def controls(folder: Path, seeds: int = 10) -> None:
-    """Write the table: a known eta helps, a learned one does not, DUQ is worse than its control."""
+def controls(folder: Path, seeds: int = 10, few: Sequence[str] = ()) -> None:
+    """Write the table: a known eta helps, a learned one does not, DUQ is worse than its control.
+
+    Rows named in ``few`` have three seeds alone.
+    """
     table = find_table("controls")
     share = dict.fromkeys([row.name for row in table.variants], 0.4)
     share |= {"DVTR, known eta": 0.6, "DUQ": 0.2}
@@ -24,4 +28,5 @@ def controls(folder: Path, seeds: int = 10) -> None:
     facts = Facts("sureshot reproduce controls", "A", "B", ["Made world test"], "small", "3 epochs")
     write_page(folder, table, runs, facts)
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
-    write_table_ranks(folder / "controls.npz", {(row, seed): {"": run} for row, seed, run in cells})
+    kept = {(row, n): {"": run} for row, n, run in cells if n < 3 or row not in few}
+    write_table_ranks(folder / "controls.npz", kept)

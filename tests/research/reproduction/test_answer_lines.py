@@ -7,13 +7,15 @@ from tests.research.reproduction.results import controls
 
 def test_three_sentences_answer(tmp_path):
     controls(tmp_path)
-    (text,) = answer_lines([read_tested(tmp_path)])
-    find, see, trust = (text.split("**")[n] for n in (2, 4, 6))
-    assert "of 6 claims with a verdict 0 are supported, 2 contradicted" in find
-    assert "beyond its control DUQ's uncertainty -" in find
-    assert "a known eta helps CLIP4Clip by +" in see
-    assert "points would have been seen" in see
-    assert "AUROC" in trust and "vacuity of" in trust
+    find, _, see, _, trust = answer_lines([read_tested(tmp_path)])
+    assert find.startswith("**Does uncertainty help to find videos?** Against the same system")
+    assert "no gain could be seen" in find
+    assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
+    assert "and, that fit, +0.0 [" in find and "Not run often enough" not in find
+    assert see.startswith("**Could we have seen it?** Yes: a system that is told the truth")
+    assert "a known eta helps CLIP4Clip (+" in see and "of 100 searches would have been seen" in see
+    assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
+    assert trust.endswith("(10 seeds).")
 
 
 def test_without_verdicts_it_says_so(tmp_path):
@@ -21,3 +23,9 @@ def test_without_verdicts_it_says_so(tmp_path):
     (text,) = answer_lines([read_tested(tmp_path)])
     assert "No claim has a verdict yet" in text
     assert list(answer_lines([])) == [text]
+
+
+def test_a_mechanism_that_waits_is_named(tmp_path):
+    controls(tmp_path, few=("UATVR",))
+    find, *_ = answer_lines([read_tested(tmp_path)])
+    assert find.endswith("Not run often enough to say: UATVR's uncertainty.")

@@ -121,6 +121,12 @@ def test_seeds_that_the_control_lacks_are_not_compared():
     assert cells(text, "first")[column(text, "R@1 less control")] == ""
 
 
+def test_rows_of_fewer_seeds_say_so():
+    text = page_text(TABLE, [*RUNS[:3], RUNS[6]], FACTS)
+    assert "| first |" in text and "| second (1 seed) |" in text
+    assert "| control: plain (1 seed) |" in text
+
+
 @pytest.fixture
 def abroad():
     """Runs that were tested on a second data set too."""

@@ -10,10 +10,12 @@ from sureshot.datasets.made import read_truth
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.research.reproduction.ranks import (
+    PERCENT,
     query_names,
     ranks_of,
     read_run_ranks,
     read_table_ranks,
+    relevance,
     write_run_ranks,
     write_table_ranks,
 )
@@ -54,6 +56,17 @@ def test_ranks_are_those_of_the_scores_with_two_doubts_that_any_scores_have():
     assert ranks.doubts["best score"] == pytest.approx(-scores.max(1))
     assert ranks.doubts["softmax entropy"].argmax() == 0
     assert ranks.doubts["vacuity"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_percentage_becomes_the_chance_to_be_wrong():
+    scores = np.random.default_rng(0).normal(size=(5, 3))
+    ranks = ranks_of(scores, SPLIT, {}, percent=np.array([1, 0.5, 0.25, 0, 0.75]))
+    assert ranks.doubts[PERCENT].tolist() == [0, 0.5, 0.75, 1, 0.25]
+    assert PERCENT not in ranks_of(scores, SPLIT, {}).doubts
+
+
+def test_elsewhere_only_the_own_video_is_relevant():
+    assert relevance(SPLIT).tolist() == (SPLIT.owner()[:, None] == np.arange(3)).tolist()
 
 
 def test_a_run_is_kept_whole(tmp_path):

@@ -25,6 +25,7 @@ def results(tmp_path_factory):
     facts = Facts("sureshot reproduce duq-s3", "A", "B", ["Frame subset"], "bridge", "6 epochs")
     write_page(folder, table, runs, facts)
     controls(folder / "made")
+    (folder / "limits.md").write_text("What speaks against it: much.\n")
     (folder / "reading.md").write_text("## A plain reading\n\nMuch.\n")
     return folder
 
@@ -33,8 +34,9 @@ def test_it_begins_with_the_answer_and_ends_with_what_a_person_reads(results):
     text = write_summary(results).read_text("utf-8")
     title, _, answer, *_ = text.splitlines()
     assert title == "# Does uncertainty help text-video retrieval?"
-    assert answer.startswith("**To find videos**")
+    assert answer.startswith("**Does uncertainty help to find videos?** Against")
     assert text.endswith("## A plain reading\n\nMuch.\n")
+    assert text.index("**Does it know") < text.index("What speaks against") < text.index("## How")
     assert (results / "claims.png").exists() and "(claims.png)" in text
     assert (results / "made" / "curves.png").exists() and "(made/curves.png)" in text
 
@@ -48,7 +50,7 @@ def test_a_claim_has_its_verdict_gap_and_what_could_be_seen(results):
     assert command == "`sureshot reproduce controls`"
     assert "### Positive controls" in text and "## Made world test" in text
     assert "| DUQ | vacuity | 0." in text
-    (fits,) = [line for line in text.splitlines() if line.startswith("| with a known")]
+    (fits,) = [line for line in text.splitlines() if line.startswith("| with a known eta")]
     assert fits.split(" | ")[2].endswith("(fits)")
 
 

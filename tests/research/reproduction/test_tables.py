@@ -78,7 +78,7 @@ def test_the_data_of_a_table_are_those_of_its_printed_rows(one):
 def test_every_numbered_table_and_figure_is_there():
     tables = [f"duq-{n}" for n in range(1, 6)] + [f"duq-s{n}" for n in range(1, 7)]
     tables += [f"uatvr-{n}" for n in range(1, 10)] + [f"dvtr-{n}" for n in range(3, 14)]
-    assert list(TABLES) == [*tables, "controls", "systems"]
+    assert list(TABLES) == [*tables, "controls", "dose-common", "dose-ambiguity", "systems"]
     figures = [f"duq-fig-{n}" for n in (1, 2, 3, 4, "s1", "s2", "s3")]
     figures += [f"uatvr-fig-{n}" for n in range(1, 6)] + [f"dvtr-fig-{n}" for n in range(1, 7)]
     assert list(load_figures()) == figures

@@ -48,12 +48,15 @@ class World:
         test: what is tested on.
         val: what an epoch is chosen on.
         hold_out: videos of the training set to choose on instead, the same for all seeds.
+        unshared: file of the ids of those test videos that share no upload with a training video,
+            one a line; they get a line of their own in every table. None for no such line.
     """
 
     train: SplitRecipe
     test: FinalRecipe
     val: ValidationRecipe | None = None
     hold_out: int = 0
+    unshared: Path | None = None
 
     def __post_init__(self) -> None:
         """Refuse a data set without anything to choose on."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.research.figures.canvas import SERIES, add_legend, label_axes, new_figure, save_figure
-from sureshot.research.reproduction.runs import read_runs
+from sureshot.research.reproduction.run_list import read_runs
 
 _TABLES = ("controls", "systems")  # the first that there is
 

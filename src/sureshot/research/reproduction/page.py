@@ -1,7 +1,7 @@
 """A table of ours beside the printed one: text, numbers and a picture."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,10 @@ from sureshot.research.figures.canvas import (
 )
 from sureshot.research.reproduction.bench import HOME
 from sureshot.research.reproduction.needs import published_as
-from sureshot.research.reproduction.runs import Run, write_runs
+from sureshot.research.reproduction.run_list import write_runs
+from sureshot.research.reproduction.runs import Run
 from sureshot.research.reproduction.tables import Table, Variant, measure_of
+from sureshot.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,6 +51,7 @@ class Facts:
         encoder_is: ``frozen``, or that it is trained too.
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
             in for the paper's.
+        dials: what a made world is like; empty for other data.
     """
 
     command: str
@@ -59,10 +62,20 @@ class Facts:
     training: str
     encoder_is: str = "frozen"
     data: Sequence[str] = ()
+    dials: Mapping[str, float] = field(default_factory=dict)
 
 
-def write_page(folder: Path, table: Table, runs: Sequence[Run], facts: Facts) -> list[Path]:
+def write_page(
+    folder: Path, table: Table, runs: Sequence[Run], facts: Facts, more: Sequence[str] = ()
+) -> list[Path]:
     """Write NAME.md, NAME.csv, NAME.json and, where matplotlib is there, NAME.png and NAME.svg.
+
+    Args:
+        folder: where they go.
+        table: its title and rows.
+        runs: all that ran.
+        facts: how they were made.
+        more: further lines of the page.
 
     Returns:
         The files written.
@@ -71,7 +84,8 @@ def write_page(folder: Path, table: Table, runs: Sequence[Run], facts: Facts) ->
     text, numbers, about, *pictures = (
         folder / f"{table.name}{suffix}" for suffix in (".md", ".csv", ".json", ".png", ".svg")
     )
-    write_text(text, page_text(table, runs, facts))
+    ending = [*more, ""] if more else []
+    write_text(text, "\n".join([page_text(table, runs, facts), *ending]))
     write_runs(numbers, runs)
     write_json(about, asdict(facts))
     return [text, numbers, about, *_draw(pictures, table, runs, facts)]
@@ -140,12 +154,14 @@ def _rows(table: Table, runs: Sequence[Run], prefix: str, data: str) -> list[str
         head.append(f"paper{' R@1' if table.table else ''} (other protocol)")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     compared = of_row(runs, control.name)
+    most = max((len(of_row(runs, variant.name)) for variant in table.variants), default=0)
     for variant in table.variants:
         row = of_row(runs, variant.name)
         if not row:
             continue
+        few = len(row) < most
         cells = [
-            variant.name,
+            variant.name + (f" ({counted(len(row), 'seed')})" if few else ""),
             *(spread([run.scores[prefix + name] for run in row]) for name in shown),
             *(spread([measure_of(r.scores, table.metric, prefix) for r in row]) for _ in measured),
             "" if variant is control else gap(row, compared, f"{prefix}R@1"),

@@ -18,6 +18,8 @@ from sureshot.files import replace_file
 from sureshot.metrics.paired import SeedRanks
 from sureshot.metrics.ranks import text_ranks, video_ranks
 
+PERCENT = "Sureshot's percentage"  # name of that doubt
+
 
 @dataclass(frozen=True, slots=True)
 class RunRanks:
@@ -48,6 +50,7 @@ def ranks_of(
     split: Split,
     doubts: Mapping[str, Float[np.ndarray, " captions"]],
     turned: Float[np.ndarray, "captions videos"] | None = None,
+    percent: Float[np.ndarray, " captions"] | None = None,
 ) -> RunRanks:
     """The ranks of a matrix of scores, with two doubts that any scores have.
 
@@ -56,12 +59,15 @@ def ranks_of(
         split: captions and videos of the matrix.
         doubts: the model's own, by name.
         turned: scores that videos are asked by, where a correction makes them others.
+        percent: Sureshot's own probability that the first hit of each caption is right, if it has
+            one.
 
     Returns:
         The ranks; to the doubts are added ``best score``, minus the highest score of a caption,
-        and ``softmax entropy``, that of its scores in units of their mean deviation. In a made
-        world they are ``known ambiguity``, the logarithm of the number of videos that fit, and
-        ``Bayes``, the chance that the best scorer's first hit is not the caption's own video, too.
+        ``softmax entropy``, that of its scores in units of their mean deviation, and `PERCENT`,
+        the probability that the first hit is wrong. In a made world they are ``known ambiguity``,
+        the logarithm of the number of videos that fit, and ``Bayes``, the chance that the best
+        scorer's first hit is not the caption's own video, too.
     """
     owner = split.owner()
     spread = max(float(scores.std(1).mean()), 1e-12)
@@ -70,11 +76,12 @@ def ranks_of(
     odds /= odds.sum(1, keepdims=True)
     entropy = -(odds * np.log(odds + 1e-30)).sum(1)
     plain = {"best score": -scores.max(1), "softmax entropy": entropy}
+    if percent is not None:
+        plain[PERCENT] = 1 - percent
     first = scores.argmax(1)
-    right = first == owner
+    right = relevance(split)[np.arange(len(first)), first]
     if split.dataset == "made":
         truth = read_truth(split)
-        right = truth.fits[np.arange(len(first)), first]
         plain["known ambiguity"] = np.log(truth.videos_that_fit)
         plain["Bayes"] = 1 - truth.posterior().max(1)
     return RunRanks(
@@ -86,6 +93,13 @@ def ranks_of(
         right=right,
         doubts={**plain, **doubts},
     )
+
+
+def relevance(split: Split) -> Bool[np.ndarray, "captions videos"]:
+    """Which videos fit each caption: in a made world those that do, elsewhere its own alone."""
+    if split.dataset == "made":
+        return read_truth(split).fits
+    return split.owner()[:, None] == np.arange(len(split.items))
 
 
 def query_names(split: Split) -> list[str]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sureshot.datasets.annotation import read_lines
+from sureshot.datasets.made import read_part
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.research.listener import Listener, Notes, Silence
 from sureshot.research.reproduction.answers import answer_questions
@@ -12,9 +14,15 @@ from sureshot.research.reproduction.costs import write_costs
 from sureshot.research.reproduction.drawing import draw_figure
 from sureshot.research.reproduction.needs import Place, places_of, question_gap
 from sureshot.research.reproduction.page import Facts, write_page
-from sureshot.research.reproduction.ranks import read_run_ranks, write_table_ranks
+from sureshot.research.reproduction.ranks import (
+    read_run_ranks,
+    read_table_ranks,
+    write_table_ranks,
+)
 from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform, titles_of
+from sureshot.research.reproduction.second_line import second_lines
 from sureshot.research.reproduction.tables import Table, find_table, load_figures, load_tables
+from sureshot.settings import to_values
 from sureshot.text import counted
 
 
@@ -143,8 +151,10 @@ def _make(table: Table, call: _Call) -> tuple[dict[str, tuple[Run, ...]], list[P
         runs[page.name] = tuple(made)
         if call.part is None:
             command = f"sureshot reproduce {table.name} --plan {call.plan} --seeds {call.seeds}"
-            files += write_page(call.folder, page, made, _facts(command, table, place, call.bench))
-            files += _keep_ranks(page.name, made, call.folder)
+            kept = _keep_ranks(page.name, made, call.folder)
+            facts = _facts(command, table, place, call.bench)
+            more = _second_lines(kept, call.bench.placed(place.world).unshared)
+            files += [*write_page(call.folder, page, made, facts, more), *kept]
     return runs, files
 
 
@@ -160,6 +170,14 @@ def _keep_ranks(name: str, runs: Sequence[Run], folder: Path) -> list[Path]:
     path = folder / f"{name}.npz"
     write_table_ranks(path, held)
     return [path]
+
+
+def _second_lines(kept: Sequence[Path], unshared: Path | None) -> list[str]:
+    """The second line of each row, from the ranks that were kept; none without a file of ids."""
+    if unshared is None or not kept:
+        return []
+    ranks = next(iter(read_table_ranks(kept[0]).values()))
+    return second_lines(ranks, read_lines(unshared))
 
 
 def _runs(table: Table, place: Place, call: _Call) -> list[Run]:
@@ -178,7 +196,7 @@ def _runs(table: Table, place: Place, call: _Call) -> list[Run]:
 def _facts(command: str, table: Table, place: Place, bench: Bench) -> Facts:
     """How a page was made."""
     cell = PlannedRun(variant=table.variants[0], seed=0, place=place)
-    titles = titles_of(cell, bench)
+    titles, root = titles_of(cell, bench), bench.splits(place.world).test.root
     encoders = [
         bench.plan.settings("encoder", variant.system, place.name) for variant in table.variants
     ]
@@ -193,6 +211,7 @@ def _facts(command: str, table: Table, place: Place, bench: Bench) -> Facts:
         training=_training(bench.plan),
         encoder_is=how,
         data=[place.name, *(name for name, _ in place.elsewhere)],
+        dials={} if root is None else to_values(read_part(root, "test").dials),
     )
 
 

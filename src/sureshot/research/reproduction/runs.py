@@ -1,6 +1,5 @@
 """One run of one row: train, choose on validation, test once, remember."""
 
-import csv
 import hashlib
 import json
 import shutil
@@ -9,12 +8,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Integer
 
-from sureshot.files import replace_file, write_json
+from sureshot.datasets import Split
+from sureshot.datasets.made import FILE
+from sureshot.files import file_digest, write_json
 from sureshot.formats import read_json
 from sureshot.metrics.bootstrap import interval, mean_of
 from sureshot.metrics.hubs import dual_softmax
@@ -31,6 +33,7 @@ from sureshot.research.listener import Listener, Silence
 from sureshot.research.reproduction.bench import Bench, Features, Plan
 from sureshot.research.reproduction.code import code_digest
 from sureshot.research.reproduction.needs import Place
+from sureshot.research.reproduction.percentages import first_hit_percentages
 from sureshot.research.reproduction.ranks import RunRanks, ranks_of, write_run_ranks
 from sureshot.research.reproduction.tables import Variant
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
@@ -43,9 +46,6 @@ from sureshot.research.training.tuning import tuned
 from sureshot.settings import to_values
 
 Scores = dict[str, float]
-
-# Columns of a file of runs, before those of the scores.
-_ABOUT = ("row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds", "curve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +162,18 @@ def _made(
     began = time.perf_counter()
     fitted = way.train(place, listener)
     seconds = time.perf_counter() - began
-    model, device, parts, parameters = way.test(fitted)
+    model, device, known, parts, parameters = way.test(fitted)
     scores: Scores = {}
     corrected: Scores = {}
     ranks: dict[str, RunRanks] = {}
     for titles, features in zip(way.titles, parts, strict=True):
         prefix = "" if features is parts[0] else f"{titles[-1]}: "
-        matrix, owner = similarity(Trained(model, device), features), features.split.owner()
+        how = Trained(model, device)
+        matrix, owner = similarity(how, features), features.split.owner()
         scores |= _measured(matrix, matrix, owner, prefix)
         doubts = text_measures(model, features, device=device)
-        ranks[prefix] = ranks_of(matrix, features.split, doubts)
+        percent = first_hit_percentages(how, known, matrix)
+        ranks[prefix] = ranks_of(matrix, features.split, doubts, percent=percent)
         turned = dual_softmax(matrix.T).T
         corrected |= _measured(dual_softmax(matrix), turned, owner, prefix)
     run = Run(
@@ -190,6 +192,24 @@ def _made(
     return run, ranks
 
 
+class _Chosen(NamedTuple):
+    """What a run is tested with.
+
+    Attributes:
+        model: the model that was chosen.
+        device: where it is.
+        known: features of the validation set.
+        parts: features of each test set, that of the training's data first.
+        weights: number of weights that were trained.
+    """
+
+    model: Model
+    device: str
+    known: SplitFeatures
+    parts: list[SplitFeatures]
+    weights: int
+
+
 class _FeatureRun:
     """A run on the features of a frozen encoder."""
 
@@ -205,7 +225,8 @@ class _FeatureRun:
             [part.split.title() for part in (one.train, one.val, one.test)]
             for one in self._features
         ]
-        self.key = _key(recipe, cell, self._encoder, self.titles)
+        splits = [one.test.split for one in self._features]
+        self.key = _key(recipe, cell, self._encoder, self.titles, splits)
 
     def train(self, folder: Path, listener: Listener) -> Fitted:
         """Train, or go on with the run in the folder."""
@@ -220,10 +241,17 @@ class _FeatureRun:
             listener=listener,
         )
 
-    def test(self, fitted: Fitted) -> tuple[Model, str, list[SplitFeatures], int]:
-        """The model chosen, its device, what it is tested on, and how many weights it trained."""
+    def test(self, fitted: Fitted) -> _Chosen:
+        """The model chosen, and what it is tested on."""
         model = Checkpoint.from_pretrained(fitted.folder).model
-        return model, "cpu", [self._fewer(one).test for one in self._features], _trained(model)
+        parts = [self._fewer(one).test for one in self._features]
+        return _Chosen(
+            model=model,
+            device="cpu",
+            known=self._fewer(self._features[0]).val,
+            parts=parts,
+            weights=_trained(model),
+        )
 
     def _fewer(self, features: Features) -> Features:
         return features if self._frames is None else features.fewer(self._frames)
@@ -241,7 +269,7 @@ class _PixelRun:
         self._tests = [self._home.test, *others]
         titles = [part.title() for part in (self._home.train, self._home.val, self._home.test)]
         self.titles = [titles, *([part.title()] for part in others)]
-        self.key = _key(recipe, cell, bench.encoder(recipe.encoder), self.titles)
+        self.key = _key(recipe, cell, bench.encoder(recipe.encoder), self.titles, self._tests)
 
     def train(self, folder: Path, listener: Listener) -> Fitted:
         """Train, or go on with the run in the folder."""
@@ -253,7 +281,7 @@ class _PixelRun:
         memory = self._bench.memory(self._recipe.encoder)
         return fit_pixels(task, sets, self._home.val, folder, listener, resume=True, memory=memory)
 
-    def test(self, fitted: Fitted) -> tuple[Model, str, list[SplitFeatures], int]:
+    def test(self, fitted: Fitted) -> _Chosen:
         """As of `_FeatureRun`, seen by the encoder of the checkpoint."""
         checkpoint = Checkpoint.from_pretrained(fitted.folder)
         device = device_for(self._recipe.encoder.device)
@@ -261,7 +289,7 @@ class _PixelRun:
         encoder = checkpoint.load_encoder(fitted.folder, device)
         weights = sum(part.numel() for part in tuned(encoder).network.parameters())
         parts = []
-        for split in self._tests:
+        for split in (self._home.val, *self._tests):
             # Nothing but this run can ever use these features again.
             with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
                 seen = extract(
@@ -274,50 +302,18 @@ class _PixelRun:
                     memory=self._bench.memory(self._recipe.encoder),
                 )
             parts.append(seen)
-        return model, device, parts, _trained(model) + weights
+        return _Chosen(
+            model=model,
+            device=device,
+            known=parts[0],
+            parts=parts[1:],
+            weights=_trained(model) + weights,
+        )
 
 
 def _trained(model: Model) -> int:
     """Weights of a model that are trained."""
     return sum(part.numel() for part in model.parameters() if part.requires_grad)
-
-
-def write_runs(path: Path, runs: Sequence[Run]) -> None:
-    """Write runs as a CSV file, one line each; scores that a run does not have are left empty.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    names = list(dict.fromkeys(name for run in runs for name in run.scores))
-    with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_ABOUT, *names])
-        for run in runs:
-            about = [run.variant, run.seed, run.epoch, f"{run.validation:.2f}", run.parameters]
-            scores = [run.scores.get(name, "") for name in names]
-            curve = " ".join(f"{score:.1f}" for score in run.curve)
-            writer.writerow([*about, run.seconds, run.milliseconds, curve, *scores])
-
-
-def read_runs(path: Path) -> list[Run]:
-    """The runs of a CSV file; none where there is no file."""
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Run(
-                variant=line["row"],
-                seed=int(line["seed"]),
-                scores={name: float(v) for name, v in line.items() if name not in _ABOUT and v},
-                epoch=int(line["epoch"]),
-                validation=float(line["validation"]),
-                parameters=int(line["parameters"]),
-                seconds=float(line["seconds"]),
-                milliseconds=float(line.get("milliseconds") or 0),  # older runs were not timed
-                curve=tuple(map(float, (line.get("curve") or "").split())),
-            )
-            for line in csv.DictReader(file)
-        ]
 
 
 def _measured(
@@ -383,8 +379,13 @@ def recipe_of(cell: PlannedRun, plan: Plan) -> Recipe:
 
 
 def _key(
-    recipe: Recipe, cell: PlannedRun, encoder: Encoder, titles: Sequence[Sequence[str]]
+    recipe: Recipe,
+    cell: PlannedRun,
+    encoder: Encoder,
+    titles: Sequence[Sequence[str]],
+    tests: Sequence[Split],
 ) -> str:
+    """Digest of all that a run depends on; made worlds may share titles, but no facts."""
     base = recipe.system.get("base")
     settings = [recipe.system, *([base] if isinstance(base, Mapping) else [])]
     parts = [
@@ -393,5 +394,6 @@ def _key(
         encoder.fingerprint,
         titles,
         code_digest(tuple(str(system["name"]) for system in settings)),
+        [file_digest(split.root / FILE) for split in tests if split.root is not None],
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]

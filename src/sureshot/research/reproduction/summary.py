@@ -15,19 +15,22 @@ from sureshot.metrics.verdicts import LEAST_SEEDS
 from sureshot.research.reproduction.answer_lines import answer_lines
 from sureshot.research.reproduction.claims import Finding, load_claims
 from sureshot.research.reproduction.curves import draw_curves
-from sureshot.research.reproduction.doubts import doubts_of
+from sureshot.research.reproduction.dose import dose_lines, dosed_tables, draw_doses, responses
+from sureshot.research.reproduction.doubt_lines import doubt_lines
 from sureshot.research.reproduction.forest import draw_forest
 from sureshot.research.reproduction.tables import load_tables
 from sureshot.research.reproduction.tested import Tested, pages_of, read_tested
 
-_NOTES, _FOREST, _CURVES = "reading.md", "claims.png", "curves.png"
+_LIMITS, _NOTES = "limits.md", "reading.md"  # written by a person
+_FOREST, _CURVES = "claims.png", "curves.png"
 
 
 def write_summary(folder: Path) -> Path:
     """Write README.md of a folder from the tables in it and in the folders below it.
 
-    ``reading.md``, if there is one, is put at its end: what a person reads in the numbers. The
-    pictures need matplotlib; without it the page has none.
+    ``limits.md``, if there is one, comes right after the answer: what speaks against it.
+    ``reading.md`` is put at the end: what a person reads in the numbers. The pictures need
+    matplotlib; without it the page has none.
 
     Raises:
         SureshotError: there is no table at all.
@@ -40,10 +43,18 @@ def write_summary(folder: Path) -> Path:
         )
     tested = [found for place in places if (found := read_tested(place)) is not None]
     lines = ["# Does uncertainty help text-video retrieval?", "", *answer_lines(tested), ""]
+    limits = folder / _LIMITS
+    if limits.exists():
+        lines += [limits.read_text("utf-8").strip(), ""]
     lines += [*_pictures(folder, tested), *_how()]
     for one in tested:
         lines += [*_claims(one), *_doubts(one)]
-    lines += [*_untested(), *_left(tested), *_listed(folder, pages, tested)]
+    lines += [
+        *_doses(folder, places),
+        *_untested(),
+        *_left(tested),
+        *_listed(folder, pages, tested),
+    ]
     reading = folder / _NOTES
     if reading.exists():
         lines += ["", reading.read_text("utf-8").strip()]
@@ -145,30 +156,35 @@ def _row(found: Finding) -> str:
 def _doubts(one: Tested) -> Iterator[str]:
     """The uncertainties as confidences, from the table of controls."""
     tests = one.tables.get("controls", {})
-    if not tests:
-        return
-    yield "### The papers' uncertainties as confidences"
-    yield ""
-    yield (
-        "A doubt is good if it is larger where the first hit does not fit the caption: AUROC is "
-        "the chance of that (0.5 knows nothing, below it is upside down). *Not its own* counts "
-        "every first hit but the caption's own video as wrong, as benchmarks do: there the known "
-        "ambiguity of a caption is the control that must know. *Ambiguity* is the rank correlation "
-        "with the number of videos that truly fit. Mean ± deviation over the seeds."
-    )
-    yield ""
-    yield "| row | doubt | AUROC, first hit does not fit | not its own | ambiguity |"
-    yield "|---|---|---|---|---|"
-    for doubt in doubts_of(next(iter(tests.values()))):
-        known = _decimals(doubt.ambiguity) if doubt.ambiguity else ""
-        cells = [doubt.row, doubt.name, _decimals(doubt.auroc), _decimals(doubt.own), known]
-        yield f"| {' | '.join(cells)} |"
-    yield ""
+    if tests:
+        yield from doubt_lines(next(iter(tests.values())))
 
 
-def _decimals(values: Sequence[float]) -> str:
-    mean = f"{np.nanmean(values):.2f}"
-    return f"{mean} ± {np.nanstd(values, ddof=1):.2f}" if len(values) > 1 else mean
+def _doses(folder: Path, places: Sequence[Path]) -> Iterator[str]:
+    """What mechanisms do where their cause is stronger, with pictures where they can be drawn."""
+    for table in dosed_tables():
+        found = responses(table, places)
+        if len({one.dose for one in found}) < 2:
+            continue
+        seeds = {one.gap.seeds for one in found}
+        many = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else str(min(seeds))
+        yield f"## {table.title}"
+        yield ""
+        picture = folder / f"{table.name}.png"
+        try:
+            draw_doses(table, found, picture)
+            yield f"![Gap of each mechanism against the dial {table.dial}]({picture.name})"
+            yield ""
+        except SureshotError:  # no matplotlib: the numbers are below
+            pass
+        yield (
+            f"`sureshot reproduce {table.name}` on made worlds that differ in `{table.dial}` "
+            f"alone, {many} seeds: points that a mechanism has more than its control, with 95 % "
+            "intervals. A real effect grows with its cause."
+        )
+        yield ""
+        yield from dose_lines(found)
+        yield ""
 
 
 def _untested() -> Iterator[str]:

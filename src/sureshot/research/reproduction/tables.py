@@ -58,6 +58,8 @@ class Table:
         protocol: protocol of the paper's numbers, in words; empty if it prints none.
         metric: what the paper prints.
         elsewhere: data sets that it is also tested on; ``any`` is any other.
+        dial: dial of a made world that the table is run at several values of; empty for none.
+        compared: what is drawn against the dial: a mechanism, its row and the row without it.
     """
 
     name: str
@@ -71,6 +73,8 @@ class Table:
     protocol: str = ""
     metric: Metric = "R@1"
     elsewhere: tuple[str, ...] = ()
+    dial: str = ""
+    compared: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,13 @@ def pages_of(place: Path) -> list[Path]:
 
 
 def read_tested(place: Path) -> Tested | None:
-    """The tables of a folder that have ranks; None where none has."""
+    """The tables of a folder that have ranks, but for those with a dial; None where none has."""
     tables = {}
     title = ""
+    dosed = {table.name for table in load_tables().values() if table.dial}
     for page in pages_of(place):
+        if page.stem in dosed:  # of many worlds together, see `dose`
+            continue
         ranks = read_table_ranks(page.with_suffix(".npz"))
         if ranks:
             tables[page.stem] = ranks

@@ -4,11 +4,14 @@
     python -m benchmarks.memory writing [--commits 3000]
     python -m benchmarks.memory search [--windows 40000]
     python -m benchmarks.memory copies [--windows 40000]
+    python -m benchmarks.memory listing [--files 1000000]
 
 ``failing`` indexes so many empty files, ``writing`` commits so many small videos to an index; both
 print the resident memory every thousand. ``search`` fills an index with windows of real clips, each
 changed a little, and prints the peak of a process that searches it; ``copies`` does so with windows
-that are copies of five, so that hardly anything is left of what a search finds.
+that are copies of five, so that hardly anything is left of what a search finds. ``listing`` makes
+folders of a thousand files that an index knows, and prints the peak of a process that looks for
+what is new.
 """
 
 import argparse
@@ -29,6 +32,7 @@ from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.header import IndexSettings
+from sureshot.store.parcels import Parcel
 from sureshot.store.rows import EncodedWindow, VideoRecord
 from sureshot.store.store import Store
 
@@ -39,9 +43,10 @@ SEARCH = "import sys; from sureshot.__main__ import main; sys.exit(main())"
 
 
 def main() -> None:
-    """Measure one of the four."""
+    """Measure one of the five."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("failing", "writing", "search", "copies"))
+    kinds = ("failing", "writing", "search", "copies", "listing")
+    parser.add_argument("what", choices=kinds)
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--commits", type=int, default=3_000)
     parser.add_argument("--windows", type=int, default=40_000)
@@ -52,6 +57,8 @@ def main() -> None:
                 failing(Path(place), options.files)
             case "writing":
                 writing(Path(place), options.commits)
+            case "listing":
+                listing(Path(place), options.files)
             case what:
                 search(Path(place), options.windows, copies=what == "copies")
 
@@ -84,6 +91,32 @@ def writing(place: Path, count: int) -> None:
         if number % EVERY == 0:
             say(number, began)
         store.write(VideoRecord(Path(f"/v/{number}.mp4"), "file", 1, 1), windows)
+
+
+def listing(place: Path, count: int) -> None:
+    """Look through files all of which failed before, as none of them is a video."""
+    encoder = TinyEncoder()
+    settings = IndexSettings(model="tiny")
+    store = Store.create(place / "index", settings, encoder.fingerprint, encoder.dim)
+    known = []
+    for number in range(count):
+        path = place / "videos" / f"{number // EVERY:04}" / f"{number % EVERY:03}.mp4"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        stat = path.stat()
+        record = VideoRecord(
+            path=path, kind="file", size=0, mtime_ns=stat.st_mtime_ns, reason="empty"
+        )
+        known.append(Parcel(record))
+        if len(known) == 50 * EVERY or number == count - 1:
+            store.commit(known)
+            known = []
+    store.compact()
+    began = time.monotonic()
+    command = [sys.executable, "-c", SEARCH, "index", str(place / "videos"), "--json"]
+    subprocess.run([*command, "--db", store.location], check=True, stdout=subprocess.DEVNULL)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+    print(f"{count} files: {time.monotonic() - began:.1f} s, peak {peak:.0f} MB", flush=True)
 
 
 def search(place: Path, count: int, *, copies: bool = False) -> None:

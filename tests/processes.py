@@ -16,7 +16,7 @@ from sureshot.library.indexing import ingest
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
-from sureshot.store.turns import turn
+from sureshot.store.turns import turn, unfinished
 from tests.encoded import make_store, random_windows, record
 
 # The server only imports Lance; what must not be forked starts with its first table.
@@ -215,3 +215,10 @@ def _die_before_change(number: int) -> None:
         return change(self, name, act)
 
     Tables.change = dying  # type: ignore[method-assign]
+
+
+def pack_and_wait(place: str) -> None:
+    """Have a video encoded that is never committed."""
+    with unfinished(place):
+        Store.open(place).pack(record("/v.mp4"), random_windows(2))
+        time.sleep(600)

@@ -145,7 +145,7 @@ def test_a_touched_file_is_not_encoded_again_and_is_known_from_then_on(
     def unread(source: object) -> str:
         raise AssertionError(f"{source} was read again")
 
-    monkeypatch.setattr("sureshot.library.indexing.content_digest", unread)
+    monkeypatch.setattr("sureshot.library.planning.content_digest", unread)
     assert run(store, library)[0].unchanged == 3
 
 
@@ -406,15 +406,15 @@ def test_an_interrupt_ends_the_run_and_keeps_what_is_done(store: Store, library:
 def test_a_video_that_is_being_written_at_an_interrupt_is_written_and_counted(
     store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    write = Store.write
+    commit = Store.commit
 
     def interrupted(self: Store, *arguments) -> None:
-        monkeypatch.setattr(Store, "write", write)
+        monkeypatch.setattr(Store, "commit", commit)
         if committed:
-            write(self, *arguments)
+            commit(self, *arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Store, "write", interrupted)
+    monkeypatch.setattr(Store, "commit", interrupted)
     result, _ = run(store, library)
     assert result.interrupted
     assert result.indexed == len(known(store)) == 1

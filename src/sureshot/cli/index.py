@@ -83,9 +83,22 @@ Workers = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        max=64,
-        help="Decoding threads.",
-        show_default="half the cores, at most 4",
+        max=4096,
+        help="Decoding threads; with --ray, processes on its machines.",
+        show_default="half the cores, at most 4; with --ray one for two cores",
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|ADDRESS",
+        help="Encode on the machines of a Ray cluster, which see the same paths.",
+    ),
+]
+Share = Annotated[
+    str | None,
+    typer.Option(
+        metavar="K/N", help="Take the K-th of N shares of the videos, as a batch job among N."
     ),
 ]
 
@@ -98,6 +111,7 @@ EXAMPLES = examples(
     "sureshot index ~/Videos /media/camera/clip.mkv --prune",
     "sureshot index ~/Videos --exclude '*.gif' --exclude ~/Videos/private",
     "sureshot index ~/Videos --db ~/clip-index --model openai/clip-vit-base-patch16",
+    "sureshot index /shared/videos --db /shared/index --ray auto",
 )
 
 
@@ -117,6 +131,8 @@ def index(
     force: Force = False,
     prune: Prune = False,
     workers: Workers = None,
+    ray: Ray = None,
+    shard: Share = None,
     as_json: Json = False,
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
@@ -143,6 +159,8 @@ def index(
             force=force,
             prune=prune,
             workers=workers,
+            ray=ray,
+            shard=shard,
             observe=_Progress(bar, _NEW if is_new else "").update,
         )
     if as_json:

@@ -1,7 +1,7 @@
 """What an index leaves out: patterns remembered and taken back, and videos indexed before."""
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sureshot.errors import QueryError
@@ -39,14 +39,27 @@ def include_again(store: Store, patterns: Sequence[str]) -> None:
     store.set_excluded(chosen, excluded=False)
 
 
-def forget_excluded(store: Store, paths: Sequence[Path], excluded: Excluded) -> int:
+def forget_excluded(
+    store: Store,
+    paths: Sequence[Path],
+    excluded: Excluded,
+    mine: Callable[[Path], bool] = lambda path: True,
+) -> int:
     """Remove what was indexed at or below some paths before it was excluded.
+
+    Args:
+        store: the index.
+        paths: the paths.
+        excluded: what is left out.
+        mine: whether the video at a path may be removed.
 
     Returns:
         How many videos that were.
     """
+    if not excluded.patterns:
+        return 0
     tops = [absolute(path) for path in paths]
-    here = (r for r in store.videos() if any(r.path.is_relative_to(top) for top in tops))
-    chosen = [record for record in here if excluded.matches(record.path, tops)]
+    here = (r for r in store.each_video() if any(r.path.is_relative_to(top) for top in tops))
+    chosen = [r for r in here if excluded.matches(r.path, tops) and mine(r.path)]
     store.remove(chosen)
     return len(chosen)

@@ -4,28 +4,35 @@ A video is written when its last window is encoded, so whatever ends the run, wh
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import QueryError
-from sureshot.library.encode import EncodedVideo, content_digest, encode_videos
+from sureshot.errors import ArgumentError, QueryError, option
+from sureshot.library.crew import Crew, on_ray
 from sureshot.library.excluding import exclude_too, forget_excluded, include_again
 from sureshot.library.indexed import Indexed
-from sureshot.media.discover import Source, Unreadable, discover, frame_files
+from sureshot.library.packing import Packing, pack_here
+from sureshot.library.planning import Plan, find_sources, is_on_disk, stamped
+from sureshot.library.shard import WHOLE, Shard
+from sureshot.library.worklist import Worklist
+from sureshot.media.discover import Source
 from sureshot.media.excluded import Excluded
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, exists_at, index_place
 from sureshot.store.header import Decode, IndexSettings
-from sureshot.store.rows import EncodedWindow, VideoRecord
+from sureshot.store.parcels import Parcel
+from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
+from sureshot.store.turns import unfinished
 from sureshot.text import counted, plain
 
+_MOST_THREADS = 64
+_AT_ONCE = 500  # videos removed in one commit
 _OLD = (
     "This index was made when scenes ended at hard cuts only, and goes on so. For times that "
     "follow fades as well, remove it with `sureshot reset` and index your videos again."
@@ -49,6 +56,8 @@ def index(
     force: bool = False,
     prune: bool = False,
     workers: int | None = None,
+    shard: str | None = None,
+    ray: str | None = None,
     observe: Callable[[Indexed], None] = lambda result: None,
 ) -> Indexed:
     """Make videos searchable, or bring their index up to date: only what is new costs time.
@@ -74,17 +83,28 @@ def index(
         force: index again what is already there, failed files included.
         prune: forget videos below the paths whose files are gone. A path that is itself gone (an
             unplugged drive) is left alone.
-        workers: decoding threads; None takes half the cores, at most four.
+        workers: decoding threads, None takes half the cores, at most four; with ``ray`` processes
+            on the machines, None takes one for two cores.
+        shard: ``3/16`` deals with the third of sixteen shares, for as many processes anywhere.
+        ray: where a Ray cluster answers whose machines encode, ``auto`` for the one of this
+            machine; they must see the videos and the index under the same paths.
         observe: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
 
     Raises:
+        ArgumentError: there is no such share, or no such number of workers.
         QueryError: none of the paths exists; or a pattern to include is not excluded.
         SureshotError: a setting is out of range.
         ModelError: the model cannot be loaded here.
         StoreError: the index has other settings or is of another model, or it cannot be read or
             written. Videos written before stay.
     """
+    share = WHOLE if shard is None else Shard.parse(shard)
+    if ray is None and workers is not None and not 1 <= workers <= _MOST_THREADS:
+        raise ArgumentError(
+            f"{option('workers', str(workers))} is not from 1 to {_MOST_THREADS}, the decoding "
+            f"threads of one machine; more are for {option('ray')}."
+        )
     chosen = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
@@ -104,15 +124,31 @@ def index(
     }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     settings = replace(settings, **given)
-    encoder = load_searchable(settings.model, device, engine)
-    if isinstance(encoder, Retriever) and frames is None and is_new:
-        settings = replace(settings, frames=encoder.frames)
-    store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
-    include_again(store, include)
-    exclude_too(store, exclude)
-    return ingest(
-        store, encoder, chosen, force=force, prune=prune, observe=observe, workers=workers
-    )
+    with ExitStack() as held:
+        cluster = None if ray is None else held.enter_context(on_ray(ray))
+        encoder = load_searchable(settings.model, device, engine)
+        if isinstance(encoder, Retriever) and frames is None and is_new:
+            settings = replace(settings, frames=encoder.frames)
+        store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
+        include_again(store, include)
+        exclude_too(store, exclude)
+        packing, said = pack_here(store, encoder, workers), list[str]()
+        if cluster is not None:
+            how = {"device": device, "engine": engine, "hands": workers}
+            crew = Crew(cluster, store, encoder, chosen, **how)
+            packing, said = crew.packing, crew.warnings
+        result = ingest(
+            store,
+            encoder,
+            chosen,
+            force=force,
+            prune=prune,
+            shard=share,
+            observe=observe,
+            packing=packing,
+        )
+        result.warnings += said
+        return result
 
 
 def ingest(
@@ -122,8 +158,10 @@ def ingest(
     *,
     force: bool = False,
     prune: bool = False,
+    shard: Shard = WHOLE,
     observe: Callable[[Indexed], None] = lambda result: None,
     workers: int | None = None,
+    packing: Packing | None = None,
 ) -> Indexed:
     """Bring the index up to date with the videos at or below the paths.
 
@@ -136,7 +174,9 @@ def ingest(
             unplugged drive) is left alone.
         observe: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
+        shard: which videos are this run's; all others are left as they are.
         workers: decoding threads; None takes half the cores, at most four.
+        packing: who encodes; None is this process.
 
     Returns:
         What the run did. ``interrupted`` is set if Ctrl-C ended it; what was written stays.
@@ -144,14 +184,13 @@ def ingest(
     Raises:
         StoreError: the index cannot be written. Videos written before stay.
     """
+    packing = packing or pack_here(store, encoder, workers)
     began = time.monotonic()
     result = Indexed(index=store.location)
     result.warnings += store.mend()
     excluded = Excluded(store.excluded())
-    before = {record.path: record for record in store.videos()}
     # What is not there as it was written is encoded again.
-    lost = {record.path for record in store.lost(thorough=True)}
-    known = {path: record for path, record in before.items() if path not in lost}
+    lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
     mended = 0
     begun: dict[Path, tuple[int, float]] = {}
 
@@ -168,23 +207,26 @@ def ingest(
 
     try:
         tell()
-        sources = _find(paths, excluded, result, observe)
-        todo = _plan(store, known, sources, force, result, observe)
-        encoding = encode_videos(todo, store.settings, encoder, workers=workers, advance=advance)
-        with closing(encoding) as videos:
-            for video in videos:
-                _settle(store, before.get(video.source.path), video, result)
-                mended += video.source.path in lost and video.error is None
-                begun.pop(video.source.path, None)
+        with unfinished(store.location), ExitStack() as held:
+            sources = held.enter_context(find_sources(paths, excluded, shard, result, observe))
+            plan = Plan(store, shard, lost, force=force)
+            todo = held.enter_context(plan.todo(sources, result, observe))
+            packed = held.enter_context(closing(packing(todo, advance)))
+            for parcels in packed:
+                _settle(store, parcels, result)
+                for record in (parcel.record for parcel in parcels):
+                    mended += record.path in lost and not record.reason
+                    begun.pop(record.path, None)
                 tell()
-        result.forgotten = forget_excluded(store, paths, excluded)
-        _forget_missing(store, paths, {s.path for s in sources}, prune, result)
-        result.warnings += filter(None, [store.sweep()[1]])
-        if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
-            store.compact()
+            result.forgotten = forget_excluded(store, paths, excluded, shard.has)
+            _forget_missing(store, paths, sources, shard, prune, result)
+            result.warnings += filter(None, [store.sweep()[1]])
+            if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
+                store.compact()
     except KeyboardInterrupt:
         result.interrupted = True
     store.sync()
+    store.clear()
     if result.indexed:
         result.engine = getattr(encoder, "engine", "")
     result.warnings += _on_lost(len(lost), mended)
@@ -214,184 +256,58 @@ def _on_lost(lost: int, mended: int) -> list[str]:
     return said
 
 
-def _plan(
-    store: Store,
-    known: Mapping[Path, VideoRecord],
-    sources: Sequence[Source],
-    force: bool,
-    result: Indexed,
-    observe: Callable[[Indexed], None],
-) -> list[Source]:
-    """The sources that must be decoded; everything else is dealt with here."""
-    by_size: dict[int, list[VideoRecord]] = defaultdict(list)
-    for record in known.values():
-        if not record.reason:
-            by_size[record.size].append(record)
-    todo = []
-    for source in sources:
-        if force or not _up_to_date(
-            store, source, known.get(source.path), by_size[source.size], result
-        ):
-            todo.append(source)
-        else:
-            result.bytes_done += source.size
-            observe(result)
-    return todo
-
-
-def _find(
-    paths: Sequence[Path],
-    excluded: Excluded,
-    result: Indexed,
-    observe: Callable[[Indexed], None],
-) -> list[Source]:
-    """Every video at or below the paths; what cannot be looked at is noted."""
-    tops = [absolute(path) for path in paths]
-
-    def leave_out(path: Path) -> bool:
-        left = excluded.matches(path, tops)
-        result.excluded += left
-        return left
-
-    sources: list[Source] = []
-    for source in discover(paths, leave_out):
-        if isinstance(source, Unreadable):
-            result.failed.append((source.path, source.reason))
-            continue
-        sources.append(source)
-        result.found += 1
-        result.bytes_found += source.size
-        if result.found % 200 == 0:
-            observe(result)
-    return sources
-
-
-def _up_to_date(
-    store: Store,
-    source: Source,
-    record: VideoRecord | None,
-    same_size: list[VideoRecord],
-    result: Indexed,
-) -> bool:
-    """Whether the index has this video, or could be given it without decoding."""
-    if record and _stamped(record, source):
-        if not record.reason:
-            result.unchanged += 1
-        elif not record.transient:
-            result.known_failures += 1
-        return not record.transient
-    if not same_size:
-        return False
+def _settle(store: Store, parcels: Sequence[Parcel], result: Indexed) -> None:
+    """Commit videos and note what became of them."""
+    told = [parcel for parcel in parcels if not _still_holds(store, parcel.record)]
     try:
-        digest = content_digest(source)
-    except OSError:
-        return False  # decoding meets the same error and notes it
-    if record and not record.reason and record.digest == digest:
-        # Touched, not changed.
-        store.touch(replace(record, mtime_ns=source.mtime_ns))
-        result.unchanged += 1
-        return True
-    twins = [r for r in same_size if (r.kind, r.digest) == (source.kind, digest)]
-    return bool(twins) and _take_over(store, twins[0], source, same_size, result)
-
-
-def _take_over(
-    store: Store,
-    twin: VideoRecord,
-    source: Source,
-    same_size: list[VideoRecord],
-    result: Indexed,
-) -> bool:
-    """Give a video the windows of its twin; False if another process has taken them away."""
-    copy = store.copy(twin, _record(source, digest=twin.digest))
-    if copy is None:
-        return False
-    same_size.append(copy)
-    if _there(twin):
-        result.copied += 1
-    else:
-        store.remove([twin])
-        same_size.remove(twin)
-        result.moved += 1
-    return True
-
-
-def _settle(store: Store, old: VideoRecord | None, video: EncodedVideo, result: Indexed) -> None:
-    """Write a video and note what became of it; ``old`` is what was known of it before."""
-    record = _finished(video)
-    try:
-        _write(store, old, record, video.windows)
+        store.commit(told)
     except KeyboardInterrupt:
-        # It may be written or not. Once more, so that the result of the run is true.
-        _write(store, old, record, video.windows)
-        _note(result, record, len(video.windows))
+        # They may be committed or not. Once more, so that the result of the run is true.
+        store.commit(told)
+        _note(result, parcels)
         raise
-    _note(result, record, len(video.windows))
+    _note(result, parcels)
 
 
-def _write(
-    store: Store,
-    old: VideoRecord | None,
-    record: VideoRecord,
-    windows: Sequence[EncodedWindow],
-) -> None:
-    if not record.reason:
-        store.write(record, windows)
-    elif not (record.transient and old and not old.reason and _stamped(old, record)):
-        store.fail(record)
-    # Else it was indexed again by force and is out of reach just now: what is there still holds.
+def _still_holds(store: Store, now: VideoRecord) -> bool:
+    """Whether a video was indexed again by force and is out of reach just now."""
+    old = store.at([now.path]).get(now.path) if now.reason and now.transient else None
+    return old is not None and not old.reason and stamped(old, now)
 
 
-def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
-    return (record.size, record.mtime_ns) == (now.size, now.mtime_ns)
-
-
-def _record(source: Source, **known: object) -> VideoRecord:
-    blank = VideoRecord(
-        path=source.path, kind=source.kind, size=source.size, mtime_ns=source.mtime_ns
-    )
-    return replace(blank, **known)  # type: ignore[arg-type]
-
-
-def _finished(video: EncodedVideo) -> VideoRecord:
-    if video.error is not None:
-        reason, transient = str(video.error), video.error.transient
-        return _record(video.source, reason=reason, transient=transient)
-    duration = video.windows[-1].end
-    return _record(video.source, digest=video.digest, note=video.note, duration=duration)
-
-
-def _note(result: Indexed, record: VideoRecord, count: int) -> None:
-    result.current = record.path
-    result.bytes_done += record.size
-    if record.reason:
-        result.failed.append((record.path, record.reason))
-        return
-    result.indexed += 1
-    result.windows += count
-    result.seconds += record.duration
-    if record.note:
-        result.notes.append((record.path, record.note))
+def _note(result: Indexed, parcels: Sequence[Parcel]) -> None:
+    for record in (parcel.record for parcel in parcels):
+        result.current = record.path
+        result.bytes_done += record.size
+        if record.reason:
+            result.failed.append((record.path, record.reason))
+            continue
+        result.indexed += 1
+        result.windows += record.windows
+        result.seconds += record.duration
+        if record.note:
+            result.notes.append((record.path, record.note))
 
 
 def _forget_missing(
-    store: Store, paths: Sequence[Path], found: set[Path], prune: bool, result: Indexed
+    store: Store,
+    paths: Sequence[Path],
+    sources: Worklist,
+    shard: Shard,
+    prune: bool,
+    result: Indexed,
 ) -> None:
     tops = [top for top in map(absolute, paths) if exists_at(top)]
-    below = (r for r in store.videos() if any(r.path.is_relative_to(top) for top in tops))
-    gone = [record for record in below if record.path not in found and not _there(record)]
-    if prune:
-        store.remove(gone)
-        result.pruned = len(gone)
-    else:
-        result.missing = len(gone)
-
-
-def _there(record: VideoRecord) -> bool:
-    """Whether a video is still on disk, as far as one may look."""
-    try:
-        return bool(frame_files(record.path)) if record.kind == "frames" else record.path.exists()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:  # may not be looked at, which is not the same as gone
-        return True
+    gone: list[VideoRecord] = []
+    for record in store.each_video():
+        mine = shard.has(record.path) and any(record.path.is_relative_to(top) for top in tops)
+        if not mine or sources.has_object(record.path) or is_on_disk(record):
+            continue
+        result.missing += not prune
+        result.pruned += prune
+        if prune:
+            gone.append(record)
+        if len(gone) == _AT_ONCE:
+            store.remove(gone)
+            gone = []
+    store.remove(gone)

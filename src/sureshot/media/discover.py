@@ -1,5 +1,6 @@
 """From paths a user names to the videos below them."""
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +10,7 @@ from stat import S_ISREG
 from typing import Literal
 
 from sureshot.errors import reason_of
+from sureshot.media.seen import Seen
 from sureshot.objects.path import ObjectPath, is_plain_key
 from sureshot.places import absolute
 from sureshot.text import plain
@@ -68,23 +70,23 @@ def discover(
         paths: files and folders.
         leave_out: whether a file that may be a video, or a folder with all below it, is skipped.
     """
-    seen: set[tuple[int, int]] = set()
-    for path in paths:
-        top = absolute(path)
-        if leave_out(top):
-            continue
-        if isinstance(top, ObjectPath):
-            yield from _objects(top, leave_out)
-            continue
-        try:
-            top.stat()
-            if not (top.is_dir() or top.is_file()):
-                yield Unreadable(top, "is not a regular file")
+    with Seen() as seen:
+        for path in paths:
+            top = absolute(path)
+            if leave_out(top):
                 continue
-        except OSError as error:
-            yield Unreadable(top, reason_of(error))
-            continue
-        yield from _walk(top, seen, leave_out)
+            if isinstance(top, ObjectPath):
+                yield from _objects(top, leave_out)
+                continue
+            try:
+                top.stat()
+                if not (top.is_dir() or top.is_file()):
+                    yield Unreadable(top, "is not a regular file")
+                    continue
+            except OSError as error:
+                yield Unreadable(top, reason_of(error))
+                continue
+            yield from _walk(top, seen, leave_out)
 
 
 def is_gone(path: Path) -> bool:
@@ -136,30 +138,36 @@ def frame_files(folder: Path) -> list[Path]:
 
 
 def _walk(
-    top: Path, seen: set[tuple[int, int]], leave_out: Callable[[Path], bool]
+    top: Path, seen: Seen, leave_out: Callable[[Path], bool]
 ) -> Iterator[Source | Unreadable]:
     """The videos at or below a path, without recursion: folders nest deeper than Python does."""
-    todo = [top]
+    todo: list[Iterator[Path]] = [iter([top])]
     while todo:
-        path = todo.pop()
+        path = next(todo[-1], None)
+        if path is None:
+            todo.pop()
+            continue
         if not _is_folder(path):
             yield from _file(path, seen)
             continue
         try:
-            stat = path.stat()
-            if (stat.st_dev, stat.st_ino) in seen:
+            if not seen.add(path.stat()):
                 continue
-            seen.add((stat.st_dev, stat.st_ino))
-            entries = sorted(path.iterdir(), key=lambda p: p.name, reverse=True)
+            names = sorted(os.listdir(path))  # noqa: PTH208 - of a million names no paths are made
             yield from _frames(path)
         except OSError as error:
             yield Unreadable(path, reason_of(error))
             continue
-        todo += [
-            entry
-            for entry in entries
-            if not _hidden(entry) and _worth_a_look(entry) and not leave_out(entry)
-        ]
+        todo.append(_entries(path, names, leave_out))
+
+
+def _entries(
+    folder: Path, names: Sequence[str], leave_out: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """What of a folder is to be looked at."""
+    for entry in map(folder.joinpath, names):
+        if not _hidden(entry) and _worth_a_look(entry) and not leave_out(entry):
+            yield entry
 
 
 def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Source | Unreadable]:
@@ -212,7 +220,7 @@ def _frames(folder: Path) -> Iterator[Source]:
         yield Source(path=folder, kind="frames", size=size, mtime_ns=newest)
 
 
-def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadable]:
+def _file(path: Path, seen: Seen) -> Iterator[Source | Unreadable]:
     try:
         stat = path.stat()
         is_file = path.is_file()
@@ -220,8 +228,7 @@ def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[Source | Unreadabl
         yield Unreadable(path, reason_of(error))
         return
     # Hard and symbolic links to one file are one video.
-    if is_file and (stat.st_dev, stat.st_ino) not in seen:
-        seen.add((stat.st_dev, stat.st_ino))
+    if is_file and seen.add(stat):
         yield Source(path=path, kind="file", size=stat.st_size, mtime_ns=stat.st_mtime_ns)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sureshot.store.catalogue import parts, records
 from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_windows
 from sureshot.store.rows import VideoRecord
 from sureshot.store.tables import Tables
@@ -31,12 +32,17 @@ class StoredOf:
     newest: float
 
 
-def stored_by_video(tables: Tables) -> dict[str, StoredOf]:
-    """What is stored of each video, by its id; of a damaged id too."""
+def stored_by_video(tables: Tables, condition: str | None = None) -> dict[str, StoredOf]:
+    """What is stored of each video, by its id; of a damaged id too.
+
+    Args:
+        tables: the index.
+        condition: which windows count; None takes all.
+    """
 
     def act(table: Any) -> pa.Table:
         names = [name for name in ("video", "written_at", "check") if name in table.schema.names]
-        return table.to_table(columns=names)
+        return table.to_table(columns=names, filter=condition)
 
     rows = tables.use("windows", act)
     if "check" not in rows.column_names:
@@ -55,17 +61,28 @@ def stored_by_video(tables: Tables) -> dict[str, StoredOf]:
     }
 
 
-def disagreeing(records: Sequence[VideoRecord], stored: dict[str, StoredOf]) -> list[VideoRecord]:
+def disagreeing(known: Sequence[VideoRecord], stored: dict[str, StoredOf]) -> list[VideoRecord]:
     """The indexed videos of which other windows are stored than they claim, or none."""
     none = StoredOf(windows=0, check=0, oldest=0.0, newest=0.0)
     found = []
-    for record in records:
+    for record in known:
         there = stored.get(record.id, none)
         if record.windows and (record.windows, record.check_windows) != (
             there.windows,
             there.check,
         ):
             found.append(record)
+    return found
+
+
+def lost_videos(tables: Tables) -> list[VideoRecord]:
+    """The indexed videos of which other windows are stored than they claim, or none.
+
+    The caller has the turn, else a video that is just being written would seem lost.
+    """
+    found: list[VideoRecord] = []
+    for videos, windows in parts(tables, "id", "video"):
+        found += disagreeing(records(tables, videos)[0], stored_by_video(tables, windows))
     return found
 
 

@@ -1,6 +1,7 @@
 """Rows of videos that were lost or damaged, made anew from the windows that are still there."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from sureshot.store.rows import VideoRecord, from_text, video_record, video_row
 from sureshot.store.tables import Tables
 from sureshot.text import counted
 
+_ROWS_AT_ONCE = 4096
 _UNKNOWN = -1  # size and time of a file of which the row is lost: no file has these
 
 
@@ -41,15 +43,25 @@ def mend_index(tables: Tables, header: Header, *, all_lost: bool = False) -> lis
     return said
 
 
+def damaged_videos(tables: Tables) -> list[int]:
+    """Numbers of the damaged rows of the table of videos."""
+
+    def act(table: Any) -> list[int]:
+        bad: list[int] = []
+        for batch in table.to_batches(with_row_id=True, batch_size=_ROWS_AT_ONCE):
+            rows = pa.Table.from_batches([batch])
+            sound = sound_videos(rows.drop_columns(["_rowid"]))
+            bad += rows.column("_rowid").filter(pa.array(~sound)).to_pylist()
+        return bad
+
+    return tables.use("videos", act)
+
+
 def _drop_damaged_videos(tables: Tables) -> int:
     """Take damaged rows out of the table of videos; how many."""
-    rows = tables.use("videos", lambda table: table.to_table(with_row_id=True))
-    numbers, rows = rows.column("_rowid").to_pylist(), rows.drop_columns(["_rowid"])
-    sound = sound_videos(rows)
-    bad = [number for number, whole in zip(numbers, sound, strict=True) if not whole]
-    if not bad:
-        return 0
-    tables.drop("videos", f"_rowid IN ({', '.join(map(str, bad))})")
+    bad = damaged_videos(tables)
+    if bad:
+        tables.drop("videos", f"_rowid IN ({', '.join(map(str, bad))})")
     return len(bad)
 
 

@@ -11,7 +11,7 @@ from sureshot.objects.client import SCHEME
 from sureshot.places import absolute
 from sureshot.store.remote import delete_tables, is_remote
 from sureshot.store.tables import NAMES, NEW, Tables, guard, is_there
-from sureshot.store.turns import turn
+from sureshot.store.turns import LOCKS, turn
 from sureshot.store.versions import ASIDE
 from sureshot.trust.card import FILE as CARD
 
@@ -44,6 +44,8 @@ def delete_index(location: str) -> None:
                 path.rename(f"{path}{_GONE}{uuid.uuid4().hex}")
     tidy(location, at_once=True)
     with guard(location, "delete"):
+        for name in LOCKS if folder.is_dir() else ():
+            (folder / name).unlink(missing_ok=True)
         if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
             folder.rmdir()
 

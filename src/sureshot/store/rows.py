@@ -192,9 +192,10 @@ def window_schema(header: Header) -> pa.Schema:
 
 
 def video_row(record: VideoRecord, header: Header) -> pa.Table:
-    """A record as a table of one row, stamped with the present time."""
+    """A record as a table of one row, stamped with the present time, or a later one it has."""
     row = {name: getattr(record, name) for name in VideoRecord.__slots__}
-    row |= {"id": record.id, "path": to_text(record.path), "indexed_at": time.time()}
+    now = max(time.time(), record.indexed_at)
+    row |= {"id": record.id, "path": to_text(record.path), "indexed_at": now}
     # What ffmpeg says of a file may quote bytes of it.
     row |= {name: row[name].encode("utf-8", "replace").decode() for name in ("reason", "note")}
     return checked_videos(pa.Table.from_pylist([row], schema=video_schema(header)))

@@ -6,24 +6,22 @@ on the disk before the row is written, and the row before the next one at the la
 """
 
 import contextlib
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
 from sureshot.places import locate
-from sureshot.store.agreement import disagreeing, stored_by_video, videos_of_damaged_windows
-from sureshot.store.checks import sound_throughout, sound_videos, sum_of_checks
+from sureshot.store.agreement import lost_videos, videos_of_damaged_windows
+from sureshot.store.catalogue import at_paths, each, listed, of_sizes, records
 from sureshot.store.finding import Finder
 from sureshot.store.formats import upgrade
 from sureshot.store.header import CHECKED, Header, IndexSettings
 from sureshot.store.mending import mend_index
+from sureshot.store.parcels import Parcel, deliver, forget, pack, pack_copy
 from sureshot.store.patterns import store_patterns, stored_patterns
 from sureshot.store.removal import delete_index, tidy
 from sureshot.store.rows import (
@@ -33,15 +31,12 @@ from sureshot.store.rows import (
     VideoRecord,
     path_below,
     path_is,
-    renamed,
-    video_record,
     video_row,
-    window_key,
     window_rows,
 )
-from sureshot.store.tables import Name, Tables, guard
-from sureshot.store.turns import turn
-from sureshot.store.upkeep import compact, index_vectors, sweep
+from sureshot.store.tables import Tables, guard
+from sureshot.store.turns import make_locks, turn, unfinished
+from sureshot.store.upkeep import clear, compact, index_vectors, sweep
 from sureshot.text import counted
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
@@ -84,8 +79,7 @@ class Store:
         """
         tables = Tables(locate(location))
         if not tables.exists():
-            header = Header(settings=settings, fingerprint=fingerprint, dim=dim)
-            tables.create(header)
+            tables.create(Header(settings=settings, fingerprint=fingerprint, dim=dim))
         store = cls._open(tables)
         store.check_model(settings.model, fingerprint)
         store._header.check_settings(store.location, settings)
@@ -147,11 +141,24 @@ class Store:
 
         Damaged rows are left out, see `trouble`.
         """
-        rows = self._read("videos")
-        sound = sound_videos(rows)
-        self._damaged_rows = int((~sound).sum())
-        rows = rows.filter(pa.array(sound))
-        return sorted((video_record(row) for row in rows.to_pylist()), key=lambda r: r.path)
+        with guard(self.location, "read"):
+            found, self._damaged_rows = records(self._tables)
+        return sorted(found, key=lambda record: record.path)
+
+    def each_video(self) -> Iterator[VideoRecord]:
+        """Every video in no order, a part at a time; damaged rows are left out."""
+        with guard(self.location, "read"):
+            yield from each(self._tables)
+
+    def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
+        """What the index knows of the videos at some paths."""
+        with guard(self.location, "read"):
+            return {record.path: record for record in at_paths(self._tables, paths)}
+
+    def of_sizes(self, sizes: Iterable[int]) -> list[VideoRecord]:
+        """The indexed videos that have one of some sizes in bytes."""
+        with guard(self.location, "read"):
+            return of_sizes(self._tables, sizes)
 
     def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
         """Videos whose windows are not all there as they were written.
@@ -160,12 +167,13 @@ class Store:
             thorough: whether to read all that searches read, of at most 100,000 windows.
         """
         with guard(self.location, "read"):
-            with turn(self.location):  # else a video that is just being written would seem lost
-                records = self.videos()
-                found = {r.id for r in disagreeing(records, stored_by_video(self._tables))}
+            with turn(self.location):
+                found = {record.id: record for record in lost_videos(self._tables)}
             if thorough and self.count() <= 100_000:
-                found |= videos_of_damaged_windows(self._tables)
-        return [record for record in records if record.windows and record.id in found]
+                ids = sorted(videos_of_damaged_windows(self._tables) - found.keys())
+                damaged, _ = records(self._tables, f"windows > 0 AND id IN ({listed(ids)})")
+                found |= {record.id: record for record in damaged}
+        return sorted(found.values(), key=lambda record: record.path)
 
     def mend(self) -> list[str]:
         """Make the index one of the present format that can be written to; what was done, in words.
@@ -174,6 +182,7 @@ class Store:
             StoreError: it cannot be written.
         """
         with guard(self.location, "mend"), turn(self.location):
+            make_locks(self.location)
             tidy(self.location)
             said = mend_index(self._tables, self._header)
             self._header = self._tables.header()
@@ -199,16 +208,13 @@ class Store:
             return stored_patterns(self._tables)
 
     def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
-        """Remember patterns of what is left out, or forget them.
+        """Remember patterns of what is left out, or forget them where ``excluded`` is False.
 
         Args:
             patterns: patterns of `sureshot.media.excluded.Excluded`.
             excluded: whether what they match is left out from now on.
-
-        Raises:
-            StoreError: the index cannot be written.
         """
-        with guard(self.location, "write to"):
+        with guard(self.location, "write to"), turn(self.location):
             store_patterns(self._tables, patterns, excluded=excluded)
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
@@ -221,17 +227,37 @@ class Store:
         Raises:
             StoreError: the disk is full or cannot be written; what was there before is unharmed.
         """
-        with self._writing():
-            self._write(record, window_rows(record, windows, self._header))
-        self._committed()
+        with unfinished(self.location):
+            self.commit([self.pack(record, windows)])
+
+    def pack(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> Parcel:
+        """A video with its windows on the disk, for whoever commits it, here or elsewhere.
+
+        Nobody sees it until then, and it stays only while whoever commits is in `unfinished`.
+        """
+        if self._header.schema < CHECKED:
+            self.mend()
+        with guard(self.location, "write to"):
+            return pack(self._tables, record, window_rows(record, windows, self._header))
+
+    def commit(self, parcels: Sequence[Parcel]) -> None:
+        """Store videos, indexed or failed, replacing what was known of them.
+
+        Args:
+            parcels: videos, each once; a failed one drops what it gave earlier.
+
+        Raises:
+            StoreError: the disk is full or cannot be written, or files of a parcel are not there;
+                what was there before is unharmed.
+        """
+        if parcels:
+            with self._writing():
+                deliver(self._tables, self._header, parcels)
+            self._committed()
 
     def fail(self, record: VideoRecord) -> None:
         """Remember that a video could not be indexed, and drop what it gave earlier."""
-        with self._writing():
-            # Its row first: killed between the two, no row must claim windows that are gone.
-            self._put_video(replace(record, windows=0, check_windows=0))
-            self._drop_windows(record.id, 0)
-        self._committed()
+        self.commit([Parcel(replace(record, windows=0, check_windows=0))])
 
     def copy(self, old: VideoRecord, new: VideoRecord) -> VideoRecord | None:
         """Give ``new`` the windows of ``old``, whose content it shares, without encoding anything.
@@ -240,16 +266,13 @@ class Store:
             What is known of ``new`` from now on; None if the windows were not all there and sound
             (another process took them away, say), and nothing was done.
         """
-        with self._writing():
-            rows = self._read("windows", filter=f"video = '{old.id}'")
-            if len(rows) != old.windows or sum_of_checks(rows) != old.check_windows:
+        with unfinished(self.location), self._writing():
+            parcel = pack_copy(self._tables, old, new)
+            if parcel is None:
                 return None
-            if not sound_throughout(rows).all():
-                return None
-            known = replace(new, duration=old.duration, note=old.note)
-            known = self._write(known, renamed(rows, new))
+            deliver(self._tables, self._header, [parcel])
         self._committed()
-        return known
+        return parcel.record
 
     def touch(self, record: VideoRecord) -> None:
         """Note that only what is known of the file has changed: its windows stay as they are.
@@ -257,26 +280,20 @@ class Store:
         Nothing is done if another process has written or removed the video meanwhile.
         """
         with self._writing():
-            row = self._read("videos", columns=["check_windows"], filter=f"id = '{record.id}'")
-            if row.column("check_windows").to_pylist() == [record.check_windows]:
-                self._put_video(record)
+            known = at_paths(self._tables, [record.path])
+            if [one.check_windows for one in known] == [record.check_windows]:
+                self._tables.upsert("videos", video_row(record, self._header))
         self._committed()
 
     def remove(self, records: Sequence[VideoRecord]) -> None:
         """Forget videos and their windows, but for what is written of them from now on."""
         for first in range(0, len(records), 500):
-            some = records[first : first + 500]
             with guard(self.location, "write to"), turn(self.location):
-                ids = ", ".join(f"'{record.id}'" for record in some)
-                # Where writers cannot take turns, one may be at it; what it writes is to stay.
-                until = max(time.time(), *(record.indexed_at for record in some))
-                # The videos first: a window without its video is an orphan that `sweep` removes.
-                self._tables.drop("videos", f"id IN ({ids}) AND indexed_at <= {until!r}")
-                self._tables.drop("windows", f"video IN ({ids}) AND written_at <= {until!r}")
+                forget(self._tables, records[first : first + 500])
             self._committed()
 
     def sync(self) -> None:
-        """Wait until all that was written is on the disk: no loss of power takes it back then."""
+        """Wait until all that was written is on the disk."""
         with guard(self.location, "write to"):
             self._tables.sync()
 
@@ -325,8 +342,8 @@ class Store:
         Raises:
             StoreError: some are damaged.
         """
-        listed = ", ".join(f"'{video.id}'" for video in videos) or "''"
-        return self.finder.windows(f"video IN ({listed})", order="key")
+        ids = listed([video.id for video in videos])
+        return self.finder.windows(f"video IN ({ids})", order="key")
 
     def sweep(self) -> tuple[int, str]:
         """Remove windows over ten minutes old that an interrupted write has left.
@@ -337,23 +354,28 @@ class Store:
         with guard(self.location, "write to"), turn(self.location):
             return sweep(self._tables)
 
+    def clear(self) -> int:
+        """Delete files that killed processes wrote and nobody committed; how many.
+
+        Nothing is deleted while anybody may still commit.
+        """
+        with guard(self.location, "write to"), turn(self.location):
+            return clear(self._tables)
+
     def compact(self) -> None:
         """Join small files, drop superseded ones and keep a large index quick to search."""
-        compact(self._tables)
+        with unfinished(self.location):
+            compact(self._tables)
         self.index_vectors()
 
     def index_vectors(self) -> bool:
         """Index the vectors if comparing them one by one takes long; whether that was done."""
-        return index_vectors(self._tables)
+        with unfinished(self.location):
+            return index_vectors(self._tables)
 
     def bytes_on_disk(self) -> int:
         """Size of an index; 0 where that cannot be asked."""
         return self._tables.bytes_on_disk()
-
-    def _read(self, name: Name, **wanted: Any) -> pa.Table:
-        """Rows of a table, by the arguments of Lance's ``to_table``."""
-        with guard(self.location, "read"):
-            return self._tables.use(name, lambda table: table.to_table(**wanted))
 
     @classmethod
     def _open(cls, tables: Tables) -> "Store":
@@ -373,26 +395,6 @@ class Store:
             self.mend()
         with guard(self.location, "write to"), turn(self.location):
             yield
-
-    def _write(self, record: VideoRecord, rows: pa.Table) -> VideoRecord:
-        """Windows and then the row of their video, which is returned as it is from now on."""
-        self._tables.upsert("windows", rows)
-        self._drop_windows(record.id, len(rows))
-        self._tables.sync()
-        known = replace(record, windows=len(rows), check_windows=sum_of_checks(rows))
-        self._put_video(known)
-        return known
-
-    def _drop_windows(self, video: str, kept: int) -> None:
-        """Windows out that a longer version has left, and any with a key that none has."""
-        mine = f"key >= '{window_key(video, 0)}' AND key < '{window_key(video, kept)}'"
-        surplus = f"video = '{video}' AND NOT ({mine})"
-        # Not within the upsert: that joins the whole table, 1.4 s at a million windows, not 0.15.
-        if self._tables.use("windows", lambda table: table.count_rows(surplus)):
-            self._tables.drop("windows", surplus)
-
-    def _put_video(self, record: VideoRecord) -> None:
-        self._tables.upsert("videos", video_row(record, self._header))
 
     def _committed(self) -> None:
         self._commits += 1

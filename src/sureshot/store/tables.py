@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 # `windows` is made first and carries the header; with `videos` the index is complete.
 NAMES: tuple[Name, Name] = ("windows", "videos")
 _ATTEMPTS = 20
-_CONFLICTS = 20  # times that a commit is tried again after somebody else's
+CONFLICTS = 20  # times that a commit is tried again after somebody else's
 NEW = ".new-"  # in the name of a table that is not finished
 # Versions of `windows` that a loss of power may cost. Rows of `videos` are made anew from the
 # windows, so of those any number may be lost.
@@ -111,13 +111,13 @@ class Tables:
         def act(table: Any) -> None:
             upsert = table.merge_insert(rows.column_names[0])
             upsert.when_matched_update_all().when_not_matched_insert_all()
-            upsert.conflict_retries(_CONFLICTS).execute(rows)
+            upsert.conflict_retries(CONFLICTS).execute(rows)
 
         self.change(name, act)
 
     def drop(self, name: Name, condition: str) -> None:
         """Rows out that meet an SQL condition, in one commit."""
-        self.change(name, lambda table: table.delete(condition, conflict_retries=_CONFLICTS))
+        self.change(name, lambda table: table.delete(condition, conflict_retries=CONFLICTS))
 
     def sync(self) -> None:
         """Wait until all that was written to a local index is on the disk."""

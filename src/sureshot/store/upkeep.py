@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
 from sureshot.store import segments
 from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
-from sureshot.store.checks import sound_videos
+from sureshot.store.catalogue import parts, records
+from sureshot.store.mending import damaged_videos
 from sureshot.store.remote import is_remote
-from sureshot.store.rows import VideoRecord, quoted, video_record
+from sureshot.store.rows import VideoRecord, quoted
+from sureshot.store.staging import unnamed
 from sureshot.store.tables import Name, Tables
+from sureshot.store.turns import nobody_else
 from sureshot.text import counted
 
 # Rows that are enough for a file of a small index. Larger files are left alone; were they not, each
@@ -37,20 +38,21 @@ def sweep(tables: Tables) -> tuple[int, str]:
         row of a video is damaged, or a video has other windows than it claims, windows that seem to
         belong to nobody may be its.
     """
-    rows = tables.use("videos", lambda table: table.to_table())
-    stored = stored_by_video(tables)
     since = time.time() - in_flight(tables.location)
-    sound = sound_videos(rows)
-    records = [video_record(row) for row in rows.filter(pa.array(sound)).to_pylist()]
-    known = {record.id for record in records if record.windows}
-    orphans = sorted(id for id, there in stored.items() if id not in known and there.oldest < since)
+    orphans: list[str] = []
+    lost = 0
+    for videos, windows in parts(tables, "id", "video"):
+        stored, known = stored_by_video(tables, windows), records(tables, videos)[0]
+        of = {record.id for record in known if record.windows}
+        orphans += [i for i, there in stored.items() if i not in of and there.oldest < since]
+        lost += sum(not _interrupted(record, stored) for record in disagreeing(known, stored))
     if not orphans:
         return 0, ""
-    lost = [r for r in disagreeing(records, stored) if not _interrupted(r, stored)]
-    if lost or not sound.all() or tables.trouble():
-        return 0, _refusal(len(orphans), len(lost), int((~sound).sum()))
+    damaged = len(damaged_videos(tables))
+    if lost or damaged or tables.trouble():
+        return 0, _refusal(len(orphans), lost, damaged)
     old = f"written_at < {since}"
-    for video in orphans:
+    for video in sorted(orphans):
         # The age once more: another indexer may have written the video again by now.
         tables.drop("windows", f"video = {quoted(video)} AND {old}")
     return len(orphans), ""
@@ -75,6 +77,24 @@ def _refusal(orphans: int, lost: int, damaged: int) -> str:
     )
 
 
+def clear(tables: Tables) -> int:
+    """Delete files that no version of a local index names, as a killed process leaves them.
+
+    The caller has the turn.
+
+    Returns:
+        How many files of rows these were; none while anybody writes files to be named later.
+    """
+    cleared = 0
+    with _left_for_next_time(), nobody_else(tables.location) as safe:
+        for name in _FULL_FILE if safe and not tables.trouble() else ():
+            if unnamed(tables, name):
+                tables.sync()
+                act = partial(_clean, all_unnamed=True)
+                cleared += tables.change(name, act).data_files_removed
+    return cleared
+
+
 def compact(tables: Tables) -> None:
     """Join small files and delete superseded ones.
 
@@ -88,7 +108,7 @@ def compact(tables: Tables) -> None:
             stamp = {_JOINED: str(time.time())}
             tables.change(name, partial(_configure, values=stamp))
             tables.sync()
-            tables.change(name, lambda table: table.cleanup_old_versions(retain_versions=2))
+            tables.change(name, _clean)
 
 
 def in_flight(location: str) -> float:
@@ -124,6 +144,10 @@ def full_file(rows: int, least: int) -> int:
     while full < _LARGEST_FILE and rows > _FILES * full:
         full *= 2
     return full
+
+
+def _clean(table: Any, *, all_unnamed: bool = False) -> Any:
+    return table.cleanup_old_versions(retain_versions=2, delete_unverified=all_unnamed)
 
 
 def _configure(table: Any, values: dict[str, str]) -> None:

@@ -1,0 +1,67 @@
+"""Locks on a file or folder, which the system gives up when the process that has one dies."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+_PAUSE = 0.005  # seconds
+CAN_LOCK = fcntl is not None
+
+
+def acquire(
+    opened: int,
+    *,
+    shared: bool = False,
+    patience: float,
+    held: Callable[[], Exception] | None = None,
+) -> bool:
+    """Lock an open file until it is closed.
+
+    Args:
+        opened: file descriptor; across the machines of a network file system it must be one of a
+            file, and of one opened for writing unless the lock is shared.
+        shared: whether others may share the lock.
+        patience: seconds to wait for others to give theirs up.
+        held: gives the error to raise where they do not.
+
+    Returns:
+        Whether it is locked; never on a file system without locks.
+    """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(opened, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() <= until:
+                time.sleep(_PAUSE)
+                continue
+            if held is not None:
+                raise held() from None
+            return False
+        except OSError:  # a file system without locks
+            return False
+        return True
+
+
+def open_lock(path: str, held: contextlib.ExitStack, *, make: bool = False) -> int | None:
+    """A file or folder opened for a lock, closed with the stack; None where there is none to have.
+
+    Args:
+        path: place of the file or folder.
+        held: stack that closes it.
+        make: whether to make the file where it is missing.
+    """
+    ways = [os.O_RDWR | (os.O_CREAT if make else 0), os.O_RDONLY]  # a folder can only be read
+    for way in ways:
+        with contextlib.suppress(OSError):
+            opened = os.open(path, way | os.O_CLOEXEC, 0o666)
+            held.callback(os.close, opened)
+            return opened
+    return None

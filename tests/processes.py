@@ -74,7 +74,7 @@ def index(place: Path, folders: list[Path], gate=None, die_at: int = -1, times: 
     if gate is not None:
         gate.wait()
     if die_at >= 0:
-        _die_before_commit(die_at)
+        _die_before_change(die_at)
     for time_ in range(times):
         run = ingest(store, TinyEncoder(), folders, workers=1, force=time_ > 0)
         assert not run.interrupted
@@ -159,19 +159,6 @@ def _announce(begun, work, *arguments) -> None:
     random_windows(1)  # imports parts of NumPy, whose own start swallows a Ctrl-C
     begun.set()
     work(*arguments)
-
-
-def _die_before_commit(number: int) -> None:
-    left = [number]
-    upsert = Tables.upsert
-
-    def dying(self: Tables, name, rows) -> None:
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left[0] -= 1
-        upsert(self, name, rows)
-
-    Tables.upsert = dying  # type: ignore[method-assign]
 
 
 def hold(place: Path) -> None:

@@ -23,7 +23,7 @@ def test_parts_are_all_videos_each_once(
     store: Store, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogue, "_PART", part)
-    assert len(list(catalogue.parts(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]
+    assert len(list(catalogue.parts_of_videos(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]
     assert sorted(store.each_video(), key=lambda r: r.path) == store.videos()
     assert store.lost() == []
     store._tables.drop("windows", "path = '/7.mp4'")

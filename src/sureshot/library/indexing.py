@@ -15,7 +15,7 @@ from sureshot.library.crew import Crew, on_ray
 from sureshot.library.excluding import exclude_too, forget_excluded, include_again
 from sureshot.library.indexed import Indexed
 from sureshot.library.packing import Packing, pack_here
-from sureshot.library.planning import Plan, find_sources, is_on_disk, stamped
+from sureshot.library.planning import Planner, find_sources, is_on_disk, stamped
 from sureshot.library.shard import WHOLE, Shard
 from sureshot.library.worklist import Worklist
 from sureshot.media.discover import Source
@@ -209,7 +209,7 @@ def ingest(
         tell()
         with unfinished(store.location), ExitStack() as held:
             sources = held.enter_context(find_sources(paths, excluded, shard, result, observe))
-            plan = Plan(store, shard, lost, force=force)
+            plan = Planner(store, shard, lost, force=force)
             todo = held.enter_context(plan.todo(sources, result, observe))
             packed = held.enter_context(closing(packing(todo, advance)))
             for parcels in packed:

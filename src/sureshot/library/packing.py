@@ -33,7 +33,7 @@ def pack_videos(
         encoder: the encoder.
         sources: the videos.
         workers: decoding threads; None takes half the cores, at most four.
-        advance: see `sureshot.library.encode.encode_videos`.
+        advance: function told how far a video is, as by `sureshot.library.encode.encode_videos`.
 
     Raises:
         StoreError: the windows cannot be written.

@@ -50,7 +50,7 @@ def find_sources(
     return sources
 
 
-class Plan:
+class Planner:
     """Deals with what need not be decoded, and lists the rest.
 
     Args:

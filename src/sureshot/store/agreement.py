@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sureshot.store.catalogue import parts, records
+from sureshot.store.catalogue import parts_of_videos, records
 from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_windows
 from sureshot.store.rows import VideoRecord
 from sureshot.store.tables import Tables
@@ -81,7 +81,7 @@ def lost_videos(tables: Tables) -> list[VideoRecord]:
     The caller has the turn, else a video that is just being written would seem lost.
     """
     found: list[VideoRecord] = []
-    for videos, windows in parts(tables, "id", "video"):
+    for videos, windows in parts_of_videos(tables, "id", "video"):
         found += disagreeing(records(tables, videos)[0], stored_by_video(tables, windows))
     return found
 

@@ -17,7 +17,7 @@ _PART = 20_000  # videos read at once
 _ROWS_AT_ONCE = 65_536  # of one column
 
 
-def parts(tables: Tables, *columns: str) -> Iterator[tuple[str | None, ...]]:
+def parts_of_videos(tables: Tables, *columns: str) -> Iterator[tuple[str | None, ...]]:
     """Conditions that part the videos of an index, each of which meets one part's.
 
     Args:
@@ -46,7 +46,7 @@ def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRec
 
 def each(tables: Tables) -> Iterator[VideoRecord]:
     """Every video, in no order; one that comes or goes meanwhile may be among them or not."""
-    for (condition,) in parts(tables, "id"):
+    for (condition,) in parts_of_videos(tables, "id"):
         yield from records(tables, condition)[0]
 
 

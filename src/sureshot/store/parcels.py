@@ -32,7 +32,7 @@ class Parcel:
     files: tuple[str, ...] = ()
 
 
-def pack(tables: Tables, record: VideoRecord, rows: pa.Table) -> Parcel:
+def parcel_of(tables: Tables, record: VideoRecord, rows: pa.Table) -> Parcel:
     """The windows of a video in files on the disk.
 
     Args:
@@ -50,14 +50,14 @@ def pack(tables: Tables, record: VideoRecord, rows: pa.Table) -> Parcel:
     return Parcel(known, tuple(stage(tables, "windows", rows)))
 
 
-def pack_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> Parcel | None:
+def parcel_of_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> Parcel | None:
     """A video with the windows of another that shares its content; None if these are not sound."""
     rows = tables.use("windows", lambda table: table.to_table(filter=f"video = '{old.id}'"))
     if len(rows) != old.windows or sum_of_checks(rows) != old.check_windows:
         return None
     if not sound_throughout(rows).all():
         return None
-    return pack(tables, replace(new, duration=old.duration, note=old.note), renamed(rows, new))
+    return parcel_of(tables, replace(new, duration=old.duration, note=old.note), renamed(rows, new))
 
 
 def deliver(tables: Tables, header: Header, parcels: Sequence[Parcel]) -> None:
@@ -69,7 +69,7 @@ def deliver(tables: Tables, header: Header, parcels: Sequence[Parcel]) -> None:
     Args:
         tables: the index.
         header: what it says of itself.
-        parcels: videos, each once.
+        parcels: videos, each once; of none nothing is done.
     """
     whole = [parcel for parcel in parcels if parcel.files]
     failed = [parcel.record.id for parcel in parcels if not parcel.files]
@@ -79,13 +79,14 @@ def deliver(tables: Tables, header: Header, parcels: Sequence[Parcel]) -> None:
         put(tables, "windows", files, instead=instead)
         tables.sync()
     rows = [video_row(parcel.record, header) for parcel in parcels]
-    tables.upsert("videos", pa.concat_tables(rows))
+    if rows:
+        tables.upsert("videos", pa.concat_tables(rows))
     # Failed ones last: killed between the two, no row must claim windows that are gone.
     if failed and tables.use("windows", lambda table: table.count_rows(_of(failed))):
         tables.drop("windows", _of(failed))
 
 
-def forget(tables: Tables, known: Sequence[VideoRecord]) -> None:
+def drop_videos(tables: Tables, known: Sequence[VideoRecord]) -> None:
     """Take videos and their windows out, but for what is written of them from now on."""
     ids = listed([record.id for record in known])
     # Where writers cannot take turns, one may be at it; what it writes is to stay.

@@ -21,7 +21,7 @@ from sureshot.store.finding import Finder
 from sureshot.store.formats import upgrade
 from sureshot.store.header import CHECKED, Header, IndexSettings
 from sureshot.store.mending import mend_index
-from sureshot.store.parcels import Parcel, deliver, forget, pack, pack_copy
+from sureshot.store.parcels import Parcel, deliver, drop_videos, parcel_of, parcel_of_copy
 from sureshot.store.patterns import store_patterns, stored_patterns
 from sureshot.store.removal import delete_index, tidy
 from sureshot.store.rows import (
@@ -238,7 +238,7 @@ class Store:
         if self._header.schema < CHECKED:
             self.mend()
         with guard(self.location, "write to"):
-            return pack(self._tables, record, window_rows(record, windows, self._header))
+            return parcel_of(self._tables, record, window_rows(record, windows, self._header))
 
     def commit(self, parcels: Sequence[Parcel]) -> None:
         """Store videos, indexed or failed, replacing what was known of them.
@@ -267,12 +267,10 @@ class Store:
             (another process took them away, say), and nothing was done.
         """
         with unfinished(self.location), self._writing():
-            parcel = pack_copy(self._tables, old, new)
-            if parcel is None:
-                return None
-            deliver(self._tables, self._header, [parcel])
+            parcel = parcel_of_copy(self._tables, old, new)
+            deliver(self._tables, self._header, [parcel] if parcel else [])
         self._committed()
-        return parcel.record
+        return parcel.record if parcel else None
 
     def touch(self, record: VideoRecord) -> None:
         """Note that only what is known of the file has changed: its windows stay as they are.
@@ -289,7 +287,7 @@ class Store:
         """Forget videos and their windows, but for what is written of them from now on."""
         for first in range(0, len(records), 500):
             with guard(self.location, "write to"), turn(self.location):
-                forget(self._tables, records[first : first + 500])
+                drop_videos(self._tables, records[first : first + 500])
             self._committed()
 
     def sync(self) -> None:

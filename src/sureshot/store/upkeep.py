@@ -8,7 +8,7 @@ from typing import Any
 
 from sureshot.store import segments
 from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
-from sureshot.store.catalogue import parts, records
+from sureshot.store.catalogue import parts_of_videos, records
 from sureshot.store.mending import damaged_videos
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import VideoRecord, quoted
@@ -41,7 +41,7 @@ def sweep(tables: Tables) -> tuple[int, str]:
     since = time.time() - in_flight(tables.location)
     orphans: list[str] = []
     lost = 0
-    for videos, windows in parts(tables, "id", "video"):
+    for videos, windows in parts_of_videos(tables, "id", "video"):
         stored, known = stored_by_video(tables, windows), records(tables, videos)[0]
         of = {record.id for record in known if record.windows}
         orphans += [i for i, there in stored.items() if i not in of and there.oldest < since]

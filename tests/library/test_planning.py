@@ -15,13 +15,18 @@ from tests.encoded import contents, make_store
 SHARES = [Shard(number, 3) for number in (1, 2, 3)]
 
 
-@pytest.fixture
-def videos(tmp_path: Path) -> Path:
-    folder = tmp_path / "videos"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clip of a second of each colour."""
+    folder = tmp_path_factory.mktemp("clips")
     for number, colour in enumerate(COLOURS):
-        coloured(folder / f"{number}.mp4", [colour], rate=5)
+        coloured(folder / f"{number}.mp4", [colour], seconds=1, rate=5)
     return folder
+
+
+@pytest.fixture
+def videos(clips: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(clips, tmp_path / "videos")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ TINY = TinyEncoder().fingerprint
 
 
 def hand(place: Path, model: str = "tiny") -> Hand:
-    return Hand(str(place), model, None, 1)
+    return Hand(str(place), model, None, None, 1)
 
 
 def wrong(one: Hand, wanted: str = "", fingerprint: str = TINY, tops: tuple[str, ...] = ()) -> str:

@@ -144,6 +144,7 @@ class Crew:
         encoder: the model of the index.
         paths: what is indexed.
         device: torch device; None takes GPUs where the cluster has some.
+        engine: what computes, as `sureshot.models.loading.load_searchable` takes it.
         hands: how many; None takes one for two cores, or one a GPU.
     """
 
@@ -155,6 +156,7 @@ class Crew:
         paths: Sequence[Path],
         *,
         device: str | None = None,
+        engine: str | None = None,
         hands: int | None = None,
     ) -> None:
         self.warnings: list[str] = []
@@ -168,7 +170,7 @@ class Crew:
             num_cpus=cores, num_gpus=int(gpus > 0), scheduling_strategy="SPREAD"
         )
         made: Any = remote(Hand)
-        known = (store.location, store.settings.model, device, max(1, cores // 2))
+        known = (store.location, store.settings.model, device, engine, max(1, cores // 2))
         self._make: Callable[[], Any] = functools.partial(made.remote, *known)
         tops = [str(absolute(path)) for path in paths if "://" not in str(path)]
         self._asked = (version(), encoder.fingerprint, [top for top in tops if os.path.exists(top)])  # noqa: PTH110

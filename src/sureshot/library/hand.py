@@ -47,11 +47,15 @@ class Hand:
         location: place of the index.
         model: model of the index.
         device: torch device; None takes a GPU where there is one.
+        engine: what computes, as `sureshot.models.loading.load_searchable` takes it.
         threads: decoding threads.
     """
 
-    def __init__(self, location: str, model: str, device: str | None, threads: int) -> None:
-        self._location, self._model, self._device = location, model, device
+    def __init__(
+        self, location: str, model: str, device: str | None, engine: str | None, threads: int
+    ) -> None:
+        self._location, self._model = location, model
+        self._device, self._engine = device, engine
         self._threads = threads
         self._store: Store | None = None
         self._encoder: Encoder | None = None
@@ -81,7 +85,7 @@ class Hand:
         if unseen:
             return f"there is nothing at {plain(unseen[0])}; mount it at the same place"
         self._store = Store.open(self._location)
-        self._encoder = load_searchable(self._model, self._device)
+        self._encoder = load_searchable(self._model, self._device, self._engine)
         if self._encoder.fingerprint != fingerprint:
             return f"its model {self._model!r} is not the one of the index; copy that there"
         return ""

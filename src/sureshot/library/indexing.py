@@ -134,8 +134,9 @@ def index(
         exclude_too(store, exclude)
         packing, said = pack_here(store, encoder, workers), list[str]()
         if cluster is not None:
-            how = {"device": device, "engine": engine, "hands": workers}
-            crew = Crew(cluster, store, encoder, chosen, **how)
+            crew = Crew(
+                cluster, store, encoder, chosen, device=device, engine=engine, hands=workers
+            )
             packing, said = crew.packing, crew.warnings
         result = ingest(
             store,

@@ -202,6 +202,8 @@ def _several(kind: Any, value: object, at: str) -> tuple[Any, ...]:
         return (_typed(kind, value, at),)
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise SureshotError(f"Setting {at} is {_shown(value)}; expected a list.")
+    if kind is float and all(type(one) is float and math.isfinite(one) for one in value):
+        return tuple(value)  # a calibration card has thousands; each search reads one
     return tuple(_typed(kind, inner, f"{at}.{place}") for place, inner in enumerate(value))
 
 

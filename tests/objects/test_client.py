@@ -12,7 +12,7 @@ from sureshot.objects.client import (
     lance_options,
     listed,
     look,
-    put,
+    put_object,
     read_range,
 )
 from tests.buckets import BUCKET, SECRET, TOKEN, Bucket
@@ -20,7 +20,7 @@ from tests.buckets import BUCKET, SECRET, TOKEN, Bucket
 
 def test_what_is_put_is_listed_looked_at_read_and_deleted(bucket: Bucket) -> None:
     for number in range(3):
-        put(BUCKET, f"a/{number} ü?#%.mp4", bytes(10 + number))
+        put_object(BUCKET, f"a/{number} ü?#%.mp4", bytes(10 + number))
     found = list(listed(BUCKET, "a/"))
     assert [(one.key, one.size) for one in found] == [
         (f"a/{number} ü?#%.mp4", 10 + number) for number in range(3)
@@ -34,9 +34,9 @@ def test_what_is_put_is_listed_looked_at_read_and_deleted(bucket: Bucket) -> Non
 
 
 def test_other_content_has_another_time_even_in_the_same_second(bucket: Bucket) -> None:
-    put(BUCKET, "a", b"one")
+    put_object(BUCKET, "a", b"one")
     before = look(BUCKET, "a")
-    put(BUCKET, "a", b"two")
+    put_object(BUCKET, "a", b"two")
     after = look(BUCKET, "a")
     assert (before.size, after.size) == (3, 3)
     assert before.mtime_ns != after.mtime_ns
@@ -45,25 +45,25 @@ def test_other_content_has_another_time_even_in_the_same_second(bucket: Bucket) 
 
 
 def test_an_empty_object_is_read(bucket: Bucket) -> None:
-    put(BUCKET, "a", b"")
+    put_object(BUCKET, "a", b"")
     assert read_range(BUCKET, "a", 0, 100)[0] == b""
 
 
 def test_a_write_on_a_condition_fails_where_others_were_quicker(bucket: Bucket) -> None:
-    put(BUCKET, "a", b"1", instead_of="")
+    put_object(BUCKET, "a", b"1", instead_of="")
     with pytest.raises(OSError, match="changed") as told:
-        put(BUCKET, "a", b"2", instead_of="")
+        put_object(BUCKET, "a", b"2", instead_of="")
     assert told.value.errno == errno.ESTALE
     known = look(BUCKET, "a").etag
-    put(BUCKET, "a", b"3", instead_of=known)
+    put_object(BUCKET, "a", b"3", instead_of=known)
     with pytest.raises(OSError, match="changed"):
-        put(BUCKET, "a", b"4", instead_of=known)
+        put_object(BUCKET, "a", b"4", instead_of=known)
     assert read_range(BUCKET, "a", 0, 9)[0] == b"3"
 
 
 def test_503_and_cut_bodies_are_tried_again(bucket: Bucket, monkeypatch) -> None:
     monkeypatch.setattr(client, "_PAUSE", 0.001)
-    put(BUCKET, "a", b"x" * 1000)
+    put_object(BUCKET, "a", b"x" * 1000)
     turns = itertools.chain(["503", "cut", "drop", "cut"], itertools.repeat(None))
     bucket.fault = lambda asked: next(turns) if asked.is_read else None
     assert read_range(BUCKET, "a", 0, 1000)[0] == b"x" * 1000
@@ -71,7 +71,7 @@ def test_503_and_cut_bodies_are_tried_again(bucket: Bucket, monkeypatch) -> None
 
 def test_a_storage_that_stays_out_of_order_is_told_of(bucket: Bucket, monkeypatch) -> None:
     monkeypatch.setattr(client, "_PAUSE", 0.001)
-    put(BUCKET, "a", b"x" * 1000)
+    put_object(BUCKET, "a", b"x" * 1000)
     bucket.fault = lambda asked: "cut" if asked.is_read else None
     with pytest.raises(OSError, match="breaks connections off"):
         read_range(BUCKET, "a", 0, 1000)

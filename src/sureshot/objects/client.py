@@ -118,7 +118,7 @@ def read_range(
     raise AssertionError("the last try returns or raises")
 
 
-def put(bucket: str, key: str, data: bytes, *, instead_of: str | None = None) -> None:
+def put_object(bucket: str, key: str, data: bytes, *, instead_of: str | None = None) -> None:
     """Write an object, whole or not at all.
 
     Args:

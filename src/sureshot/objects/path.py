@@ -9,7 +9,15 @@ from collections.abc import Generator, Iterator
 from pathlib import Path, PosixPath
 from typing import Any
 
-from sureshot.objects.client import SCHEME, StoredObject, delete, listed, look, put, read_range
+from sureshot.objects.client import (
+    SCHEME,
+    StoredObject,
+    delete,
+    listed,
+    look,
+    put_object,
+    read_range,
+)
 from sureshot.objects.reader import ObjectReader
 
 _ROOT = SCHEME.rstrip("/")
@@ -180,7 +188,7 @@ class ObjectPath(PosixPath):
         Raises:
             OSError: it cannot be written.
         """
-        put(self.bucket, self.key, bytes(data))
+        put_object(self.bucket, self.key, bytes(data))
         return len(data)
 
     def append(self, data: bytes) -> None:
@@ -196,7 +204,7 @@ class ObjectPath(PosixPath):
             except FileNotFoundError:
                 before, etag = b"", ""
             try:
-                put(self.bucket, self.key, before + data, instead_of=etag)
+                put_object(self.bucket, self.key, before + data, instead_of=etag)
             except FileNotFoundError:
                 continue  # somebody has deleted it meanwhile
             except OSError as error:

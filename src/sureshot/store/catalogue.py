@@ -81,7 +81,7 @@ def _with(tables: Tables, column: str, values: Sequence[str] | Sequence[int]) ->
     return [video_record(row) for row in rows.filter(pa.array(sound_videos(rows))).to_pylist()]
 
 
-def listed(ids: Sequence[str]) -> str:
+def id_list(ids: Sequence[str]) -> str:
     """Ids of videos as the list of an SQL condition."""
     return ", ".join(f"'{one}'" for one in ids) or "''"
 

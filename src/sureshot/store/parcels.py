@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from sureshot.store.catalogue import listed
+from sureshot.store.catalogue import id_list
 from sureshot.store.checks import sound_throughout, sum_of_checks
 from sureshot.store.header import Header
 from sureshot.store.rows import VideoRecord, renamed, video_row
@@ -88,7 +88,7 @@ def deliver(tables: Tables, header: Header, parcels: Sequence[Parcel]) -> None:
 
 def drop_videos(tables: Tables, known: Sequence[VideoRecord]) -> None:
     """Take videos and their windows out, but for what is written of them from now on."""
-    ids = listed([record.id for record in known])
+    ids = id_list([record.id for record in known])
     # Where writers cannot take turns, one may be at it; what it writes is to stay.
     until = max(time.time(), *(record.indexed_at for record in known))
     # The videos first: a window without its video is an orphan that `sweep` removes.
@@ -98,5 +98,5 @@ def drop_videos(tables: Tables, known: Sequence[VideoRecord]) -> None:
 
 def _of(videos: Sequence[str]) -> str:
     """Condition on a window: it belongs to one of some videos, by either of what says so."""
-    ids = listed(videos)
+    ids = id_list(videos)
     return f"(video IN ({ids}) OR left(key, {len(videos[0])}) IN ({ids}))"

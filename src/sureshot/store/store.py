@@ -16,7 +16,7 @@ from jaxtyping import Float
 from sureshot.errors import StoreError, option
 from sureshot.places import locate
 from sureshot.store.agreement import lost_videos, videos_of_damaged_windows
-from sureshot.store.catalogue import at_paths, each, listed, of_sizes, records
+from sureshot.store.catalogue import at_paths, each, id_list, of_sizes, records
 from sureshot.store.finding import Finder
 from sureshot.store.formats import upgrade
 from sureshot.store.header import CHECKED, Header, IndexSettings
@@ -171,7 +171,7 @@ class Store:
                 found = {record.id: record for record in lost_videos(self._tables)}
             if thorough and self.count() <= 100_000:
                 ids = sorted(videos_of_damaged_windows(self._tables) - found.keys())
-                damaged, _ = records(self._tables, f"windows > 0 AND id IN ({listed(ids)})")
+                damaged, _ = records(self._tables, f"windows > 0 AND id IN ({id_list(ids)})")
                 found |= {record.id: record for record in damaged}
         return sorted(found.values(), key=lambda record: record.path)
 
@@ -340,7 +340,7 @@ class Store:
         Raises:
             StoreError: some are damaged.
         """
-        ids = listed([video.id for video in videos])
+        ids = id_list([video.id for video in videos])
         return self.finder.windows(f"video IN ({ids})", order="key")
 
     def sweep(self) -> tuple[int, str]:

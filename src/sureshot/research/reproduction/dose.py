@@ -7,6 +7,7 @@ table, a folder each; what they have in common is read here from the folders.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -107,8 +108,8 @@ def draw_doses(table: Table, found: Sequence[DoseResponse], path: Path) -> bool:
                 continue
             colour = SERIES[place % len(SERIES)]
             around = np.abs(gaps[:, 1:].T - gaps[:, 0])
-            style = {"color": colour, "lw": 1.4, "ms": 4, "capsize": 2, "elinewidth": 0.9}
-            axes.errorbar(at, gaps[:, 0], around, fmt="o-", label=name, **style)
+            style: dict[str, Any] = {"color": colour, "lw": 1.4, "ms": 4, "capsize": 2}
+            axes.errorbar(at, gaps[:, 0], around, fmt="o-", label=name, elinewidth=0.9, **style)
         axes.axhline(0, color="0.3", lw=0.8)
         axes.set_xticks(doses)
         label_axes(axes, table.dial, f"{measure}: points more than its control")

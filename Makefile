@@ -57,10 +57,10 @@ clean:
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sureshot needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check "$(TORCH)"
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[web]"
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check "$(TORCH)"
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -e ".[web]"
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -e ".[dev]"
 	touch $@

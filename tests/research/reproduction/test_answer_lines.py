@@ -11,8 +11,8 @@ def test_three_sentences_answer(tmp_path):
     assert find.startswith("**Does uncertainty help to find videos?** Against the same system")
     assert "no gain could be seen" in find
     assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
-    assert "and, that fit, +0.0 [" in find and "Not run often enough" not in find
-    assert see.startswith("**Could we have seen it?** Yes: a system that is told the truth")
+    assert ", and any video that fits +0.0 [" in find and "Not run often enough" not in find
+    assert see.startswith("**Could we have seen it?** Yes. Eta is a guess")
     assert "a known eta helps CLIP4Clip (+" in see and "of 100 searches would have been seen" in see
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
     assert trust.endswith("(10 seeds).")

@@ -58,15 +58,16 @@ def _finding(decided: Sequence[Finding]) -> str:
     seen = f"{_listed(helps)} helped" if helps else "no gain could be seen"
     sizes = [f"{name} {_sizes(found)}" for name, found in asked.items()]
     return (
-        f"Against the same system without the mechanism, {seen}: of 100 searches, so many more "
-        f"(less) found the right video first, or one that fits: {_listed(sizes)}.{open_ones}"
+        f"Against the same system without the mechanism, {seen}. Of 100 searches, so many more "
+        f"(fewer, where negative) put the right video first [95 % interval]: {_listed(sizes)}."
+        f"{open_ones}"
     )
 
 
 def _sizes(found: Sequence[Finding]) -> str:
     """Gaps in the own video found first, then in first hits that fit."""
     ordered = sorted(found, key=lambda one: one.claim.metric == "fits")
-    return " and, that fit, ".join(_size(one) for one in ordered)
+    return ", and any video that fits ".join(_size(one) for one in ordered)
 
 
 def _seen(decided: Sequence[Finding]) -> str:
@@ -82,8 +83,8 @@ def _seen(decided: Sequence[Finding]) -> str:
         return f"Not shown: no oracle moved anything; by the numbers alone, {range_}."
     parts = [f"{found.claim.says} ({_size(found)})" for found in works]
     return (
-        "Yes: a system that is told the truth instead of guessing it does better, so "
-        f"{_listed(parts)}; and {range_}."
+        "Yes. Eta is a guess which of the wrong videos of a batch fit after all; a system that "
+        f"is told the truth instead does better: {_listed(parts)}. By the numbers alone, {range_}."
     )
 
 

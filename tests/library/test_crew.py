@@ -43,7 +43,7 @@ class TestCluster:
             port = server.getsockname()[1]
         told = connect(f"127.0.0.1:{port}")
         assert f"No Ray cluster answers at 127.0.0.1:{port} (" in told
-        assert "`ray start --head`" in told
+        assert "`ray start`" in told
         assert "on a machine of the cluster" in connect("ray://127.0.0.1:10001")
 
     @pytest.mark.filterwarnings("ignore")

@@ -1,6 +1,8 @@
 """A list in a file gives back what was put in, any name of a file included."""
 
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -37,3 +39,25 @@ def test_a_list_that_cannot_be_made_says_where_it_would_be(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(SureshotError, match=f"{tmp_path}/none.*TMPDIR"):
         Worklist()
+
+
+def test_a_list_without_room_is_told_and_let_go_of() -> None:
+    code = (
+        "import resource, signal\n"
+        "from pathlib import Path\n"
+        "from sureshot.errors import SureshotError\n"
+        "from sureshot.library.worklist import Worklist\n"
+        "from sureshot.media.discover import Source\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "with Worklist() as listed:\n"
+        "    listed.add(Source(path=Path('/v'), kind='file', size=1, mtime_ns=1))\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))\n"
+        "    try:\n"
+        "        list(listed.pages())\n"
+        "    except SureshotError as error:\n"
+        "        print(error)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "does not fit" in ran.stdout and "TMPDIR" in ran.stdout

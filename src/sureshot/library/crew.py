@@ -112,9 +112,8 @@ def _check_answers(address: str) -> None:
 
 def _no_answer(address: str, reason: str) -> SureshotError:
     return SureshotError(
-        f"No Ray cluster answers at {address} ({plain(reason).rstrip('.')[:200]}). Start one with "
-        f"`ray start --head`, and on other machines `ray start --address=HEAD:6379`; then try "
-        f"again."
+        f"No Ray cluster answers at {address} ({plain(reason).rstrip('.')[:200]}). Start "
+        "one by `ray start` on each machine, as docs/scale.md shows, then try again."
     )
 
 

@@ -86,7 +86,7 @@ def list_videos(
         left = sorted((r for r in left if r.windows), key=lambda r: (-r.mtime_ns, r.path))
     page = left[:limit]
     more = _mark(page[-1].path) if len(left) > limit and not newest else None
-    seconds = sum(record.duration for record in records)
+    seconds = sum((record.duration for record in records), 0.0)
     return VideoPage(videos=tuple(page), total=len(records), seconds=seconds, after=more)
 
 

@@ -1,5 +1,6 @@
 """Videos that are to be dealt with, kept in a file, so that a million of them take no memory."""
 
+import contextlib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -43,10 +44,7 @@ class Worklist:
         try:
             self._file.write(json.dumps(values) + "\n")
         except OSError as error:
-            raise SureshotError(
-                f"The list of videos does not fit into {tempfile.gettempdir()}: "
-                f"{reason_of(error)}. Set TMPDIR to a folder with room."
-            ) from None
+            raise _no_room(error) from None
         self.count += 1
 
     def has_object(self, path: Path) -> bool:
@@ -54,8 +52,15 @@ class Worklist:
         return isinstance(path, ObjectPath) and hash(path) in self._objects
 
     def pages(self, size: int = PAGE) -> Iterator[list[Source]]:
-        """The sources in their order, so many at once; nothing may be added meanwhile."""
-        self._file.seek(0)
+        """The sources in their order, so many at once; nothing may be added meanwhile.
+
+        Raises:
+            SureshotError: there is no room for them.
+        """
+        try:
+            self._file.seek(0)  # which writes what was held back
+        except OSError as error:
+            raise _no_room(error) from None
         page: list[Source] = []
         while line := self._file.readline():
             path, kind, length, mtime_ns = json.loads(line)
@@ -68,10 +73,18 @@ class Worklist:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # what it could not write, nobody needs any more
+            self._file.close()
 
     def __enter__(self) -> "Worklist":
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+def _no_room(error: OSError) -> SureshotError:
+    return SureshotError(
+        f"The list of videos does not fit into {tempfile.gettempdir()}: {reason_of(error)}. Set "
+        "TMPDIR to a folder with room, and run the same command again."
+    )

@@ -10,6 +10,6 @@ def test_only_tables_with_ranks_count(tmp_path):
     found = read_tested(tmp_path)
     assert found.title == "Made world test"
     assert list(found.tables) == ["controls"]
-    assert len(found.decided) == 10
+    assert len(found.decided) == 14
     (tmp_path / "controls.npz").unlink()
     assert read_tested(tmp_path) is None

@@ -293,7 +293,7 @@ def path_below(path: Under, column: str = "video") -> str:
     """Condition on a row: its video lies at or below this path, or is one of some.
 
     Args:
-        path: which videos.
+        path: folder or file that the videos lie at or below, or some of them by name.
         column: column that has the ids of videos.
     """
     if isinstance(path, Among):

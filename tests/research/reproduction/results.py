@@ -12,7 +12,9 @@ from tests.research.reproduction.ranked import ranked
 NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
 
 
-def controls(folder: Path, seeds: int = 10, few: Sequence[str] = ()) -> None:
+def controls(
+    folder: Path, seeds: int = 10, few: Sequence[str] = (), title: str = "Made world test"
+) -> None:
     """Write the table: a known eta helps, a learned one does not, DUQ is worse than its control.
 
     Rows named in ``few`` have three seeds alone.
@@ -25,7 +27,7 @@ def controls(folder: Path, seeds: int = 10, few: Sequence[str] = ()) -> None:
         Run(row, seed, dict.fromkeys(NAMES, 20.0), 2, 55.5, 1000, 10.0, curve=[1.0, 2.0])
         for row, seed in zip(ranks.rows, ranks.seeds, strict=True)
     ]
-    facts = Facts("sureshot reproduce controls", "A", "B", ["Made world test"], "small", "3 epochs")
+    facts = Facts("sureshot reproduce controls", "A", "B", [title], "small", "3 epochs")
     write_page(folder, table, runs, facts)
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
     kept = {(row, n): {"": run} for row, n, run in cells if n < 3 or row not in few}

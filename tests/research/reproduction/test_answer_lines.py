@@ -11,7 +11,7 @@ def test_three_sentences_answer(tmp_path):
     assert find.startswith("**Does uncertainty help to find videos?** Against the same system")
     assert "no gain could be seen" in find
     assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
-    assert ", and any video that fits +0.0 [" in find and "Not run often enough" not in find
+    assert ", and any video that fits +0.0 [" in find and "not run often enough" not in find
     assert see.startswith("**Could we have seen it?** Yes. Eta is a guess")
     assert "a known eta helps CLIP4Clip (+" in see and "of 100 searches would have been seen" in see
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
@@ -28,4 +28,14 @@ def test_without_verdicts_it_says_so(tmp_path):
 def test_a_mechanism_that_waits_is_named(tmp_path):
     controls(tmp_path, few=("UATVR",))
     find, *_ = answer_lines([read_tested(tmp_path)])
-    assert find.endswith("Not run often enough to say: UATVR's uncertainty.")
+    assert find.endswith(" (not run often enough to say: UATVR's uncertainty).")
+
+
+def test_several_data_sets_are_told_apart(tmp_path):
+    controls(tmp_path / "made")
+    controls(tmp_path / "clips", title="Clips test")
+    find, _, _, _, trust = answer_lines([read_tested(tmp_path / n) for n in ("made", "clips")])
+    assert ": on Made world test: DUQ's uncertainty -" in find
+    assert "; on Clips test: DUQ's uncertainty -" in find
+    assert "on Made world test the papers' uncertainties" in trust
+    assert "; on Clips test the papers' uncertainties" in trust

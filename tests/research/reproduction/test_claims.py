@@ -51,6 +51,15 @@ def test_a_claim_about_another_data_set_is_judged_there():
     assert abs(home.gap.value) < 10 < away.gap.value
 
 
+def test_what_fits_is_judged_only_where_it_is_known():
+    tables = {"t": ranked({"more": 0.6, "less": 0.4})}
+    fits = replace(CLAIM, metric="fits", printed="")
+    assert judge_claims([fits], tables)[0].decision.verdict == "supported"
+    for run in tables["t"][""].runs:
+        del run.doubts["known ambiguity"]
+    assert judge_claims([fits], tables)[0].gap is None
+
+
 def test_claims_are_decided_with_their_family():
     """The same gap is enough alone, and not among many others."""
     tables = {"t": ranked({"more": 0.47, "less": 0.4})}

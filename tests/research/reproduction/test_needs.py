@@ -1,14 +1,14 @@
 """Where a plan has the data of a table, tried on tiny files in the benchmarks' own layouts."""
 
 import shutil
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from sureshot import research
 from sureshot.errors import SureshotError
 from sureshot.research.reproduction.bench import Bench, DataSets, read_plan
-from sureshot.research.reproduction.needs import needed, places_of, published_as
+from sureshot.research.reproduction.needs import Place, needed, places_of, published_as
 from sureshot.research.reproduction.tables import find_table, load_tables
 from tests.layouts import NAMES, written
 from tests.walls import PLAN, walls
@@ -47,6 +47,15 @@ def test_every_table_of_recalls_finds_its_data(place):
             assert all(
                 [name for name, _ in one.elsewhere] == list(table.elsewhere) for one in places
             )
+
+
+def test_oracles_are_rows_of_made_worlds_alone(place):
+    table = find_table("controls")
+    home = Place("home", bench(place / "plan.toml").plan.data.msrvtt)
+    told = [row.name for row in table.variants if row not in home.rows(table)]
+    assert len(told) == 4 and all("known" in name for name in told)
+    world = replace(home.world, train=replace(home.world.train, dataset="made"))
+    assert tuple(replace(home, world=world).rows(table)) == table.variants
 
 
 # A table on each data set, and its page there.

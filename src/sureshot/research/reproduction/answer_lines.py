@@ -7,7 +7,7 @@ import numpy as np
 from sureshot.metrics.verdicts import LEAST_SEEDS
 from sureshot.research.reproduction.claims import Finding
 from sureshot.research.reproduction.doubts import Doubt, doubts_of
-from sureshot.research.reproduction.ranks import PERCENT
+from sureshot.research.reproduction.ranks import AMBIGUITY, PERCENT
 from sureshot.research.reproduction.tested import Tested
 
 _CONTROLS = "positive controls"
@@ -19,7 +19,7 @@ _ALONE = (
     ("DVTR on the hardest negative", "hardest negative, DVTR", "hardest negative"),
 )
 _TOLD = "known"  # in the name of a row that is an oracle
-_ANY = ("best score", "softmax entropy", PERCENT, "known ambiguity", "Bayes")  # of no paper
+_ANY = ("best score", "softmax entropy", PERCENT, AMBIGUITY, "Bayes")  # of no paper
 
 
 def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
             "ranks of every query."
         )
         return
-    yield f"**Does uncertainty help to find videos?** {_finding(decided)}"
+    yield f"**Does uncertainty help to find videos?** {_finding(tested)}"
     yield ""
     yield f"**Could we have seen it?** {_seen(decided)}"
     confidence = _confidence(tested)
@@ -40,28 +40,37 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
         yield f"**Does it know when it is wrong?** {confidence}"
 
 
-def _finding(decided: Sequence[Finding]) -> str:
-    alone = {
-        name: [f for f in decided if (f.claim.more, f.claim.less) == (more, less)]
-        for name, more, less in _ALONE
-    }
-    waiting = [name for name, found in alone.items() if not found]
-    asked = {name: found for name, found in alone.items() if found}
-    open_ones = f" Not run often enough to say: {_listed(waiting)}." if waiting else ""
+def _finding(tested: Sequence[Tested]) -> str:
+    asked = {one.title: found for one in tested if (found := _alone(one))}
     if not asked:
-        return f"Nobody knows yet.{open_ones}"
-    helps = [
+        return f"Nobody knows yet. Not run often enough to say: {_listed([n for n, *_ in _ALONE])}."
+    parts = []
+    for title, mechanisms in asked.items():
+        on = f"on {title}: " if len(asked) > 1 else ""
+        sizes = [f"{name} {_sizes(found)}" for name, found in mechanisms.items()]
+        waiting = [name for name, *_ in _ALONE if name not in mechanisms]
+        open_ones = f" (not run often enough to say: {_listed(waiting)})" if waiting else ""
+        parts.append(f"{on}{_listed(sizes)}{open_ones}")
+    helps = dict.fromkeys(
         name
-        for name, found in asked.items()
+        for mechanisms in asked.values()
+        for name, found in mechanisms.items()
         if any(one.decision.verdict == "supported" for one in found)
-    ]
-    seen = f"{_listed(helps)} helped" if helps else "no gain could be seen"
-    sizes = [f"{name} {_sizes(found)}" for name, found in asked.items()]
+    )
+    seen = f"{_listed(list(helps))} helped" if helps else "no gain could be seen"
     return (
         f"Against the same system without the mechanism, {seen}. Of 100 searches, so many more "
-        f"(fewer, where negative) put the right video first [95 % interval]: {_listed(sizes)}."
-        f"{open_ones}"
+        f"(fewer, where negative) put the right video first [95 % interval]: {'; '.join(parts)}."
     )
+
+
+def _alone(one: Tested) -> dict[str, list[Finding]]:
+    """What is decided of each mechanism against its own control."""
+    return {
+        name: found
+        for name, more, less in _ALONE
+        if (found := [f for f in one.decided if (f.claim.more, f.claim.less) == (more, less)])
+    }
 
 
 def _sizes(found: Sequence[Finding]) -> str:
@@ -89,22 +98,32 @@ def _seen(decided: Sequence[Finding]) -> str:
 
 
 def _confidence(tested: Sequence[Tested]) -> str:
-    tables = [one.tables["controls"] for one in tested if "controls" in one.tables]
-    if not tables:
+    parts = {one.title: part for one in tested if (part := _confidence_on(one))}
+    if not parts:
         return ""
-    found = [one for one in doubts_of(next(iter(tables[0].values()))) if _TOLD not in one.row]
-    own = [one for one in found if one.name not in _ANY]
-    plain = [one for one in found if one.name == "softmax entropy"]
-    ours = [one for one in found if one.name == PERCENT]
+    said = [f"on {title} {part}" if len(parts) > 1 else part for title, part in parts.items()]
+    return (
+        "Asked which of two first hits is the wrong one, where 0.5 is a guess and 1 always right, "
+        f"{'; '.join(said)}."
+    )
+
+
+def _confidence_on(one: Tested) -> str:
+    tests = one.tables.get("controls", {})
+    if not tests:
+        return ""
+    found = [doubt for doubt in doubts_of(next(iter(tests.values()))) if _TOLD not in doubt.row]
+    own = [doubt for doubt in found if doubt.name not in _ANY]
+    plain = [doubt for doubt in found if doubt.name == "softmax entropy"]
+    ours = [doubt for doubt in found if doubt.name == PERCENT]
     if not own or not plain:
         return ""
     best = max(own, key=_mean)
     said = f"; Sureshot's percentage {_range(ours)}" if ours else ""
     return (
-        "Asked which of two first hits is the wrong one, where 0.5 is a guess and 1 always right, "
         f"the papers' uncertainties reach {_range(own)} (the best: {best.name} of {best.row}) and "
         f"the entropy of a softmax of the scores, which any system has, {_range(plain)}{said} "
-        f"({_seeds(found)} seeds)."
+        f"({_seeds(found)} seeds)"
     )
 
 

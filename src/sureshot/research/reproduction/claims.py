@@ -151,6 +151,8 @@ def _gap(claim: Claim, tests: Mapping[str, TableRanks]) -> Gap | None:
         return None
     ranks = tests[names[place]]
     fits = claim.metric == "fits"
+    if fits and not ranks.knows_fits:
+        return None
     more, less = ranks.of_row(claim.more, fits=fits), ranks.of_row(claim.less, fits=fits)
     if more is None or less is None or len(_common(more, less)) < 2:
         return None

@@ -13,10 +13,8 @@ from jaxtyping import Bool, Float
 
 from sureshot.metrics.detection import auroc
 from sureshot.metrics.reliability import brier, ece
-from sureshot.research.reproduction.ranks import PERCENT, RunRanks, TableRanks
+from sureshot.research.reproduction.ranks import AMBIGUITY, PERCENT, RunRanks, TableRanks
 from sureshot.trust.logistic import Logistic
-
-_TRUTH = "known ambiguity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def doubts_of(ranks: TableRanks) -> list[Doubt]:
 def _correlation(run: RunRanks, name: str) -> float:
     from scipy.stats import spearmanr
 
-    doubt, truth = run.doubts[name], run.doubts.get(_TRUTH)
+    doubt, truth = run.doubts[name], run.doubts.get(AMBIGUITY)
     if truth is None or np.ptp(doubt) == 0 or np.ptp(truth) == 0:
         return float("nan")
     return float(spearmanr(doubt, truth).statistic)

@@ -97,7 +97,7 @@ def forecast(
     for one in tables:
         places = places_of(one, bench)[0] if one.kind == "recalls" else []
         wanted = []
-        for cell in (c for place in places for c in cells(one.variants, place, seeds)):
+        for cell in (c for place in places for c in cells(place.rows(one), place, seeds)):
             key = _identity(cell, bench)
             if key not in seen:
                 wanted.append(cell)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sureshot.errors import SureshotError
 from sureshot.research.reproduction.bench import HOME, QUESTIONS, Bench, World
-from sureshot.research.reproduction.tables import PaperFigure, Table
+from sureshot.research.reproduction.tables import PaperFigure, Table, Variant
 
 # Title of each data set, its name and protocol for a plan, and the files that belong below root.
 _FILES: Mapping[str, tuple[str, str, str]] = {
@@ -89,6 +89,11 @@ class Place:
     name: str
     world: World
     elsewhere: tuple[tuple[str, World], ...] = ()
+
+    def rows(self, table: Table) -> list[Variant]:
+        """The rows of a table that can be run here: oracles only where the truth is known."""
+        knows = self.world.train.dataset == "made"
+        return [row for row in table.variants if knows or not row.is_told]
 
 
 def places_of(table: Table | PaperFigure, bench: Bench) -> tuple[list[Place], list[str]]:

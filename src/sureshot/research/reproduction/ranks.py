@@ -19,6 +19,7 @@ from sureshot.metrics.paired import SeedRanks
 from sureshot.metrics.ranks import text_ranks, video_ranks
 
 PERCENT = "Sureshot's percentage"  # name of that doubt
+AMBIGUITY = "known ambiguity"  # name of what a made world knows: the logarithm of videos that fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def ranks_of(
     right = relevance(split)[np.arange(len(first)), first]
     if split.dataset == "made":
         truth = read_truth(split)
-        plain["known ambiguity"] = np.log(truth.videos_that_fit)
+        plain[AMBIGUITY] = np.log(truth.videos_that_fit)
         plain["Bayes"] = 1 - truth.posterior().max(1)
     return RunRanks(
         queries=query_names(split),
@@ -167,6 +168,11 @@ class TableRanks:
     rows: tuple[str, ...]
     seeds: tuple[int, ...]
     runs: tuple[RunRanks, ...]
+
+    @property
+    def knows_fits(self) -> bool:
+        """Whether it is known which videos fit a caption, as in a made world."""
+        return any(AMBIGUITY in one.doubts for one in self.runs)
 
     def of_row(self, row: str, *, fits: bool = False) -> SeedRanks | None:
         """The ranks of a row over its seeds; None where there is no run of it.

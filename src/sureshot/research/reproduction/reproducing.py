@@ -184,7 +184,7 @@ def _runs(table: Table, place: Place, call: _Call) -> list[Run]:
     first, step = _share(call.part)
     kept = call.folder / "runs"
     kept.mkdir(parents=True, exist_ok=True)
-    wanted = cells(table.variants, place, call.seeds)[first::step]
+    wanted = cells(place.rows(table), place, call.seeds)[first::step]
     made = []
     for number, cell in enumerate(wanted):
         more = f", {table.name}: {cell.variant.name}, seed {cell.seed}"

@@ -40,6 +40,16 @@ class Variant:
     paper: str = ""
     post: Literal["", "DSL"] = ""
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the system is told the truth about its batches, which a made world alone knows.
+
+        Examples:
+            >>> Variant("known eta", {"name": "dvtr", "uncertainty": "oracle"}).is_told
+            True
+        """
+        return "oracle" in self.system.values()
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -14,11 +14,13 @@ def test_each_row_with_a_curve_has_a_line(tmp_path):
     runs = [run("CLIP4Clip", 0, [1, 2, 3]), run("CLIP4Clip", 1, [2, 3, 4]), run("DUQ", 0, [2, 5])]
     write_runs(tmp_path / "controls.csv", runs)
     path = tmp_path / "curves.svg"
-    assert draw_curves(tmp_path, path)
+    assert draw_curves(tmp_path, path, ["CLIP4Clip", "DUQ"])
     assert "CLIP4Clip" in path.read_text() and "DUQ" in path.read_text()
+    assert draw_curves(tmp_path, path, ["DUQ"])
+    assert "CLIP4Clip" not in path.read_text()
 
 
 def test_runs_without_curves_are_not_drawn(tmp_path):
     write_runs(tmp_path / "controls.csv", [run("DUQ", 0, [])])
-    assert not draw_curves(tmp_path, tmp_path / "curves.png")
-    assert not draw_curves(tmp_path / "none", tmp_path / "curves.png")
+    assert not draw_curves(tmp_path, tmp_path / "curves.png", ["DUQ"])
+    assert not draw_curves(tmp_path / "none", tmp_path / "curves.png", ["DUQ"])

@@ -1,11 +1,12 @@
 """The table of doubts has a line a row and doubt."""
 
 from sureshot.research.reproduction.doubt_lines import doubt_lines
+from sureshot.research.reproduction.doubts import doubts_of
 from tests.research.reproduction.ranked import ranked
 
 
 def test_every_doubt_of_every_row_has_its_numbers():
-    lines = list(doubt_lines(ranked({"DUQ": 0.5, "CLIP4Clip": 0.4}, seeds=2)[""]))
+    lines = list(doubt_lines(doubts_of(ranked({"DUQ": 0.5, "CLIP4Clip": 0.4}, seeds=2)[""])))
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][1:]
     assert len(rows) == 2 * 3
     row, doubt, auroc, own, known, saved, off = rows[0]

@@ -36,9 +36,12 @@ def test_it_begins_with_the_answer_and_ends_with_what_a_person_reads(results):
     assert title == "# Does uncertainty help text-video retrieval?"
     assert answer.startswith("**Does uncertainty help to find videos?** Against")
     assert text.endswith("## A plain reading\n\nMuch.\n")
-    assert text.index("**Does it know") < text.index("What speaks against") < text.index("## How")
+    parts = ("**Does it know", "What speaks against", "(claims.png)", "## DUQ", "## DVTR", "## How")
+    assert sorted(map(text.index, parts)) == list(map(text.index, parts))
     assert (results / "claims.png").exists() and "(claims.png)" in text
-    assert (results / "made" / "curves.png").exists() and "(made/curves.png)" in text
+    for family in ("duq", "uatvr", "dvtr", "positive-controls"):
+        assert (results / "made" / f"curves-{family}.png").exists()
+        assert f"(made/curves-{family}.png)" in text
 
 
 def test_a_claim_has_its_verdict_gap_and_what_could_be_seen(results):
@@ -48,8 +51,10 @@ def test_a_claim_has_its_verdict_gap_and_what_could_be_seen(results):
     assert (says, verdict, seeds) == ("a known eta helps CLIP4Clip (ours)", "supported", "10")
     assert gap.startswith("+") and "[" in gap and float(visible) > 0
     assert command == "`sureshot reproduce controls`"
-    assert "### Positive controls" in text and "## Made world test" in text
-    assert "| DUQ | vacuity | 0." in text
+    assert "## Positive controls" in text and "On Made world test:" in text
+    assert "| DUQ | vacuity | 0." in text and "| CLIP4Clip | softmax entropy |" not in text
+    doubts = (results / "made" / "doubts.md").read_text("utf-8")
+    assert "| CLIP4Clip | softmax entropy | 0." in doubts and "(made/doubts.md)" in text
     (fits,) = [line for line in text.splitlines() if line.startswith("| with a known eta")]
     assert fits.split(" | ")[2].endswith("(fits)")
 

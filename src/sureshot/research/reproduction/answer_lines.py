@@ -6,8 +6,8 @@ import numpy as np
 
 from sureshot.metrics.verdicts import LEAST_SEEDS
 from sureshot.research.reproduction.claims import Finding
-from sureshot.research.reproduction.doubts import Doubt, doubts_of
-from sureshot.research.reproduction.ranks import AMBIGUITY, PERCENT
+from sureshot.research.reproduction.doubts import ENTROPY, Doubt
+from sureshot.research.reproduction.ranks import PERCENT
 from sureshot.research.reproduction.tested import Tested
 
 _CONTROLS = "positive controls"
@@ -19,7 +19,6 @@ _ALONE = (
     ("DVTR on the hardest negative", "hardest negative, DVTR", "hardest negative"),
 )
 _TOLD = "known"  # in the name of a row that is an oracle
-_ANY = ("best score", "softmax entropy", PERCENT, AMBIGUITY, "Bayes")  # of no paper
 
 
 def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
@@ -109,12 +108,9 @@ def _confidence(tested: Sequence[Tested]) -> str:
 
 
 def _confidence_on(one: Tested) -> str:
-    tests = one.tables.get("controls", {})
-    if not tests:
-        return ""
-    found = [doubt for doubt in doubts_of(next(iter(tests.values()))) if _TOLD not in doubt.row]
-    own = [doubt for doubt in found if doubt.name not in _ANY]
-    plain = [doubt for doubt in found if doubt.name == "softmax entropy"]
+    found = [doubt for doubt in one.doubts if _TOLD not in doubt.row]
+    own = [doubt for doubt in found if doubt.is_own]
+    plain = [doubt for doubt in found if doubt.name == ENTROPY]
     ours = [doubt for doubt in found if doubt.name == PERCENT]
     if not own or not plain:
         return ""

@@ -1,5 +1,6 @@
-"""Learning curves: whether training was long enough, for all rows of a table."""
+"""Learning curves: whether training was long enough, for some rows of a table."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +11,23 @@ from sureshot.research.reproduction.run_list import read_runs
 _TABLES = ("controls", "systems")  # the first that there is
 
 
-def draw_curves(folder: Path, path: Path) -> bool:
+def draw_curves(folder: Path, path: Path, rows: Collection[str]) -> bool:
     """Draw the score on the validation set after each epoch, a line a row, the mean of its seeds.
 
     Args:
         folder: folder of results.
         path: file of the picture.
+        rows: rows that are drawn.
 
     Returns:
-        False where no run has a curve, and nothing is drawn.
+        False where no run of these rows has a curve, and nothing is drawn.
 
     Raises:
         SureshotError: matplotlib is not installed, or the file cannot be written.
     """
     for name in _TABLES:
         runs = [run for run in read_runs(folder / f"{name}.csv") if len(run.curve) > 1]
+        runs = [run for run in runs if run.variant in rows]
         if runs:
             break
     else:

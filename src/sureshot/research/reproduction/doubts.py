@@ -16,6 +16,9 @@ from sureshot.metrics.reliability import brier, ece
 from sureshot.research.reproduction.ranks import AMBIGUITY, PERCENT, RunRanks, TableRanks
 from sureshot.trust.logistic import Logistic
 
+ENTROPY = "softmax entropy"
+_ANY = ("best score", ENTROPY, PERCENT, AMBIGUITY, "Bayes")  # of no paper
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
@@ -41,6 +44,11 @@ class Doubt:
     ambiguity: Sequence[float]
     saved: Sequence[float]
     off: Sequence[float]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the system's own, and not one that any scores have."""
+        return self.name not in _ANY
 
 
 def doubts_of(ranks: TableRanks) -> list[Doubt]:

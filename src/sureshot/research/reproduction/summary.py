@@ -13,16 +13,15 @@ from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.metrics.verdicts import LEAST_SEEDS
 from sureshot.research.reproduction.answer_lines import answer_lines
-from sureshot.research.reproduction.claims import Finding, load_claims
-from sureshot.research.reproduction.curves import draw_curves
-from sureshot.research.reproduction.dose import dose_lines, dosed_tables, draw_doses, responses
-from sureshot.research.reproduction.doubt_lines import doubt_lines
+from sureshot.research.reproduction.claims import load_claims
+from sureshot.research.reproduction.doubt_lines import ABOUT, doubt_lines
 from sureshot.research.reproduction.forest import draw_forest
+from sureshot.research.reproduction.sections import DOUBTS, section
 from sureshot.research.reproduction.tables import load_tables
-from sureshot.research.reproduction.tested import Tested, pages_of, read_tested
+from sureshot.research.reproduction.tested import CONTROLS, Tested, pages_of, read_tested
 
 _LIMITS, _NOTES = "limits.md", "reading.md"  # written by a person
-_FOREST, _CURVES = "claims.png", "curves.png"
+_FOREST = "claims.png"
 
 
 def write_summary(folder: Path) -> Path:
@@ -46,11 +45,14 @@ def write_summary(folder: Path) -> Path:
     limits = folder / _LIMITS
     if limits.exists():
         lines += [limits.read_text("utf-8").strip(), ""]
-    lines += [*_pictures(folder, tested), *_how()]
+    lines += _forest(folder, tested)
     for one in tested:
-        lines += [*_claims(one), *_doubts(one)]
+        lines += _best(one)
+        _write_doubts(one)
+    for family in dict.fromkeys(claim.decided_with for claim in load_claims()):
+        lines += section(family, folder, tested, places)
     lines += [
-        *_doses(folder, places),
+        *_how(),
         *_untested(),
         *_left(tested),
         *_listed(folder, pages, tested),
@@ -63,29 +65,20 @@ def write_summary(folder: Path) -> Path:
     return path
 
 
-def _pictures(folder: Path, tested: Sequence[Tested]) -> Iterator[str]:
+def _forest(folder: Path, tested: Sequence[Tested]) -> Iterator[str]:
     try:
-        if draw_forest({one.title: one.findings for one in tested}, folder / _FOREST):
-            yield f"![Gap, interval, printed gap and smallest visible effect]({_FOREST})"
-            yield ""
-            yield (
-                "A dot is the measured gap, its line the 95 % interval over seeds and videos; a "
-                "hollow diamond the gap that the paper prints; the grey band what would not have "
-                "been seen with 80 % power. Pale: fewer than ten seeds, no verdict."
-            )
-            yield ""
-        for one in tested:
-            if draw_curves(one.folder, one.folder / _CURVES):
-                place = (one.folder / _CURVES).relative_to(folder).as_posix()
-                yield f"![Learning curves on {one.title}]({place})"
-                yield ""
-                yield (
-                    "Learning curves: the score on the validation set after each epoch, mean over "
-                    "the seeds. The epoch is chosen there, never on the test set."
-                )
-                yield ""
+        if not draw_forest({one.title: one.findings for one in tested}, folder / _FOREST):
+            return
     except SureshotError:  # no matplotlib: the page is of use without pictures
         return
+    yield f"![Gap, interval, printed gap and smallest visible effect]({_FOREST})"
+    yield ""
+    yield (
+        "A dot is the measured gap, its line the 95 % interval over seeds and videos; a "
+        "hollow diamond the gap that the paper prints; the grey band what would not have "
+        "been seen with 80 % power. Pale: fewer than ten seeds, no verdict."
+    )
+    yield ""
 
 
 def _how() -> Iterator[str]:
@@ -103,88 +96,25 @@ def _how() -> Iterator[str]:
     yield ""
 
 
-def _claims(one: Tested) -> Iterator[str]:
-    yield f"## {one.title}"
-    yield ""
-    yield from _best(one)
-    for family in dict.fromkeys(f.claim.decided_with for f in one.findings if f.gap is not None):
-        yield f"### {family[0].upper()}{family[1:]}"
-        yield ""
-        yield "| claim | verdict | gap | printed | smallest visible | seeds | command |"
-        yield "|---|---|---|---|---|---|---|"
-        for found in one.findings:
-            if found.claim.decided_with == family and found.gap is not None:
-                yield _row(found)
-        yield ""
-
-
 def _best(one: Tested) -> Iterator[str]:
     """What chance finds and what the best scorer there can be; only a made world knows it."""
-    tests = one.tables.get("controls", {})
-    for ranks in list(tests.values())[:1]:
+    for ranks in list(one.tables.get(CONTROLS, {}).values())[:1]:
         run = ranks.runs[0]
         if "Bayes" in run.doubts:
             best, chance = 100 * np.mean(1 - run.doubts["Bayes"]), 100 / len(run.videos)
             yield (
-                f"The Bayes scorer has an R@1 of {best:.1f}, the highest there can be, and chance "
+                ff"On {one.title} the Bayes scorer has an R@1 of {best:.1f}, the highest there can be, and chance "
                 f"{chance:.2f}. *(fits)* is the share of captions whose first hit fits, by what is "
                 "true of all videos."
             )
             yield ""
 
 
-def _row(found: Finding) -> str:
-    claim, gap, decision = found.claim, found.gap, found.decision
-    if gap is None:
-        return ""
-    unit = "" if claim.metric == "R@1" else f" ({claim.metric})"
-    verdict = "no verdict" if decision.verdict == "not run" else str(decision.verdict)
-    verdict += ", smaller than printed" if decision.smaller else ""
-    visible = "" if decision.visible is None else f"{decision.visible:.1f}"
-    cells = [
-        claim.says if claim.paper != "ours" else f"{claim.says} (ours)",
-        verdict,
-        f"{gap.value:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}]{unit}",
-        claim.printed,
-        visible,
-        str(gap.seeds),
-        f"`sureshot reproduce {claim.table}`",
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def _doubts(one: Tested) -> Iterator[str]:
-    """The uncertainties as confidences, from the table of controls."""
-    tests = one.tables.get("controls", {})
-    if tests:
-        yield from doubt_lines(next(iter(tests.values())))
-
-
-def _doses(folder: Path, places: Sequence[Path]) -> Iterator[str]:
-    """What mechanisms do where their cause is stronger, with pictures where they can be drawn."""
-    for table in dosed_tables():
-        found = responses(table, places)
-        if len({one.dose for one in found}) < 2:
-            continue
-        seeds = {one.gap.seeds for one in found}
-        many = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else str(min(seeds))
-        yield f"## {table.title}"
-        yield ""
-        picture = folder / f"{table.name}.png"
-        try:
-            draw_doses(table, found, picture)
-            yield f"![Gap of each mechanism against the dial {table.dial}]({picture.name})"
-            yield ""
-        except SureshotError:  # no matplotlib: the numbers are below
-            pass
-        yield (
-            f"`sureshot reproduce {table.name}` on made worlds that differ in `{table.dial}` "
-            f"alone, {many} seeds: points that a mechanism has more than its control, with 95 % "
-            "intervals. A real effect grows with its cause."
-        )
-        yield ""
-        yield from dose_lines(found)
-        yield ""
+def _write_doubts(one: Tested) -> None:
+    """Write the page of all uncertainties as confidences beside the tables, if there are any."""
+    if one.doubts:
+        title = f"# Uncertainties as confidences: {one.title}"
+        write_text(one.folder / DOUBTS, "\n".join([title, "", ABOUT, "", *doubt_lines(one.doubts)]))
 
 
 def _untested() -> Iterator[str]:
@@ -224,6 +154,10 @@ def _listed(folder: Path, pages: Sequence[Path], tested: Sequence[Tested]) -> It
         if page in ranked:
             place = page.relative_to(folder).as_posix()
             yield f"* [{place}]({place}): {titles.get(page.stem, page.stem)}"
+    for one in tested:
+        if one.doubts:
+            place = (one.folder / DOUBTS).relative_to(folder).as_posix()
+            yield f"* [{place}]({place}): all uncertainties as confidences"
     for path in sorted(folder.glob("*/README.md")):
         place = path.relative_to(folder).as_posix()
         yield f"* [{place}]({place})"

@@ -7,10 +7,12 @@ from pathlib import Path
 from sureshot.formats import read_json
 from sureshot.metrics.verdicts import Verdict
 from sureshot.research.reproduction.claims import Finding, judge_claims, load_claims
+from sureshot.research.reproduction.doubts import Doubt, doubts_of
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.ranks import TableRanks, read_table_ranks
 from sureshot.research.reproduction.tables import load_tables
 
+CONTROLS = "controls"  # the table that has each mechanism beside its control
 _DECIDED: Sequence[Verdict] = ("supported", "contradicted", "ruled out", "too noisy to tell")
 
 
@@ -23,12 +25,14 @@ class Tested:
         title: title of the test set.
         tables: ranks by name of the table, then by test set.
         findings: what they say of the claims.
+        doubts: what each uncertainty in the table of controls is worth; empty without that table.
     """
 
     folder: Path
     title: str
     tables: Mapping[str, Mapping[str, TableRanks]]
     findings: Sequence[Finding]
+    doubts: Sequence[Doubt] = ()
 
     @property
     def decided(self) -> list[Finding]:
@@ -61,4 +65,11 @@ def read_tested(place: Path) -> Tested | None:
     if not tables:
         return None
     claims = [claim for claim in load_claims() if not claim.untested]
-    return Tested(folder=place, title=title, tables=tables, findings=judge_claims(claims, tables))
+    controls = list(tables.get(CONTROLS, {}).values())
+    return Tested(
+        folder=place,
+        title=title,
+        tables=tables,
+        findings=judge_claims(claims, tables),
+        doubts=doubts_of(controls[0]) if controls else (),
+    )

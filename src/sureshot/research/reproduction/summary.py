@@ -103,8 +103,8 @@ def _best(one: Tested) -> Iterator[str]:
         if "Bayes" in run.doubts:
             best, chance = 100 * np.mean(1 - run.doubts["Bayes"]), 100 / len(run.videos)
             yield (
-                ff"On {one.title} the Bayes scorer has an R@1 of {best:.1f}, the highest there can be, and chance "
-                f"{chance:.2f}. *(fits)* is the share of captions whose first hit fits, by what is "
+                f"On {one.title} the Bayes scorer has an R@1 of {best:.1f}, the highest there can "
+                f"be, and chance {chance:.2f}. *(fits)* is the share of captions whose first hit fits, by what is "
                 "true of all videos."
             )
             yield ""

@@ -104,8 +104,8 @@ def _best(one: Tested) -> Iterator[str]:
             best, chance = 100 * np.mean(1 - run.doubts["Bayes"]), 100 / len(run.videos)
             yield (
                 f"On {one.title} the Bayes scorer has an R@1 of {best:.1f}, the highest there can "
-                f"be, and chance {chance:.2f}. *(fits)* is the share of captions whose first hit fits, by what is "
-                "true of all videos."
+                f"be, and chance {chance:.2f}. *(fits)* is the share of captions whose first hit "
+                "fits, by what is true of all videos."
             )
             yield ""
 

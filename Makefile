@@ -28,13 +28,15 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/ready
+bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks.indexing
 	$(BIN)/python -m benchmarks.searching
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.systems
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.serving
+	$(BIN)/python -m benchmarks.memory listing --files 10000
+	$(BIN)/python -m benchmarks.objects
 
 # glibc hands memory back after each step of the training and asks for it anew; to keep it makes the
 # training several times faster.

@@ -1,9 +1,10 @@
-"""What videos and indexes in object storage cost: ``python -m benchmarks.objects FOLDER``.
+"""What videos and indexes in object storage cost: ``python -m benchmarks.objects [FOLDER]``.
 
-The videos of a folder are put into moto's server on this machine, behind a proxy that waits 30 ms
-before each answer, as a storage in the same region does. Printed are bytes read of the videos
-against their size, for indexing with the bundled model and for three pictures of a long film; then
-the opening of the index and a search, first and second time, with and without a local copy.
+The videos of a folder, by itself the sample clips, are put into moto's server on this machine,
+behind a proxy that waits 30 ms before each answer, as a storage in the same region does. Printed
+are bytes read of the videos against their size, for indexing with the bundled model and for three
+pictures of a long film; then the opening of the index and a search, first and second time, with and
+without a local copy.
 """
 
 import os
@@ -17,6 +18,7 @@ import numpy as np
 from tests.buckets import Bucket, storage
 
 import sureshot
+from benchmarks import data
 from sureshot.media.discover import VIDEO_SUFFIXES
 from sureshot.media.video import frames_at
 from sureshot.places import absolute
@@ -28,19 +30,20 @@ DB = "s3://films/index"
 
 def main() -> None:
     """Put, index, look, search, print."""
-    files = [p for p in Path(sys.argv[1]).rglob("*") if p.suffix.lower() in VIDEO_SUFFIXES]
+    folder = Path(sys.argv[1]) if sys.argv[1:] else data.folder("clips") / "videos"
+    files = [p for p in folder.rglob("*") if p.suffix.lower() in VIDEO_SUFFIXES]
     size = sum(path.stat().st_size for path in files)
     print("load of this machine", *(f"{load:.1f}" for load in os.getloadavg()))
-    with tempfile.TemporaryDirectory() as folder, storage() as bucket:
-        os.environ["XDG_CACHE_HOME"] = folder
+    with tempfile.TemporaryDirectory() as place, storage() as bucket:
+        os.environ["XDG_CACHE_HOME"] = place
         for path in files:
             bucket.put(f"v/{path.name}", path)
         bucket.delay = DELAY
         _begin(bucket)
-        done = sureshot.index("s3://films/v", db=str(Path(folder, "local")))
+        done = sureshot.index("s3://films/v", db=str(Path(place, "local")))
         print(f"{done.indexed} videos, {size / 1e6:.1f} MB, {done.windows} windows")
         _end(bucket, "indexed", done.elapsed)
-        long = Path(folder, "long.mp4")
+        long = Path(place, "long.mp4")
         _long_film(long)
         bucket.put("long/long.mp4", long)
         _begin(bucket)

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 import sureshot
 from sureshot.cli.app import run as command
+from sureshot.errors import StoreError
 from sureshot.library import judge, status
 from sureshot.library.calibration import card_of_index, forget
 from sureshot.library.label_paths import labels_of_index
@@ -87,7 +88,7 @@ def test_what_becomes_of_objects_during_a_run_is_told(films: Bucket, library, tm
 
 @pytest.mark.slow
 def test_a_storage_with_bad_days_gives_the_same_index(films: Bucket, library, tmp_path) -> None:
-    days = itertools.cycle([None, "503", None, "cut", None, "drop"])
+    days = itertools.cycle([None, "503", None, "cut", None, "drop", *[None] * 9, "slow"])
     films.fault = lambda asked: next(days)
     done = sureshot.index("s3://films/my films", db=tmp_path / "db", **MADE)
     assert (done.indexed, done.failed) == (5, [])
@@ -196,6 +197,25 @@ def test_several_writers_and_readers_lose_nothing(films, library) -> None:
     assert failed == []
     assert status(db, check=True).faults == ()
     assert status(db).videos == 8
+
+
+@pytest.mark.slow
+def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket, monkeypatch) -> None:
+    monkeypatch.setattr("sureshot.web.desk._FRESH", 0.0)
+    db = "s3://films/renewed"
+    sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
+    desk = Desk(Served(db=db))
+    first = desk.searcher()
+    assert (desk.searcher(), len(first.search("red"))) == (first, 1)
+    assert command(["reset", "--db", db, "--yes"]) == 0
+    with pytest.raises(StoreError, match="renewed"):
+        desk.searcher()
+    sureshot.index("s3://films/my films/long", db=db, **{**MADE, "window": 3.0})
+    second = desk.searcher()
+    assert second is not first
+    assert {hit.path.name for hit in second.search("yellow")} == {"yellow.mp4"}
+    assert second.store.settings.window == 3.0
+    desk.close()
 
 
 def test_the_page_finds_shows_and_plays_what_lies_in_a_bucket(films, library, tmp_path) -> None:

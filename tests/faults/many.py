@@ -11,14 +11,13 @@ import shutil
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sureshot.library.indexed import Indexed
+from sureshot.library import crew
 from sureshot.library.indexing import index
 from sureshot.models.encoders.tiny import COLOURS
 from sureshot.store.checking import find_faults
@@ -28,21 +27,31 @@ from tests.clips import coloured
 from tests.encoded import contents
 
 NODES = 3
+_IN_A_RUN = 8  # kills; without an end to them nothing would be done
 _MEMORY = 80_000_000  # bytes of each machine for what its processes share
-_SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_METRICS_COLLECTION": "0"}
+# What a cluster does besides running workers costs more than this one's work.
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_METRICS_COLLECTION": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_worker_niceness": "0",  # by itself 15, and they would starve beside other work
+}
+_LEAN = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
 
 
 @contextmanager
-def cluster() -> Iterator[Any]:
-    """Three machines of one core, all of them here."""
+def cluster(machines: int = NODES) -> Iterator[Any]:
+    """Machines of one core, all of them here."""
     os.environ |= _SETTINGS
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": _MEMORY}
-    made = Cluster(initialize_head=True, head_node_args=head)
+    head = {"num_cpus": 1, "object_store_memory": _MEMORY, **_LEAN}
+    # Machines are added by a thread, which may set no handler of signals.
+    made = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=False)
     try:
-        for _ in range(NODES - 1):
-            _add(made)
+        for _ in range(machines - 1):
+            add(made)
         yield made
     finally:
         made.shutdown()
@@ -62,7 +71,7 @@ def clips(folder: Path, count: int) -> Path:
 
 
 class Killer:
-    """Kills workers and machines of a cluster as long as something is indexed.
+    """Kills workers and machines of a cluster at random moments while something is indexed.
 
     Args:
         made: the cluster.
@@ -73,19 +82,10 @@ class Killer:
         self.kills: Counter[str] = Counter()
         self._cluster = made
         self._draw = draw
-        self._steps = threading.Semaphore(0)
         self._over = threading.Event()
-        self._seen = -1
-
-    def observe(self, result: Indexed) -> None:
-        """Take in how far a run is: each step of it may cost a worker."""
-        if result.indexed != self._seen:
-            self._seen = result.indexed
-            self._steps.release()
 
     def run(self, most: int) -> threading.Thread:
         """Kill in a thread of its own, so many at most."""
-        self._over.clear()
         thread = threading.Thread(target=self._run, args=(most,), daemon=True)
         thread.start()
         return thread
@@ -93,26 +93,24 @@ class Killer:
     def stop(self) -> None:
         """Let it be."""
         self._over.set()
-        self._steps.release()
 
     def _run(self, most: int) -> None:
-        for _ in range(most):
-            self._steps.acquire()
-            time.sleep(self._draw.uniform(0, 1.5))
-            if self._over.is_set():
+        while self.kills.total() < most:
+            # A worker takes a second or more to begin: some die then, some at work.
+            if self._over.wait(self._draw.uniform(0, 3)):
                 return
-            self._kill()
+            if any(hands()):
+                self._kill()
 
     def _kill(self) -> None:
         others = [n for n in self._cluster.worker_nodes if n is not self._cluster.head_node]
         if others and self._draw.random() < 0.25:
             self._cluster.remove_node(self._draw.choice(others), allow_graceful=False)
-            _add(self._cluster)
+            add(self._cluster)
             self.kills["machine"] += 1
             return
-        hands = list(_hands())
-        if hands:
-            self.kills["worker"] += _killed(self._draw.choice(hands))
+        if at_work := list(hands()):
+            self.kills["worker"] += _killed(self._draw.choice(at_work))
 
 
 def faults(place: Path, videos: Path, whole: tuple[list, list]) -> list[str]:
@@ -139,9 +137,11 @@ def main(folder: Path, seed: int, kills: int) -> int:
         while total.total() < kills:
             place = folder / "index"
             shutil.rmtree(place, ignore_errors=True)
+            # Now many commits of few videos, now few of many.
+            crew._COMMIT_EVERY = draw.choice((0.05, 0.05, 2.0))
             killer = Killer(made, draw)
-            thread = killer.run(kills - total.total())
-            result = index(videos, db=place, model="tiny", ray=made.address, observe=killer.observe)
+            thread = killer.run(min(_IN_A_RUN, kills - total.total()))
+            result = index(videos, db=place, model="tiny", ray=made.address)
             killer.stop()
             thread.join()
             # Another look, as a user has: it clears what ended workers wrote last.
@@ -156,11 +156,12 @@ def main(folder: Path, seed: int, kills: int) -> int:
     return wrong
 
 
-def _add(made: Any) -> None:
-    made.add_node(num_cpus=1, object_store_memory=_MEMORY)
+def add(made: Any, **more: Any) -> None:
+    """One more machine."""
+    made.add_node(num_cpus=1, object_store_memory=_MEMORY, include_log_monitor=False, **more)
 
 
-def _hands() -> Iterator[int]:
+def hands() -> Iterator[int]:
     """Process ids of workers of this user that encode."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

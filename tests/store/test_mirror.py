@@ -65,6 +65,44 @@ def test_a_copy_that_lost_a_file_is_brought_again(bucket: Bucket, cache: Path) -
     assert len(files(cache)) >= 1
 
 
+def test_an_index_made_anew_in_the_same_place_is_another_one(bucket: Bucket, cache: Path) -> None:
+    make_store(PLACE).write(record("/v/a.mp4"), random_windows(20))
+    reader = Store.open(PLACE, cached=True)
+    before = reader.nearest(QUERY, 20)
+    assert not reader.is_replaced()
+    Store.delete(PLACE)
+    make_store(PLACE).write(record("/v/a.mp4"), random_windows(20, seed=1))
+    there = Store.open(PLACE).nearest(QUERY, 20)
+    assert there.start.tolist() != before.start.tolist() or (there.frames != before.frames).any()
+    for one in (Store.open(PLACE, cached=True), reader):
+        found = one.nearest(QUERY, 20)
+        assert found.keys == there.keys
+        assert (found.frames == there.frames).all()
+    assert reader.is_replaced()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("harm", ["a byte", "all", "short"])
+def test_a_damaged_copy_is_brought_anew(bucket: Bucket, cache: Path, harm: str) -> None:
+    make_store(PLACE).write(record("/v/a.mp4"), random_windows(3))
+    before = Store.open(PLACE, cached=True).nearest(QUERY, 3)
+    for path in files(cache):
+        data = bytearray(path.read_bytes())
+        match harm:
+            case "a byte":
+                data[data.index(before.frames[0].astype(np.float16).tobytes()[:4])] ^= 64
+            case "all":
+                data = bytearray(len(data))
+            case _:
+                data = data[: len(data) // 2]
+        path.write_bytes(data)
+    reader = Store.open(PLACE, cached=True)
+    after = reader.nearest(QUERY, 3)
+    assert after.keys == before.keys
+    assert (after.frames == before.frames).all()
+    assert reader.trouble() == []
+
+
 @pytest.mark.slow
 def test_copies_stay_within_their_limit(bucket: Bucket, cache: Path, monkeypatch) -> None:
     make_store(PLACE).write(record("/v/a.mp4"), random_windows(200))

@@ -266,7 +266,7 @@ class Crew:
                 f"The clock of {said['host']} is {abs(off):.0f} s {way} the one here; set it, as "
                 f"times in the index tell what is new."
             )
-        post.ready = True
+        post.ready, self._unborn = True, 0
         yield from ()
 
     def _word(self, post: _Post, advance: Advance) -> Iterator[Parcel]:

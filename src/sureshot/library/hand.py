@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 import sureshot
 from sureshot.errors import SureshotError
 from sureshot.library.packing import pack_videos
@@ -88,7 +90,7 @@ class Hand:
         self._encoder = load_searchable(self._model, self._device, self._engine)
         if self._encoder.fingerprint != fingerprint:
             return f"its model {self._model!r} is not the one of the index; copy that there"
-        return ""
+        return _why_not(self._encoder)
 
     def pack(self, sources: Sequence[Source]) -> Iterator[Word]:
         """Parcels of videos as they are done, and now and then how far a video is."""
@@ -122,3 +124,18 @@ class Hand:
         except Exception as error:
             say(error)
         say(None)
+
+
+def _why_not(encoder: Encoder) -> str:
+    """Why an encoder cannot encode here, found out by one frame; empty if it can.
+
+    Weights are read when they are needed first; a machine that lacks them must not be given videos.
+    """
+    try:
+        encoder.encode_frames(encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))
+    except SureshotError as error:
+        return str(error)
+    except Exception as error:  # of torch, of a GPU's driver, of the memory
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        return f"its model cannot encode there ({reason})"
+    return ""

@@ -57,11 +57,23 @@ class Finder:
         *,
         less_hubs: bool = False,
     ) -> StoredWindows:
-        """The ``k`` windows whose vectors lie nearest; damaged ones are left out, see `trouble`."""
+        """The windows whose vectors lie nearest, as candidates for an exact score.
+
+        Damaged ones are left out, see `trouble`.
+
+        Args:
+            vector: the query, unit length.
+            k: how many windows.
+            under: only videos at or below this path.
+            exclude: leave this video out.
+            less_hubs: whether the model's hub correction counts too.
+        """
         near, condition = dict(_NEAR), _condition(under, exclude)
 
         def act(table: Any) -> pa.Table:
             wrong = self._vectors.damaged(table)
+            if len(wrong):
+                self._tables.doubt("windows")
             self._note(table.version, wrong)
             near["q"] = asking(vector, _width(table), less_hubs=less_hubs).astype(np.float16)
             most = k
@@ -75,6 +87,8 @@ class Finder:
                 sound = sound_windows(rows)
                 if len(wrong):
                     sound &= ~pc.is_in(rows.column("key"), wrong.column("key")).to_numpy()
+                if not sound.all():
+                    self._tables.doubt("windows")
                 self._note(table.version, rows.filter(pa.array(~sound)))
                 if sound.sum() >= k or len(rows) < most:
                     return rows.filter(pa.array(sound)).slice(0, k)
@@ -120,12 +134,15 @@ class Finder:
             StoreError: some are damaged.
         """
 
-        def act(table: Any) -> pa.Table:
-            return table.to_table(columns=_columns(table), filter=condition)
+        def act(table: Any) -> tuple[pa.Table, np.ndarray]:
+            rows = table.to_table(columns=_columns(table), filter=condition)
+            sound = sound_windows(rows)
+            if not sound.all():
+                self._tables.doubt("windows")
+            return rows, sound
 
         with guard(self._tables.location, "read"):
-            rows = self._tables.use("windows", act)
-        sound = sound_windows(rows)
+            rows, sound = self._tables.use("windows", act)
         if not sound.all():
             names = _names(rows.filter(pa.array(~sound)))
             raise StoreError(damage(self._tables.location, names))

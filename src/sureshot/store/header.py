@@ -54,12 +54,15 @@ class Header:
         fingerprint: digest that identifies the encoder that wrote it.
         dim: size of its vectors.
         schema: number of the format that it is in.
+        made: name drawn when it was made, so that another one in its place has another; empty in
+            one of an older Sureshot.
     """
 
     settings: IndexSettings
     fingerprint: str
     dim: int
     schema: int = SCHEMA_VERSION
+    made: str = ""
 
     @property
     def width(self) -> int:

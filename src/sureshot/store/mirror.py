@@ -2,7 +2,8 @@
 
 Files of an index never change, they only come and go. So a copy is the files that the newest
 version of a table names, brought once, and each search asks the storage for no more than which
-version that is. An index larger than the limit is read where it lies.
+version that is. Beside them stands what the storage tells that version by, as an index that was
+made anew has versions of the same numbers. An index larger than the limit is read where it lies.
 """
 
 import contextlib
@@ -76,8 +77,8 @@ class Mirror:
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
         name = hashlib.sha256(f"{endpoint} {place}".encode()).hexdigest()[:32]
         self.folder = cache_dir() / "indexes" / name
-        self._known: dict[str, tuple[str, float, bool]] = {}  # manifest, when looked, if copied
-        self._doubted: set[str] = set()
+        self._known: dict[str, tuple[str, float, bool]] = {}  # version, when looked, if copied
+        self._renewed: dict[str, str] = {}  # tables brought anew, and their versions then
 
     def table(self, name: str, remote: Callable[[], Any]) -> Path | None:
         """The copy of a table at its newest version; None where it is to be read where it lies.
@@ -89,26 +90,40 @@ class Mirror:
         Raises:
             OSError: the storage cannot be asked.
         """
-        manifest, looked, copied = self._known.get(name, ("", 0.0, False))
-        if not manifest or time.monotonic() - looked > _FRESH:
+        version, looked, copied = self._known.get(name, ("", 0.0, False))
+        if not version or time.monotonic() - looked > _FRESH:
             newest = self._newest(name)
             if newest is None:
                 return None
-            if newest.key != manifest:
+            if _told_by(newest) != version:
                 copied = self._has(name, newest) or self._copy(name, newest, remote)
-                self._doubted.discard(name)
-            self._known[name] = newest.key, time.monotonic(), copied
+            self._known[name] = _told_by(newest), time.monotonic(), copied
         return self._table(name) if copied else None
 
     def forget(self, name: str) -> None:
-        """Bring a table anew before it is opened next: something of its copy cannot be read."""
+        """Look at a table anew before it is opened next: a file of its copy may be missing."""
         self._known.pop(name, None)
-        self._doubted.add(name)
+        self._mark(name).unlink(missing_ok=True)
+
+    def renew(self, name: str) -> bool:
+        """Throw the copy of a table away, as something in it is not what was written.
+
+        Returns:
+            Whether there was one, not brought anew already at this version.
+        """
+        version, _, copied = self._known.get(name, ("", 0.0, False))
+        if not copied or self._renewed.get(name) == version:
+            return False
+        self._renewed[name] = version
+        self.forget(name)
+        shutil.rmtree(self._table(name), ignore_errors=True)
+        return True
 
     def _has(self, name: str, manifest: StoredObject) -> bool:
-        """Whether an earlier program has brought a version; its manifest comes last."""
-        here = self._table(name) / "_versions" / manifest.key.rpartition("/")[2]
-        return name not in self._doubted and _size(here) == manifest.size
+        """Whether an earlier program has brought a version; its mark comes last."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self._mark(name).read_text("utf-8") == _told_by(manifest)
+        return False
 
     def _newest(self, name: str) -> StoredObject | None:
         """The manifest of the newest version of a table."""
@@ -138,6 +153,7 @@ class Mirror:
                 bring = partial(_bring, table)
                 list(pool.map(bring, (files[k] for k in rest), (paths[k] for k in rest)))
             _bring(table, manifest, paths[manifest.key])
+            self._mark(name).write_text(_told_by(manifest), "utf-8")
             os.utime(self.folder)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS) and not _local(error):
@@ -170,6 +186,15 @@ class Mirror:
 
     def _table(self, name: str) -> Path:
         return self.folder / f"{name}.lance"
+
+    def _mark(self, name: str) -> Path:
+        """File that says of which version the copy of a table is."""
+        return self.folder / f"{name}.version"
+
+
+def _told_by(manifest: StoredObject) -> str:
+    """What tells a version of a table from all others, those of other indexes included."""
+    return f"{manifest.key} {manifest.etag}"
 
 
 def _named(table: ObjectPath, opened: Any) -> Iterator[StoredObject]:

@@ -128,6 +128,14 @@ class Store:
         """
         delete_index(locate(location))
 
+    def is_replaced(self) -> bool:
+        """Whether another index lies in its place by now.
+
+        Raises:
+            StoreError: none does, or it cannot be read.
+        """
+        return self._tables.header().made != self._header.made
+
     def check_model(self, model: str, fingerprint: str) -> None:
         """Refuse an encoder other than the one that wrote the index.
 
@@ -315,15 +323,7 @@ class Store:
         exclude: Path | None = None,
         less_hubs: bool = False,
     ) -> StoredWindows:
-        """The windows whose pooled vectors lie nearest, as candidates for an exact score.
-
-        Args:
-            vector: the query, unit length.
-            k: how many windows.
-            under: only videos at or below this path.
-            exclude: leave this video out.
-            less_hubs: whether the model's hub correction counts too.
-        """
+        """The windows whose vectors lie nearest, see `sureshot.store.finding.Finder.nearest`."""
         return self.finder.nearest(vector, k, under, exclude, less_hubs=less_hubs)
 
     def windows_of(self, path: Path) -> StoredWindows:

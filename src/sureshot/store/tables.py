@@ -11,6 +11,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -49,6 +50,10 @@ _LANCE_FOLDERS = frozenset(
 )
 
 
+class _DamagedCopyError(OSError):
+    """A local copy was damaged, and is thrown away."""
+
+
 class Tables:
     """The tables of the index at a place.
 
@@ -76,13 +81,18 @@ class Tables:
         """
         seen = []
         for _ in range(_ATTEMPTS):
-            version = None
+            version = folder = None
             try:
                 with _plain_errors():
-                    table = self._open_copy(name) if copy else self._open(name)
+                    folder = self._copy_of(name) if copy else None
+                    table = self._open(name) if folder is None else self._open_copy(folder)
                     version = table.version
                     return act(table)
+            except _DamagedCopyError:
+                continue
             except (OSError, ValueError) as error:
+                if folder is not None and not _vanished(error) and self._renew_copy(name):
+                    continue
                 if self._mirror is not None:
                     self._mirror.forget(name)
                 # A file missing from one version twice is missing for good.
@@ -90,6 +100,14 @@ class Tables:
                     raise
                 seen.append(version)
         raise OSError("other processes rewrite it faster than it can be read")
+
+    def doubt(self, name: Name) -> None:
+        """Begin `use` again with a new copy where rows of a local copy are damaged.
+
+        Does nothing where they were read from the index itself, or from a new copy already.
+        """
+        if self._renew_copy(name):
+            raise _DamagedCopyError
 
     def change(self, name: Name, act: Callable[[Any], Result]) -> Result:
         """What ``act`` makes of a table that it writes to, at its newest version.
@@ -144,6 +162,7 @@ class Tables:
 
     def create(self, header: Header) -> None:
         """Make those tables that are missing, empty. Of several processes at it one wins."""
+        header = replace(header, made=header.made or uuid.uuid4().hex)
         with guard(self.location, "create"):
             for name in NAMES:
                 schema = video_schema(header) if name == "videos" else window_schema(header)
@@ -248,13 +267,17 @@ class Tables:
     def _folder(self, name: Name) -> Path:
         return Path(self.location) / f"{name}.lance"
 
-    def _open_copy(self, name: Name) -> Any:
-        """The newest version of a table, from the local copy where there is one."""
-        folder = None
-        if self._mirror is not None:
-            folder = self._mirror.table(name, partial(self._open, name))
-        if folder is None:
-            return self._open(name)
+    def _renew_copy(self, name: Name) -> bool:
+        if self._mirror is None or not self._mirror.renew(name):
+            return False
+        self._session = _session()  # it may remember what was wrong
+        return True
+
+    def _copy_of(self, name: Name) -> Path | None:
+        """The local copy of a table at its newest version, where one is kept."""
+        return None if self._mirror is None else self._mirror.table(name, partial(self._open, name))
+
+    def _open_copy(self, folder: Path) -> Any:
         return lance.dataset(str(folder), session=self._session)
 
     def _open(self, name: Name, version: int | None = None) -> Any:

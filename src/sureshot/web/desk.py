@@ -62,7 +62,7 @@ class Desk:
         self._searcher: Searcher | None = None
         self._stamp: tuple[int, ...] = ()
         self._records: dict[str, VideoRecord] = {}
-        self._read_at = -_FRESH
+        self._read_at = self._looked_at = -_FRESH
 
     def searcher(self) -> Searcher:
         """The open index; opened anew where another one lies in its place.
@@ -73,7 +73,7 @@ class Desk:
         """
         with self._opening:
             stamp = self._stamp_now()
-            if self._searcher is None or stamp != self._stamp:
+            if self._searcher is None or stamp != self._stamp or self._is_replaced():
                 self._searcher = None
                 self._read_at = -_FRESH
                 self._searcher = open_index(
@@ -149,6 +149,13 @@ class Desk:
             return  # made-up ids do not make the server read on and on
         self._records = {record.id: record for record in self.store().videos()}
         self._read_at = time.monotonic()
+
+    def _is_replaced(self) -> bool:
+        """Whether another index lies in object storage by now, which has no numbers of files."""
+        if self._stamp or self._searcher is None or time.monotonic() - self._looked_at <= _FRESH:
+            return False
+        self._looked_at = time.monotonic()
+        return self._searcher.store.is_replaced()
 
     def _stamp_now(self) -> tuple[int, ...]:
         """What tells an index from one that was made later in its place."""

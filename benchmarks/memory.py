@@ -15,7 +15,6 @@ what is new.
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
@@ -39,7 +38,18 @@ from sureshot.store.store import Store
 EVERY = 1000
 PER_VIDEO = 50
 COPIED = 5  # windows of which all others are copies
-SEARCH = "import sys; from sureshot.__main__ import main; sys.exit(main())"
+# What the system tells of children includes what this process had when it began them.
+RUN = """
+import sys
+from pathlib import Path
+peak = Path(sys.argv.pop(1))
+try:
+    from sureshot.__main__ import main
+    main()
+finally:
+    status = Path("/proc/self/status").read_text()
+    peak.write_text(next(s.split()[1] for s in status.splitlines() if s.startswith("VmHWM")))
+"""
 
 
 def main() -> None:
@@ -112,11 +122,7 @@ def listing(place: Path, count: int) -> None:
             store.commit(known)
             known = []
     store.compact()
-    began = time.monotonic()
-    command = [sys.executable, "-c", SEARCH, "index", str(place / "videos"), "--json"]
-    subprocess.run([*command, "--db", store.location], check=True, stdout=subprocess.DEVNULL)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
-    print(f"{count} files: {time.monotonic() - began:.1f} s, peak {peak:.0f} MB", flush=True)
+    run(f"{count} files", place, "index", str(place / "videos"), "--json", "--db", store.location)
 
 
 def search(place: Path, count: int, *, copies: bool = False) -> None:
@@ -134,12 +140,19 @@ def search(place: Path, count: int, *, copies: bool = False) -> None:
         store.write(VideoRecord(Path(f"/videos/{number:06}.mp4"), "file", 1, 1), windows)
     store.compact()
     for round_ in range(3):
-        began = time.monotonic()
-        command = [sys.executable, "-c", SEARCH, "search", "a dog", "--db", str(place), "--json"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
-        print(f"search {round_}: {time.monotonic() - began:.1f} s, peak {peak:.0f} MB", flush=True)
+        run(f"search {round_}", place, "search", "a dog", "--db", str(place), "--json")
     print(f"{store.count()} windows, {store.bytes_on_disk() / 1e9:.2f} GB")
+
+
+def run(name: str, place: Path, *arguments: str) -> None:
+    """Run a command in a process of its own, and print how long it took and its peak."""
+    told = place / "peak"
+    began = time.monotonic()
+    command = [sys.executable, "-c", RUN, str(told), *arguments]
+    quiet = subprocess.DEVNULL
+    subprocess.run(command, check=True, stdout=quiet, stderr=quiet)
+    peak = int(told.read_text()) / 1e3
+    print(f"{name}: {time.monotonic() - began:.1f} s, peak {peak:.0f} MB", flush=True)
 
 
 def made_up(seed: int) -> EncodedWindow:

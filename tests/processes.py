@@ -1,5 +1,7 @@
 """Real processes for tests. A server imports the package once and forks itself, which is quick."""
 
+import contextlib
+import io
 import multiprocessing
 import os
 import resource
@@ -99,6 +101,14 @@ def fail_and_write(place: Path, gate, times: int) -> None:
         store.copy(store.videos()[0], record("/w.mp4"))
 
 
+def exclude(place: Path, gate, letter: str, times: int) -> None:
+    """Leave out files of so many names, one after another."""
+    store = Store.open(place)
+    gate.wait()
+    for number in range(times):
+        store.set_excluded([f"{letter}{number}"], excluded=True)
+
+
 def create(places: list[Path], gate) -> None:
     """Make indexes at the same moments as others do."""
     for place in places:
@@ -144,6 +154,26 @@ def without_rights(work, *arguments) -> None:
         os.setgid(65534)
         os.setuid(65534)
     work(*arguments)
+
+
+def command_without_rights(out: Path, home: str | None, arguments: list[str]) -> None:
+    """Run the command in this process as nobody; exit code and what is printed go into a file."""
+    from sureshot.cli.app import run
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        run(arguments)  # imports what nobody could read if Python lies in root's home
+    for name in [name for name in os.environ if name == "HOME" or name.startswith("XDG")]:
+        del os.environ[name]
+    if home is not None:
+        os.environ["HOME"] = home
+    with out.open("w") as file:
+        printed = io.StringIO()
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = run(arguments)
+        file.write(f"{code}\n{printed.getvalue()}")
 
 
 def _report(queue, work, *arguments) -> None:

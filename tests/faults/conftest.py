@@ -1,7 +1,9 @@
 """A table of what became of the cases of all benches, printed at the end."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +13,12 @@ from tests.faults.world import SEED, Outcomes, World, build
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A library to harm; only copies of its index are."""
-    return build(tmp_path_factory.mktemp("world"))
+    """A library to harm; only copies of its index are.
+
+    `SURESHOT_FAULTS_WORLD` names a folder that keeps it, for runs one part after another.
+    """
+    kept = os.environ.get("SURESHOT_FAULTS_WORLD")
+    return build(Path(kept) if kept else tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """What a loss of power leaves gives right answers or says what to do; indexing makes it right."""
 
+import json
 import random
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.store.store import Store
 from tests.faults.disk import Disk
+from tests.faults.doom import KILLED
 from tests.faults.verbs import until_power_goes
 from tests.faults.world import (
     SEED,
@@ -24,10 +25,10 @@ from tests.faults.world import (
     strange,
     videos_in,
 )
-from tests.processes import barrier, finish, start
+from tests.processes import finish, start
 
 _CASES = cases(1, 42)
-_ABOUT = 1.5  # seconds that a verb takes, where few cases are not worth measuring it
+_ABOUT = 0.5  # of the work of a verb, see `Doom`, where few cases are not worth measuring it
 _VERBS = ("index", "index --force", "index anew", "compact", "remove", "calibrate")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are linked by /proc")
 
@@ -75,27 +76,23 @@ def found_wrong(db: Path, verb: str, done: list[str], world: World) -> tuple[str
     return (f"{sorted(lost)} are not found" if lost and not told else ""), bool(told)
 
 
-def run(verb: str, world: World, disk: Disk, done: Path, after: float | None) -> float:
-    """Run a verb on a copy of the index and end it after so many seconds; how long it took."""
+def run(verb: str, world: World, disk: Disk, notes: Path, killed_at: float) -> list[str]:
+    """Run a verb on a copy of the index, killed at a moment; the videos that count as indexed."""
     db = world.copy(disk.place / "index")
     if verb == "index anew":
         shutil.rmtree(db)
     disk.begin()
+    done, out = notes / "done", notes / "out"
+    out.unlink(missing_ok=True)
     done.write_text("")
-    gate = barrier(2)
-    process = start(until_power_goes, verb, world, disk, gate, done)
-    gate.wait()
-    began = time.monotonic()
-    if after is not None:
-        process.join(after)
-        process.kill()
-    finish(process)
-    return time.monotonic() - began
+    (code,) = finish(start(until_power_goes, verb, world, disk, done, out, killed_at))
+    assert code in (0, *KILLED), code
+    return done.read_text().split()
 
 
 @pytest.fixture(scope="module")
 def takes() -> dict[str, float]:
-    """Seconds that verbs take on a disk that stays, as far as they are known."""
+    """How much work verbs are on a disk that stays, as far as it is known."""
     return dict.fromkeys(_VERBS, _ABOUT) if _CASES < 6 else {}
 
 
@@ -103,16 +100,17 @@ def takes() -> dict[str, float]:
 def test_a_loss_of_power_costs_nothing_that_was_committed(
     tmp_path: Path, world: World, outcomes: Outcomes, takes: dict[str, float], numbers: range
 ) -> None:
-    place, after, notes = tmp_path / "place", tmp_path / "after", tmp_path / "done"
+    place, after, notes = tmp_path / "place", tmp_path / "after", tmp_path
     disk = Disk(place, tmp_path / "notes")
     for number in numbers:
         draw = random.Random(f"power/{SEED}/{number}")
         verb = _VERBS[(number + SEED) % len(_VERBS)]
         if verb not in takes:
-            takes[verb] = run(verb, world, disk, notes, None)
-        run(verb, world, disk, notes, draw.uniform(0, takes[verb]))
+            run(verb, world, disk, notes, 0)
+            takes[verb] = json.loads((notes / "out").read_text())["took"]
+        done = run(verb, world, disk, notes, draw.uniform(1e-4, takes[verb]))
         disk.after_loss(after, random.Random(f"{SEED}/{number}"))
-        kind, done = f"power lost in {verb}", notes.read_text().split()
+        kind = f"power lost in {verb}"
         wrong, told = found_wrong(after / "index", verb, done, world)
         if wrong:
             outcomes.fail(kind, f"case {number}: {wrong}")

@@ -11,11 +11,15 @@ from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
 from sureshot.library.contents import remove, reset, status
 from sureshot.library.indexed import Indexed
-from sureshot.library.search import describe
+from sureshot.library.judging import judge_again
+from sureshot.library.search import describe, open_index
 from sureshot.research.training.run import train
 from sureshot.store.store import Store
 from tests.faults.disk import Disk
+from tests.faults.doom import Doom
 from tests.faults.world import World, ask, index
+
+JUDGED = "white white blue"  # what `judge` says something of
 
 
 def _index(world: World, db: Path) -> Any:
@@ -23,7 +27,7 @@ def _index(world: World, db: Path) -> Any:
 
 
 def _force(world: World, db: Path) -> Any:
-    index(db, [world.videos], force=True)
+    index(db, world.half(), force=True)
 
 
 def _remove(world: World, db: Path) -> Any:
@@ -42,6 +46,17 @@ def _check(world: World, db: Path) -> Any:
 
 def _calibrate(world: World, db: Path) -> Any:
     calibrate(world.labels, db=db, lenient=True, date="2026-11-22")
+
+
+def _judge(world: World, db: Path) -> Any:
+    """What `search --judge` does once its hits are shown."""
+    searcher = open_index(db)
+    judge_again(searcher, JUDGED, lambda hit: hit.start == 0)
+    calibrate(db=searcher, date="2026-11-22")
+
+
+def _exclude(world: World, db: Path) -> Any:
+    remove(world.some(), db=db, exclude=True)
 
 
 def _reset(world: World, db: Path) -> Any:
@@ -69,6 +84,8 @@ VERBS: dict[str, Callable[[World, Path], Any]] = {
     "search": _search,
     "status --check": _check,
     "calibrate": _calibrate,
+    "judge": _judge,
+    "remove --exclude": _exclude,
     "reset": _reset,
     "describe": _describe,
     "compact": _compact,
@@ -76,8 +93,16 @@ VERBS: dict[str, Callable[[World, Path], Any]] = {
 }
 
 
-def act(verb: str, world: World, db: Path, gate: Any, out: Path, most: int | None = None) -> None:
-    """Do what a verb does, and write down how it ended.
+def act(
+    verb: str,
+    world: World,
+    db: Path,
+    gate: Any,
+    out: Path,
+    most: int | None = None,
+    killed_at: float = 0.0,
+) -> None:
+    """Do what a verb does, and write down how it ended and what it took.
 
     Args:
         verb: one of `VERBS`.
@@ -86,12 +111,14 @@ def act(verb: str, world: World, db: Path, gate: Any, out: Path, most: int | Non
         gate: a barrier, waited for before the verb begins; None without.
         out: file for what it gave, or for the error it ended with.
         most: bytes that any file may have from then on.
+        killed_at: moment at which it is killed, see `Doom`; 0 is never.
     """
     if gate is not None:
         gate.wait()
     if most is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    doom = Doom(verb, killed_at)
     ended: dict[str, Any]
     try:
         ended = {"gave": VERBS[verb](world, db)}
@@ -99,24 +126,32 @@ def act(verb: str, world: World, db: Path, gate: Any, out: Path, most: int | Non
         ended = {"error": str(error)}
     except BaseException as error:
         ended = {"trace": f"{type(error).__name__}: {error}"}
+    took = doom.escaped()
     if most is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    out.write_text(json.dumps(ended))
+    out.write_text(json.dumps({**ended, "took": took}))
 
 
-def until_power_goes(verb: str, world: World, disk: Disk, gate: Any, done: Path) -> None:
+def until_power_goes(
+    verb: str, world: World, disk: Disk, done: Path, out: Path, killed_at: float
+) -> None:
     """Do what a verb does while a disk notes what is synced.
 
     Args:
         verb: one of `VERBS`, or ``index anew``.
         world: what is harmed.
         disk: the disk that the index is on.
-        gate: a barrier, waited for before the verb begins.
         done: file for the names of videos that count as indexed.
+        out: file for how much work it was.
+        killed_at: moment at which it is killed, see `Doom`; 0 is never.
     """
-    gate.wait()
     disk.watch()
-    db = disk.place / "index"
+    doom = Doom(verb, killed_at)
+    _watched(verb, world, disk.place / "index", done)
+    out.write_text(json.dumps({"took": doom.escaped()}))
+
+
+def _watched(verb: str, world: World, db: Path, done: Path) -> None:
     if not verb.startswith("index"):
         VERBS[verb](world, db)
         return
@@ -127,4 +162,5 @@ def until_power_goes(verb: str, world: World, disk: Disk, gate: Any, done: Path)
             with done.open("a") as file:
                 file.write(f"{result.current.name}\n")
 
-    index(db, [world.videos], force=verb == "index --force", observe=observe)
+    force = verb == "index --force"
+    index(db, world.half() if force else [world.videos], force=force, observe=observe)

@@ -17,11 +17,16 @@ _ROWS_AT_ONCE = 256
 _UNREAD = ("patches", "backbone")  # nine tenths of their bytes
 
 
-def upgrade(tables: Tables, header: Header) -> None:
+def upgrade(tables: Tables, header: Header) -> list[str]:
     """Give every row its checksums, drop what none reads, then say so in the header.
 
     Killed midway, the index is one of its old format still, and the next call goes on.
+
+    Returns:
+        A sentence for people; none where the format is not an older one.
     """
+    if header.schema >= CHECKED:
+        return []
     _add(tables, "windows", WINDOW_CHECKS, checked_windows)
     tables.change("windows", _drop_unread)
     stored = stored_by_video(tables)
@@ -34,6 +39,7 @@ def upgrade(tables: Tables, header: Header) -> None:
     values = {KEY.decode(): json.dumps(to_values(header) | {"schema": CHECKED})}
     tables.change("windows", lambda table: table.update_schema_metadata(values))
     tables.sync()
+    return ["This index was of an older format; its rows have checksums from now on."]
 
 
 def _add(

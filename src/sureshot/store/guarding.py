@@ -39,7 +39,10 @@ def _fix(error: Exception, location: str) -> str:
         return "Nothing that was indexed before is lost; run the same command again."
     if is_remote(location):
         return "Check the address and your access to it, then run the same command again."
-    return "It may be damaged. `sureshot reset` removes it; then index your folder again."
+    return (
+        "It may be damaged. `sureshot index FOLDER` encodes again what cannot be read; if that "
+        "fails too, `sureshot reset` removes the index, and indexing makes it anew."
+    )
 
 
 def _first_line(error: Exception) -> str:

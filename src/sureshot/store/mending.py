@@ -7,13 +7,30 @@ import pyarrow as pa
 
 from sureshot.store.agreement import window_batches
 from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_videos, sound_windows
+from sureshot.store.formats import upgrade
 from sureshot.store.header import Header
+from sureshot.store.removal import tidy
 from sureshot.store.rows import VideoRecord, from_text, video_record, video_row
 from sureshot.store.tables import Tables
+from sureshot.store.turns import make_locks
 from sureshot.text import counted
 
 _ROWS_AT_ONCE = 4096
 _UNKNOWN = -1  # size and time of a file of which the row is lost: no file has these
+
+
+def make_ready(tables: Tables, header: Header, *, all_lost: bool = False) -> list[str]:
+    """Clear and mend an index and bring it to the present format; sentences on what was done.
+
+    Args:
+        tables: the index.
+        header: what it says of itself.
+        all_lost: whether all rows of videos may be lost, see `mend_index`.
+    """
+    make_locks(tables.location)
+    tidy(tables.location)
+    said = mend_index(tables, header, all_lost=all_lost)
+    return said + upgrade(tables, tables.header())
 
 
 def mend_index(tables: Tables, header: Header, *, all_lost: bool = False) -> list[str]:

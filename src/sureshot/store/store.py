@@ -1,8 +1,8 @@
 """The index: videos and their windows, written whole and searched by vector.
 
-A video's windows are written first, its row in ``videos`` after them: that row is what makes the
-video count as indexed, so an interruption between the two only repeats one video. The windows are
-on the disk before the row is written, and the row before the next one at the latest.
+A video's windows are written first, its row in ``videos``, by which it counts as indexed, after
+them: an interruption between the two only repeats one video. The windows are on the disk before the
+row is written, and the row before the next one at the latest.
 """
 
 import contextlib
@@ -15,15 +15,14 @@ from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
 from sureshot.places import locate
-from sureshot.store.agreement import lost_videos, videos_of_damaged_windows
+from sureshot.store.agreement import lost_videos, videos_with_damage
 from sureshot.store.catalogue import at_paths, each, id_list, of_sizes, records
 from sureshot.store.finding import Finder
-from sureshot.store.formats import upgrade
 from sureshot.store.header import CHECKED, Header, IndexSettings
-from sureshot.store.mending import mend_index
+from sureshot.store.mending import make_ready, mend_index
 from sureshot.store.parcels import Parcel, deliver, drop_videos, parcel_of, parcel_of_copy
 from sureshot.store.patterns import store_patterns, stored_patterns
-from sureshot.store.removal import delete_index, tidy
+from sureshot.store.removal import delete_index
 from sureshot.store.rows import (
     EncodedWindow,
     StoredWindows,
@@ -35,7 +34,8 @@ from sureshot.store.rows import (
     window_rows,
 )
 from sureshot.store.tables import Tables, guard
-from sureshot.store.turns import make_locks, turn, unfinished
+from sureshot.store.turns import turn, unfinished
+from sureshot.store.unreadable import past_unreadable
 from sureshot.store.upkeep import clear, compact, index_vectors, sweep
 from sureshot.text import counted
 
@@ -169,19 +169,20 @@ class Store:
             return of_sizes(self._tables, sizes)
 
     def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
-        """Videos whose windows are not all there as they were written.
+        """Videos whose windows are not all there as they were written; unreadable files go.
 
         Args:
             thorough: whether to read all that searches read, of at most 100,000 windows.
         """
-        with guard(self.location, "read"):
+
+        def act(_: bool) -> list[VideoRecord]:
             with turn(self.location):
-                found = {record.id: record for record in lost_videos(self._tables)}
-            if thorough and self.count() <= 100_000:
-                ids = sorted(videos_of_damaged_windows(self._tables) - found.keys())
-                damaged, _ = records(self._tables, f"windows > 0 AND id IN ({id_list(ids)})")
-                found |= {record.id: record for record in damaged}
-        return sorted(found.values(), key=lambda record: record.path)
+                found = lost_videos(self._tables)
+            found += videos_with_damage(self._tables, found) if thorough else []
+            return sorted(found, key=lambda record: record.path)
+
+        with guard(self.location, "read"):
+            return past_unreadable(self._tables, act)
 
     def mend(self) -> list[str]:
         """Make the index one of the present format that can be written to; what was done, in words.
@@ -189,18 +190,15 @@ class Store:
         Raises:
             StoreError: it cannot be written.
         """
-        with guard(self.location, "mend"), turn(self.location):
-            make_locks(self.location)
-            tidy(self.location)
-            said = mend_index(self._tables, self._header)
-            self._header = self._tables.header()
-            if self._header.schema < CHECKED:
-                upgrade(self._tables, self._header)
-                said.append(
-                    "This index was of an older format; its rows have checksums from now on."
-                )
+
+        def act(lost: bool) -> list[str]:
+            with turn(self.location):
+                said = make_ready(self._tables, self._header, all_lost=lost)
                 self._header = self._tables.header()
-        return said
+            return said
+
+        with guard(self.location, "mend"):
+            return past_unreadable(self._tables, act)
 
     def trouble(self) -> list[str]:
         """What reading met so far that is damaged, as sentences with the mend in them."""

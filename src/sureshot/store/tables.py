@@ -83,7 +83,7 @@ class Tables:
         for _ in range(_ATTEMPTS):
             version = folder = None
             try:
-                with _plain_errors():
+                with plain_errors():
                     folder = self._copy_of(name) if copy else None
                     table = self._open(name) if folder is None else self._open_copy(folder)
                     version = table.version
@@ -217,7 +217,7 @@ class Tables:
             return True
         for number in numbers(self._folder(name))[1:2]:
             try:
-                with _plain_errors():
+                with plain_errors():
                     return whole(self._folder(name), self._open(name, number))
             except (OSError, ValueError):
                 return False
@@ -240,7 +240,7 @@ class Tables:
         """Whether a folder is a table of an index of Sureshot, sound or damaged."""
         mine = folder.is_dir() and not folder.is_symlink()
         try:
-            with _plain_errors():
+            with plain_errors():
                 return mine and ours(lance.dataset(str(folder)).schema.metadata)
         except (OSError, ValueError):
             return {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
@@ -251,7 +251,7 @@ class Tables:
         if not below:
             return True
         try:
-            with _plain_errors():
+            with plain_errors():
                 return ours(self._open(name).schema.metadata)
         except (OSError, ValueError):
             return below <= _LANCE_FOLDERS
@@ -306,7 +306,7 @@ class Tables:
         for _ in range(_ATTEMPTS):
             before: Any = newest
             try:
-                with _plain_errors():
+                with plain_errors():
                     newest = lance.dataset(uri, session=self._session)
             except (OSError, ValueError) as error:
                 broken = error
@@ -319,7 +319,7 @@ class Tables:
                 break
         older_ones = numbers(folder) if is_there(folder / "_versions") else []
         for number in older_ones[: _LOST_AT_ONCE + 1 if name == "windows" else None]:
-            with contextlib.suppress(OSError, ValueError), _plain_errors():
+            with contextlib.suppress(OSError, ValueError), plain_errors():
                 older = self._open(name, number)
                 if whole(folder, older):
                     self._fallen[name] = number
@@ -358,7 +358,7 @@ class Tables:
 
 
 @contextlib.contextmanager
-def _plain_errors() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Lance's errors as what they are: it wraps a Ctrl-C, and panics at some kinds of damage."""
     try:
         yield

@@ -71,7 +71,7 @@ class Network(nn.Module):
 
     def texts(self, texts: Sequence[str]) -> Float[Tensor, "n dim"]:
         """Vectors of texts."""
-        ids = [torch.tensor(found.ids) for found in self._tokenizer.encode_batch(list(texts))]
+        ids = self.tokens(texts)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         size = -(-len(order) // _PARTS)
         parts = [order[i : i + size] for i in range(0, len(order), size)]
@@ -79,6 +79,10 @@ class Network(nn.Module):
         back = torch.tensor(order).argsort()
         inputs = self.dropout(sentences[back] * SENTENCE**0.5)
         return functional.normalize(self.text(inputs), dim=-1)
+
+    def tokens(self, texts: Sequence[str]) -> list[Tensor]:
+        """Numbers of the tokens of each text."""
+        return [torch.tensor(found.ids) for found in self._tokenizer.encode_batch(list(texts))]
 
     def _sentences(self, ids: list[Tensor]) -> Float[Tensor, "n 384"]:
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)

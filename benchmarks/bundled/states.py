@@ -21,7 +21,7 @@ from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.backbone import SIDE, Backbone, resized_whole
 from sureshot.research.features import sampled_frames
 
-FRAMES = 4  # of a video that is trained on
+FRAMES = 4  # of a video that is trained on: the frame subset has no more
 _SHARD = 256
 
 # The states of one frame: rows, columns, channels.
@@ -62,11 +62,12 @@ def _rows(arrays: dict[str, State]) -> list[list[State]]:
 
 
 def _states(item: Item, backbone: Backbone, frames: int) -> list[State]:
-    prepared = resized_whole(np.stack(_images(item, frames)))
+    prepared = resized_whole(np.stack(images(item, frames)))
     return list(backbone.lower(prepared).astype(np.float16))
 
 
-def _images(item: Item, frames: int) -> list[np.ndarray]:
+def images(item: Item, frames: int) -> list[np.ndarray]:
+    """Frames of a video in time order, or a picture alone."""
     if item.family != "msrvtt":
         with Image.open(item.path) as picture:
             return [np.asarray(picture.convert("RGB"))]

@@ -54,7 +54,7 @@ TRIALS = {
     "hidden layer of 1024": Trial(hidden=1024),
     "512 numbers": Trial(dim=512),
     "no phrases": Trial(phrases=0.0),
-    "24 epochs": Trial(epochs=24),
+    "16 epochs": Trial(epochs=16),
     "dropout 0.5": Trial(dropout=0.5),
 }
 # What is made of several heads.

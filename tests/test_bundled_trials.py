@@ -11,6 +11,7 @@ from benchmarks.bundled.heads import (
     Trial,
     contrast,
     fit,
+    merged,
     recalls,
     scores,
     softened,
@@ -81,6 +82,13 @@ def test_a_student_comes_nearer_to_its_teachers(pair: list[Head]) -> None:
     told = scores(pair, data).ravel()
     alone, student = (scores([fit(short, data, 0, some, 0.9)], data) for some in ((), pair))
     assert np.corrcoef(student.ravel(), told)[0, 1] > np.corrcoef(alone.ravel(), told)[0, 1]
+
+
+def test_one_merged_head_scores_as_its_heads_together(pair: list[Head]) -> None:
+    data = made(0)
+    alone = scores(pair[:1], data).ravel()
+    together, one = scores(pair, data).ravel(), scores([merged(pair, data)], data).ravel()
+    assert np.corrcoef(one, together)[0, 1] > np.corrcoef(alone, together)[0, 1]
 
 
 def test_a_trial_of_one_step_ends() -> None:

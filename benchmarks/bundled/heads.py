@@ -74,6 +74,7 @@ class Trial:
         soft: share of the target that goes to items by the similarity of their captions.
         batch: items of a step.
         queue: steps before, whose vectors are wrong answers as well.
+        queue_from: share of the steps before the queue is used.
         weights: how often an item of a family is drawn, others once an epoch.
         mean_of: last share of the steps whose weights are averaged.
         epochs: times that each item is drawn.
@@ -92,9 +93,10 @@ class Trial:
     soft: float = 0.0
     batch: int = 256
     queue: int = 0
+    queue_from: float = 0.0
     weights: tuple[tuple[str, float], ...] = ()
     mean_of: float = 0.0
-    epochs: int = 8
+    epochs: int = 24
     phrases: float = 0.2
     rate: float = _RATE
     dropout: float = _DROPOUT
@@ -209,7 +211,7 @@ def fit(
         logits = scale * read @ seen.T
         beside = [scale * read @ v.T for _, v in older], [scale * seen @ t.T for t, _ in older]
         loss = (contrast(logits, right, beside[0]) + contrast(logits.T, right.T, beside[1])) / 2
-        if trial.queue:
+        if trial.queue and step >= trial.queue_from * steps:
             older.append((read.detach(), seen.detach()))
         if teachers:
             told = _told(teachers, data, texts, frames, seen_by)
@@ -313,6 +315,36 @@ def _told(
             read = head.log_scale.exp() * head.read(data.texts[texts])
             total = total + read @ functional.normalize(seen, dim=-1).T / len(teachers)
     return total
+
+
+def merged(heads: Sequence[Head], data: Data) -> Head:
+    """One head for several that are linear maps: their stacked vectors, cut to what texts span.
+
+    The texts of stacked heads lie in 385 dimensions, those of sentence vectors and of a constant,
+    and frames meet them nowhere else; so the main axes of the texts keep nearly all of the mean of
+    the similarities. That each head divides by lengths of its own is taken as the mean length.
+    """
+    found = Head(heads[0].trial, data)
+    texts = data.texts * _SENTENCE**0.5
+    frames = [data.frames[name] for name in found.trial.inputs]
+    with torch.no_grad():
+        read, seen = [], []
+        for head in heads:
+            seen_by = [m(part) for m, part in zip(head.maps, frames, strict=True)]
+            read.append(head.text(texts).norm(dim=1).mean())
+            seen.append(torch.stack(seen_by).sum(0).norm(dim=1).mean())
+        stacked = torch.cat([h.text(texts) / by for h, by in zip(heads, read, strict=True)], 1)
+        axes = torch.linalg.eigh(stacked.T @ stacked)[1][:, -found.trial.dim :]
+        for into, of, by in [
+            (found.text, [head.text for head in heads], read),
+            *((found.maps[k], [h.maps[k] for h in heads], seen) for k in range(len(frames))),
+        ]:
+            weight = torch.cat([m.weight / size for m, size in zip(of, by, strict=True)])
+            into.weight.copy_(axes.T @ weight)
+            if into.bias is not None:
+                bias = torch.cat([m.bias / size for m, size in zip(of, by, strict=True)])
+                into.bias.copy_(axes.T @ bias)
+    return found.eval()
 
 
 def scores(heads: Sequence[Head], data: Data) -> Float[np.ndarray, "texts items"]:

@@ -22,7 +22,7 @@ from jaxtyping import Float
 from torch.nn import functional
 
 from benchmarks.bundled import kept
-from benchmarks.bundled.heads import Data, Head, Trial, fit, recalls, scores
+from benchmarks.bundled.heads import Data, Head, Trial, fit, merged, recalls, scores
 from benchmarks.bundled.items import Item, training, validation
 from sureshot.models.encoders.bridge import BridgeEncoder, image_network
 from sureshot.models.encoders.bundled import TEMPERATURE
@@ -42,7 +42,7 @@ TRIALS = {
     "batch 512": Trial(batch=512),
     "batch 1024, rate doubled": Trial(batch=1024, rate=2e-3),
     "queue of 4": Trial(queue=4),
-    "queue of 16": Trial(queue=16),
+    "queue of 4 in the last third": Trial(queue=4, queue_from=0.67),
     "MSR-VTT twice": Trial(weights=(("msrvtt", 2.0),)),
     "MSR-VTT thrice": Trial(weights=(("msrvtt", 3.0),)),
     "web half": Trial(weights=(("cc", 0.5),)),
@@ -54,12 +54,22 @@ TRIALS = {
     "hidden layer of 1024": Trial(hidden=1024),
     "512 numbers": Trial(dim=512),
     "no phrases": Trial(phrases=0.0),
-    "16 epochs": Trial(epochs=16),
+    "8 epochs": Trial(epochs=8),
     "dropout 0.5": Trial(dropout=0.5),
+    "6 captions": Trial(captions=6),
+    "3 captions, layers below": Trial(captions=3, inputs=(*Trial().inputs, "low")),
+    "3 captions, layers below, cells": Trial(
+        captions=3, inputs=(*Trial().inputs, "low"), cells=True
+    ),
+    "6 captions, layers below": Trial(captions=6, inputs=(*Trial().inputs, "low")),
 }
-# What is made of several heads.
-TOGETHER = ("weights of 3", "scores of 3", "scores of 8", "taught by 3", "taught by 8")
-Known = dict[tuple[int, int | None], Head]  # by its seed, and by that of its first weights
+# What is made of several heads; a trial that they are of may follow after a colon.
+TOGETHER = (
+    *("weights of 3", "scores of 3", "scores of 8", "merged 3", "merged 8"),
+    *("taught by 3", "taught by 8"),
+    *("scores of 8: 6 captions, layers below", "merged 8: 6 captions, layers below"),
+)
+Known = dict[tuple[str, int, int | None], Head]  # by trial, seed, and seed of first weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +125,22 @@ def tried(train: Data, name: str, seed: int, known: Known) -> list[Head]:
     """Heads that a trial ends with, whose scores are summed; members of several are known."""
     if name in TRIALS:
         return [fit(TRIALS[name], train, seed)]
-    how, count = name.rsplit(" ", 1)
+    what, _, of = name.partition(": ")
+    how, _, count = what.rpartition(" ")
+    trial = TRIALS[of] if of else Trial()
     others = [100 * (seed + 1) + k for k in range(int(count))]
     same = seed if how == "weights of" else None
     for other in others:
-        if (other, same) not in known:
-            known[other, same] = fit(Trial(), train, other, first=same)
-    heads = [known[other, same] for other in others]
+        if (of, other, same) not in known:
+            known[of, other, same] = fit(trial, train, other, first=same)
+    heads = [known[of, other, same] for other in others]
     if how == "scores of":
         return heads
+    if how == "merged":
+        return [merged(heads, train)]
     if how == "taught by":
-        return [fit(Trial(), train, seed, heads)]
-    mean = Head(Trial(), train).eval()
+        return [fit(trial, train, seed, heads)]
+    mean = Head(trial, train).eval()
     states = [head.state_dict() for head in heads]
     mean.load_state_dict({k: torch.stack([s[k] for s in states]).mean(0) for k in states[0]})
     return [mean]

@@ -17,7 +17,7 @@ from benchmarks.bundled.heads import (
     softened,
     taught,
 )
-from benchmarks.bundled.trials import row, tried
+from benchmarks.bundled.trials import TRIALS, row, tried
 from torch import nn
 
 ITEMS, WIDTH, CAUSES = 32, 16, 6
@@ -126,11 +126,11 @@ def test_nothing_is_to_be_learned_from_teachers_who_say_the_same() -> None:
 
 def test_weights_of_one_head_are_that_head(monkeypatch: pytest.MonkeyPatch) -> None:
     brief = replace(SMALL, epochs=2)
-    monkeypatch.setattr("benchmarks.bundled.trials.Trial", lambda: brief)
+    monkeypatch.setitem(TRIALS, "as it is", brief)
     data = made(0)
-    mean, first = tried(data, "weights of 1", 0, {}), fit(brief, data, 100, first=0)
+    mean, first = tried(data, "weights of 1", 0, 2, {}), fit(brief, data, 100, first=0)
     np.testing.assert_allclose(scores(mean, data), scores([first], data), atol=1e-6)
-    assert len(tried(data, "scores of 2", 0, {})) == 2
+    assert len(tried(data, "scores of 2", 0, 2, {})) == 2
 
 
 def test_a_row_has_recalls_and_their_sums() -> None:

@@ -13,7 +13,7 @@ the sums of three recalls have their standard deviation over seeds.
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +54,6 @@ TRIALS = {
     "hidden layer of 1024": Trial(hidden=1024),
     "512 numbers": Trial(dim=512),
     "no phrases": Trial(phrases=0.0),
-    "8 epochs": Trial(epochs=8),
     "dropout 0.5": Trial(dropout=0.5),
     "6 captions": Trial(captions=6),
     "3 captions, layers below": Trial(captions=3, inputs=(*Trial().inputs, "low")),
@@ -98,6 +97,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--on", choices=("u", "t"), default="u")
     parser.add_argument("--items", type=int, help="of training, the first of a random order")
+    parser.add_argument("--epochs", type=int, default=Trial().epochs)
     parser.add_argument("--to", type=Path, default=Path(".cache/bundled/kept"))
     options = parser.parse_args()
     if options.verb == "keep":
@@ -116,18 +116,19 @@ def main() -> None:
     known: Known = {}
     for name in names:
         found = [
-            bench.measured(tried(bench.train, name, seed, known)) for seed in range(options.seeds)
+            bench.measured(tried(bench.train, name, seed, options.epochs, known))
+            for seed in range(options.seeds)
         ]
         print(row(name, np.array(found)), flush=True)
 
 
-def tried(train: Data, name: str, seed: int, known: Known) -> list[Head]:
+def tried(train: Data, name: str, seed: int, epochs: int, known: Known) -> list[Head]:
     """Heads that a trial ends with, whose scores are summed; members of several are known."""
     if name in TRIALS:
-        return [fit(TRIALS[name], train, seed)]
+        return [fit(replace(TRIALS[name], epochs=epochs), train, seed)]
     what, _, of = name.partition(": ")
     how, _, count = what.rpartition(" ")
-    trial = TRIALS[of] if of else Trial()
+    trial = replace(TRIALS[of or "as it is"], epochs=epochs)
     others = [100 * (seed + 1) + k for k in range(int(count))]
     same = seed if how == "weights of" else None
     for other in others:

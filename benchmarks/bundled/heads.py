@@ -327,24 +327,30 @@ def merged(heads: Sequence[Head], data: Data) -> Head:
     found = Head(heads[0].trial, data)
     texts = data.texts * _SENTENCE**0.5
     frames = [data.frames[name] for name in found.trial.inputs]
+    count = range(len(found.trial.inputs))
     with torch.no_grad():
-        read, seen = [], []
-        for head in heads:
-            seen_by = [m(part) for m, part in zip(head.maps, frames, strict=True)]
-            read.append(head.text(texts).norm(dim=1).mean())
-            seen.append(torch.stack(seen_by).sum(0).norm(dim=1).mean())
+        read = [head.text(texts).norm(dim=1).mean() for head in heads]
+        seen = [
+            torch.stack([_map(head, k)(frames[k]) for k in count]).sum(0).norm(dim=1).mean()
+            for head in heads
+        ]
         stacked = torch.cat([h.text(texts) / by for h, by in zip(heads, read, strict=True)], 1)
         axes = torch.linalg.eigh(stacked.T @ stacked)[1][:, -found.trial.dim :]
-        for into, of, by in [
-            (found.text, [head.text for head in heads], read),
-            *((found.maps[k], [h.maps[k] for h in heads], seen) for k in range(len(frames))),
-        ]:
-            weight = torch.cat([m.weight / size for m, size in zip(of, by, strict=True)])
+        parts = [(found.text, [head.text for head in heads], read)]
+        parts += [(_map(found, k), [_map(head, k) for head in heads], seen) for k in count]
+        for into, of, sizes in parts:
+            weight = torch.cat([m.weight / by for m, by in zip(of, sizes, strict=True)])
             into.weight.copy_(axes.T @ weight)
             if into.bias is not None:
-                bias = torch.cat([m.bias / size for m, size in zip(of, by, strict=True)])
+                bias = torch.cat([m.bias / by for m, by in zip(of, sizes, strict=True)])
                 into.bias.copy_(axes.T @ bias)
     return found.eval()
+
+
+def _map(head: Head, number: int) -> nn.Linear:
+    layer = head.maps[number]
+    assert isinstance(layer, nn.Linear)
+    return layer
 
 
 def scores(heads: Sequence[Head], data: Data) -> Float[np.ndarray, "texts items"]:

@@ -14,7 +14,8 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.media.discover import Source
-from sureshot.media.video import frames_at, open_video
+from sureshot.media.effort import Effort
+from sureshot.media.video import _seek_to, frames_at, open_video
 from tests.clips import coloured, film, greys, remuxed, sound
 
 CONTAINERS = [
@@ -453,3 +454,13 @@ def test_frames_at_of_what_cannot_be_read_is_a_video_error(tmp_path):
     for path in (tmp_path / "none.mp4", tmp_path / "text.mp4", folder, tmp_path):
         with pytest.raises(VideoError):
             frames_at(Path(path), [0.0, 1.0], side=8)
+
+
+def test_an_index_that_leads_before_the_begin_of_a_file_is_done_without():
+    """Such as that of a damaged wmv, where Python refuses the place and not ffmpeg."""
+
+    class Led:
+        def seek(self, _: int) -> None:
+            raise OSError(22, "Invalid argument")
+
+    _seek_to(Led(), 0.0, Effort(size=100), 1.0)

@@ -185,7 +185,7 @@ def _frames(
                 try:
                     goal = (zero + moment - back) / float(stream.time_base or 1)
                     container.seek(round(goal), stream=stream)
-                except av.FFmpegError:
+                except (av.FFmpegError, OSError):  # the latter where it leads before the begin
                     continue
             packets = container.demux(stream)
             told = _decoded(packets, kind, zero, math.nan if seek else 0.0, effort)

@@ -181,10 +181,11 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
 
 
 def _seek_to(container: Any, start: float, effort: Effort, time: float) -> None:
-    # A format that cannot seek is read on from where it is, which ends at the same frame.
+    # A format that cannot seek, or that leads before its begin, is read on from where it is,
+    # which ends at the same frame.
     effort.begin()
     try:
-        with contextlib.suppress(av.error.FFmpegError):
+        with contextlib.suppress(av.error.FFmpegError, OSError):
             container.seek(round((time + start) * av.time_base))
     finally:
         effort.end()

@@ -29,6 +29,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+# As `sureshot search` does; read when numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import lance
 import numpy as np
 import pyarrow as pa

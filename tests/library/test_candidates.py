@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sureshot.library import request
-from sureshot.library.candidates import CANDIDATES, answer_hits, near_each, near_windows
+from sureshot.library.candidates import CANDIDATES, Candidates
 from sureshot.library.request import Request
 from sureshot.models.comparing import MeanFrames
 from sureshot.store.rows import EncodedWindow
@@ -14,10 +14,6 @@ from sureshot.store.store import Store
 from tests.encoded import make_store, random_windows, record
 
 LOOKS = MeanFrames()
-
-
-def score_by(vector):
-    return lambda windows: LOOKS.similarity(vector[None], LOOKS.videos(windows)).max(0)
 
 
 def vectors(count: int, seed: int = 0) -> np.ndarray:
@@ -31,20 +27,34 @@ def test_each_of_many_queries_has_the_windows_that_it_has_alone(tmp_path: Path) 
         store.write(record(f"/{number}.mp4"), random_windows(60, seed=number))
     asked = Request(k=3, per_video=None, fold=True)
     queries = vectors(4)
-    scores = [score_by(query) for query in queries]
+    candidates = Candidates(store, LOOKS)
     for wanted in (20, 1000):
-        each = near_each(store, queries, scores, wanted, asked)
-        for query, score, many in zip(queries, scores, each, strict=True):
-            alone = near_windows(store, query[None], score, wanted, asked)
+        each = candidates.near_each([query[None] for query in queries], wanted, asked)
+        for query, many in zip(queries, each, strict=True):
+            alone = candidates.near_any(query[None], wanted, asked)
             assert sorted(many.windows.keys) == sorted(alone.windows.keys)
             assert sorted(many.scores.tolist()) == pytest.approx(sorted(alone.scores.tolist()))
             assert many.whole == alone.whole == (wanted == 1000)
 
 
+def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    store.write(record("/a.mp4"), random_windows(5))
+    candidates, asked = Candidates(store, LOOKS), Request(k=3, per_video=None, fold=True)
+    one, other = candidates.near_each([query[None] for query in vectors(2)], 20, asked)
+    (again,) = candidates.near_each([vectors(1)], 20, asked)
+    assert one.looked is other.looked is again.looked
+    store.write(record("/b.mp4"), random_windows(5, seed=1))
+    (more,) = candidates.near_each([vectors(1)], 20, asked)
+    assert len(more.windows.keys) == 10 and len(one.windows.keys) == 5
+    (few,) = candidates.near_each([vectors(1)], 7, asked)
+    assert len(few.windows.keys) == 7
+
+
 def test_an_empty_index_has_no_windows_for_any_query(tmp_path: Path) -> None:
     asked = Request(k=3, per_video=None, fold=True)
-    queries = vectors(2)
-    near = near_each(make_store(tmp_path), queries, [score_by(q) for q in queries], 20, asked)
+    candidates = Candidates(make_store(tmp_path), LOOKS)
+    near = candidates.near_each([query[None] for query in vectors(2)], 20, asked)
     assert [(part.windows.keys, part.whole) for part in near] == [([], True)] * 2
 
 
@@ -82,9 +92,9 @@ def test_a_library_of_copies_is_not_read_whole(
     monkeypatch.setattr(Store, "nearest", noted)
     asked = Request(k=10, per_video=1, fold=True)
     (query,) = vectors(1)
-    score = score_by(query)
-    near = near_windows(store, query[None], score, CANDIDATES, asked)
-    hits, notes = answer_hits(store, query[None], score, asked, near)
+    candidates = Candidates(store, LOOKS)
+    near = candidates.near_any(query[None], CANDIDATES, asked)
+    hits, notes = candidates.hits(asked, near)
     assert len(hits) == 1 and len(hits[0].copies) == 7
     assert read == [200, 320]
     assert "1 hit of 10 asked for" in notes[0]

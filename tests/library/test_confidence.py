@@ -180,23 +180,40 @@ def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
 
 def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):
     hits = [_hit(Path("/v/0.mp4")), replace(_hit(Path("/v/9.mp4")), score=-0.5)]
-    _, _, shown, _ = judged(card, rivals([0.9, 0.5, 0.2]), hits, 0.9)
+    ((_, _, shown, _),) = judged(card, [rivals([0.9, 0.5, 0.2])], [hits], 0.9)
     assert shown[0].relevant > shown[1].relevant
     expected = assess(card, np.array([0.9, 0.5, 0.2])).p_relevant
     assert [hit.relevant for hit in shown] == pytest.approx([expected[0], expected[2]])
+
+
+def test_answers_that_are_judged_together_say_what_each_says_alone(card):
+    hits = [[_hit(Path("/v/0.mp4"))], [_hit(Path("/v/0.mp4"))], []]
+    asked = [rivals([0.9, 0.5], videos=9), rivals([0.8], videos=9), rivals([0.4] * 150, videos=9)]
+    together = judged(card, asked, hits, 0.9)
+    for one, own, shown in zip(asked, hits, together, strict=True):
+        ((status, known, alone, warnings),) = judged(card, [one], [own], 0.9)
+        assert (shown[0], shown[3]) == (status, warnings)
+        assert shown[1].plausible == known.plausible
+        assert shown[1].right == pytest.approx(known.right)
+        assert shown[1].present == pytest.approx(known.present)
+        assert [hit.relevant for hit in shown[2]] == pytest.approx([h.relevant for h in alone])
+    assert judged(card, [], [], 0.9) == []
 
 
 def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
     hits = [_hit(Path("/v/0.mp4"))]
     scores = np.linspace(0.3, -1.0, 300)
     told = [
-        judged(card, rivals(scores, elsewhere=value), hits, 0.9)[1].present for value in (-1.0, 9.0)
+        known.present
+        for _, known, _, _ in judged(
+            card, [rivals(scores, elsewhere=value) for value in (-1.0, 9.0)], [hits, hits], 0.9
+        )
     ]
     assert told[0] > told[1]
 
 
 def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):
-    own = judged(card, rivals([0.9]), [], 0.9)[1]
+    own = judged(card, [rivals([0.9])], [[]], 0.9)[0][1]
 
     def some(present):
         return [replace(own, present=value) for value in present]

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
+from sureshot.library.looked import Looked
 from sureshot.library.moments import Moment
 from sureshot.library.request import NearWindows, Request, check_shares, why_few, why_nothing
+from sureshot.models.comparing import MeanFrames
 from sureshot.store.store import Store
 from tests.encoded import make_store, random_windows, record
 
@@ -24,7 +26,7 @@ def test_why_an_answer_is_short_is_said(tmp_path: Path) -> None:
     windows = Store.open(tmp_path).windows_of(Path("/v.mp4"))
     asked = Request(k=5, per_video=1, fold=True, under=Path("/films"))
     every, some = (
-        NearWindows(windows=windows, scores=np.zeros(2), wanted=2, whole=whole)
+        NearWindows.of(Looked(windows, MeanFrames()), np.ones((1, 24)), 2, whole=whole)
         for whole in (True, False)
     )
     (said,) = why_few(asked, 2, every, True)

@@ -22,6 +22,7 @@ from sureshot.cli.options import (
     examples,
 )
 from sureshot.cli.prompt import converse
+from sureshot.cli.threads import compute_alone
 from sureshot.errors import QueryError, reason_of
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def search(
     Without a query on a terminal it asks for one after another. There is always a nearest moment,
     so a hit need not be a good one. Times are h:mm:ss.
     """
+    compute_alone()
     from sureshot.library.search import open_index
 
     ways = (words is not None) + (like is not None) + (from_file is not None)

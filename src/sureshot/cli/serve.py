@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sureshot.cli.options import Db, Device, MistypedError, Model, examples
+from sureshot.cli.threads import compute_alone
 from sureshot.errors import SureshotError
 
 EXAMPLES = examples(
@@ -17,7 +18,6 @@ EXAMPLES = examples(
     "sureshot serve --host 0.0.0.0 --password-file ~/.sureshot-password",
 )
 _PATIENCE = 1.0  # seconds that each thread gets to end by itself
-_BLAS = "OPENBLAS_NUM_THREADS"
 _NEEDED = ("fastapi", "uvicorn")
 
 
@@ -65,9 +65,7 @@ def serve(
         raise SureshotError(
             f"The page needs {' and '.join(missing)}; get them with: pip install 'sureshot[web]'"
         )
-    # Before numpy is imported: one sentence is too little to share among cores, and threads that
-    # wait for each other take seven times the processor's time, which other searches could use.
-    os.environ.setdefault(_BLAS, "1")
+    compute_alone()
     from sureshot.cli import show
     from sureshot.web.desk import Served
     from sureshot.web.gate import is_loopback

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from sureshot.library.answer import Hit
+from sureshot.library.looked import Looked
 from sureshot.library.request import NearWindows, Request, best_moments, scored_hits, why_few
-from sureshot.library.videos import Score
+from sureshot.models.comparing import Comparing
 from sureshot.models.encoders.protocol import TextFeatures
 from sureshot.store.rows import union
 from sureshot.store.store import Store
@@ -34,92 +34,107 @@ class Sentence:
     codes: Any
 
 
-def near_windows(
-    store: Store,
-    vectors: Float[np.ndarray, "queries dim"],
-    score: Score,
-    wanted: int,
-    asked: Request,
-) -> NearWindows:
-    """The windows nearest to queries any of which may match.
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What a search found in the index.
+
+    Attributes:
+        near: the windows nearest to the query.
+        hits: the hits among them.
+        notes: why they are fewer than were asked for, where they are.
+        searched: windows of the index that were looked at.
+        trouble: what reading met that is damaged.
+    """
+
+    near: NearWindows
+    hits: tuple[Hit, ...]
+    notes: tuple[str, ...]
+    searched: int
+    trouble: tuple[str, ...]
+
+
+class Candidates:
+    """Finds the windows that queries may mean.
 
     Args:
         store: the index.
-        vectors: unit vectors of the queries.
-        score: what scores windows by the query that fits them best.
-        wanted: how many windows for each query.
-        asked: what the search was asked for.
+        how: how windows are compared with queries.
     """
-    near = [
-        store.nearest(v, wanted, asked.under, asked.without, less_hubs=asked.less_hubs)
-        for v in vectors
-    ]
-    windows = union(near)
-    whole = all(len(part.keys) < wanted for part in near)
-    return NearWindows(windows=windows, scores=score(windows.features), wanted=wanted, whole=whole)
 
+    def __init__(self, store: Store, how: Comparing) -> None:
+        self._store = store
+        self._how = how
+        self._every: Looked | None = None
 
-def near_each(
-    store: Store,
-    vectors: Float[np.ndarray, "queries dim"],
-    scores: Sequence[Score],
-    wanted: int,
-    asked: Request,
-) -> list[NearWindows]:
-    """The windows nearest to each of some sentences, from one pass over the index.
+    def near_any(self, texts: Any, wanted: int, asked: Request) -> NearWindows:
+        """The windows nearest to queries any of which may match.
 
-    Args:
-        store: the index.
-        vectors: unit vector of each sentence.
-        scores: what scores windows by each sentence.
-        wanted: how many windows for each.
-        asked: what the search was asked for, which leaves no video out.
-    """
-    near = store.finder.nearest_many(vectors, wanted, asked.under, less_hubs=asked.less_hubs)
-    return [
-        NearWindows(
-            windows=windows,
-            scores=score(windows.features),
-            wanted=wanted,
-            whole=len(windows.keys) < wanted,
-        )
-        for windows, score in zip(near, scores, strict=True)
-    ]
+        Args:
+            texts: codes of the queries.
+            wanted: how many windows for each query.
+            asked: what the search was asked for.
+        """
+        near = [
+            self._store.nearest(v, wanted, asked.under, asked.without, less_hubs=asked.less_hubs)
+            for v in self._how.text_vectors(texts)
+        ]
+        whole = all(len(part.keys) < wanted for part in near)
+        return NearWindows.of(Looked(union(near), self._how), texts, wanted, whole=whole)
 
+    def near_each(self, texts: Sequence[Any], wanted: int, asked: Request) -> list[NearWindows]:
+        """The windows nearest to each of some sentences, from one pass over the index.
 
-def answer_hits(
-    store: Store,
-    vectors: Float[np.ndarray, "queries dim"],
-    score: Score,
-    asked: Request,
-    near: NearWindows,
-) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Hits for queries any of which may match, and notes where there are fewer than asked for.
+        Args:
+            texts: codes of each sentence.
+            wanted: how many windows for each.
+            asked: what the search was asked for, which leaves no video out.
+        """
+        every = self._every_window(wanted) if asked.under is None else None
+        if every is not None:
+            looked = [every] * len(texts)
+        else:
+            vectors = np.concatenate([self._how.text_vectors(text) for text in texts])
+            near = self._store.finder.nearest_many(
+                vectors, wanted, asked.under, less_hubs=asked.less_hubs
+            )
+            looked = [Looked(part, self._how) for part in near]
+        return [
+            NearWindows.of(part, text, wanted, whole=len(part.windows.keys) < wanted)
+            for part, text in zip(looked, texts, strict=True)
+        ]
 
-    There are more candidates where folding eats them up, but not without end.
+    def hits(self, asked: Request, near: NearWindows) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+        """Hits for a query, and notes where there are fewer than asked for.
 
-    Args:
-        store: the index.
-        vectors: unit vectors of the queries.
-        score: what scores windows by the query that fits them best.
-        asked: what the search was asked for.
-        near: the windows nearest to the queries.
-    """
-    wanted = max(near.wanted, 10 * asked.k)
-    most = asked.per_video or PER_VIDEO
-    while True:
-        if wanted > near.wanted:
-            near = near_windows(store, vectors, score, wanted, asked)
-        kept, left_out = best_moments(near, asked, most)
-        if len(kept) >= asked.k or near.whole or wanted >= asked.most:
-            break
-        wanted = min(4 * wanted, asked.most)
-    while asked.per_video is None and left_out and len(kept) < asked.k:
-        most *= 2
-        kept, left_out = best_moments(near, asked, most)
-    windows = near.windows
-    hits = scored_hits(kept, windows, score)
-    notes = why_few(asked, len(hits), near, left_out)
-    if any(hit.missing for hit in hits):
-        notes.append(_GONE)
-    return hits, tuple(notes)
+        There are more candidates where folding eats them up, but not without end.
+
+        Args:
+            asked: what the search was asked for.
+            near: the windows nearest to the query.
+        """
+        wanted = max(near.wanted, 10 * asked.k)
+        most = asked.per_video or PER_VIDEO
+        while True:
+            if wanted > near.wanted:
+                near = self.near_any(near.texts, wanted, asked)
+            kept, left_out = best_moments(near, asked, most)
+            if len(kept) >= asked.k or near.whole or wanted >= asked.most:
+                break
+            wanted = min(4 * wanted, asked.most)
+        while asked.per_video is None and left_out and len(kept) < asked.k:
+            most *= 2
+            kept, left_out = best_moments(near, asked, most)
+        hits = scored_hits(kept, near)
+        notes = why_few(asked, len(hits), near, left_out)
+        if any(hit.missing for hit in hits):
+            notes.append(_GONE)
+        return hits, tuple(notes)
+
+    def _every_window(self, most: int) -> Looked | None:
+        """All windows of an index that has so few."""
+        windows = self._store.finder.every(most)
+        known = self._every
+        if windows is None or (known is not None and known.windows is windows):
+            return None if windows is None else known
+        self._every = Looked(windows, self._how)
+        return self._every

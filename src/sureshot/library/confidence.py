@@ -17,7 +17,7 @@ from sureshot.library.moments import Moment
 from sureshot.models.bank import Bank, home_of
 from sureshot.places import beside
 from sureshot.text import counted, plain
-from sureshot.trust.assessment import assess
+from sureshot.trust.assessment import Assessment, assess_each
 from sureshot.trust.card import FILE, Calibration, load_card
 from sureshot.trust.shift import shift_p_value
 from sureshot.trust.signals import About
@@ -103,42 +103,64 @@ def _usable(
     return (None, odd) if odd else (card, ())
 
 
+Judged = tuple[Status, Confidence | None, tuple[Hit, ...], tuple[str, ...]]
+
+
 def judged(
     card: Calibration,
-    rivals: Rivals,
-    hits: Sequence[Hit],
+    rivals: Sequence[Rivals],
+    hits: Sequence[Sequence[Hit]],
     coverage: float,
     *,
     yours: bool = False,
-) -> tuple[Status, Confidence | None, tuple[Hit, ...], tuple[str, ...]]:
-    """What a card says of an answer.
+) -> list[Judged]:
+    """What a card says of some answers from one library.
 
     Args:
         card: calibration card that fits the model.
-        rivals: the moments that the query may mean.
-        hits: hits of the answer.
+        rivals: the moments that each query may mean.
+        hits: hits of each answer.
         coverage: share of queries whose set of plausible moments is to hold a right one.
         yours: whether the card was made on the library itself.
 
     Returns:
-        Status, the numbers behind it, the hits with theirs, and warnings.
+        Status of each answer, the numbers behind it, the hits with theirs, and warnings.
     """
-    scores = rivals.scores
-    result = assess(card, scores, rivals.about, coverage=coverage)
+    if not rivals:
+        return []
+    scores = [one.scores for one in rivals]
+    rows = np.full((len(scores), max(map(len, scores))), -np.inf)
+    for row, values in zip(rows, scores, strict=True):
+        row[: len(values)] = values
+    results = assess_each(card, rows, _joined([one.about for one in rivals]), coverage=coverage)
+    return [
+        _of_one(card, result, values, answer, coverage, yours)
+        for result, values, answer in zip(results, scores, hits, strict=True)
+    ]
+
+
+def _of_one(
+    card: Calibration,
+    result: Assessment,
+    scores: Float64[np.ndarray, " moments"],
+    hits: Sequence[Hit],
+    coverage: float,
+    yours: bool,
+) -> Judged:
     status = _STATUS[result.status]
     if result.p_relevant is None or result.p_inside is None:
         return status, None, tuple(hits), result.warnings
     # The percentage of a moment depends on its score alone, so that of a copy is its original's.
     rising, best = np.unique(scores, return_index=True)
-    relevant = result.p_relevant[best]
+    relevant = np.interp([hit.score for hit in hits], rising, result.p_relevant[best]).tolist()
     least = np.inf if result.plausible is None else scores[result.plausible - 1]
     judged_hits = tuple(
         replace(
             hit,
-            relevant=float(np.interp(hit.score, rising, relevant)),
+            relevant=share,
             plausible=None if result.plausible is None else bool(hit.score >= least),
         )
-        for hit in hits
+        for hit, share in zip(hits, relevant, strict=True)
     )
     if status == "probably not here":  # percentages hold if it is here
         judged_hits = tuple(replace(hit, relevant=None, plausible=None) for hit in hits)
@@ -151,6 +173,17 @@ def judged(
         yours=yours,
     )
     return status, confidence, judged_hits, result.warnings
+
+
+def _joined(about: Sequence[About]) -> About:
+    """What is known of queries to one library, as of several queries."""
+    elsewhere = [one.elsewhere for one in about if one.elsewhere is not None]
+    words = [one.words for one in about if one.words is not None]
+    return About(
+        elsewhere=np.concatenate(elsewhere) if elsewhere else None,
+        words=np.concatenate(words) if words else None,
+        videos=about[0].videos,
+    )
 
 
 def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ...]:

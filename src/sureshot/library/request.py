@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import QueryError, option
 from sureshot.library.answer import FrameScore, Hit
-from sureshot.library.moments import Moment, fold_copies, join_adjacent
-from sureshot.library.videos import Score
+from sureshot.library.looked import Looked
+from sureshot.library.moments import Moment, join_adjacent
 from sureshot.media.discover import is_gone
-from sureshot.models.encoders import VideoFeatures
 from sureshot.store.rows import Among, StoredWindows, Under
 from sureshot.text import counted, printable
 
@@ -60,26 +61,40 @@ class Request:
         return at is not None and moment.path == self.like and moment.start <= at <= moment.end
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class NearWindows:
     """The windows nearest to a query.
 
     Attributes:
-        windows: the windows.
+        looked: the windows.
+        texts: the codes of the query.
         scores: their exact scores.
         wanted: how many were asked for.
         whole: whether there are no others.
     """
 
-    windows: StoredWindows
+    looked: Looked
+    texts: Any
     scores: Float[np.ndarray, " windows"]
     wanted: int
     whole: bool
 
-    def moments(self, per_video: int | None) -> list[Moment]:
+    @classmethod
+    def of(cls, looked: Looked, texts: Any, wanted: int, *, whole: bool) -> "NearWindows":
+        """Windows with their scores."""
+        scores = looked.scores(texts)
+        return cls(looked=looked, texts=texts, scores=scores, wanted=wanted, whole=whole)
+
+    @property
+    def windows(self) -> StoredWindows:
+        """The windows."""
+        return self.looked.windows
+
+    @cached_property
+    def moments(self) -> list[Moment]:
         """Their moments, best first."""
         found = self.windows
-        return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=per_video)
+        return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=None)
 
 
 def check_shares(coverage: float, minimum: float) -> None:
@@ -130,40 +145,30 @@ def why_nothing(asked: Request, windows: int) -> str:
 
 def best_moments(near: NearWindows, asked: Request, most: int) -> tuple[list[Moment], bool]:
     """The best moments, at most so many of a video, and whether a video has more of them."""
-    # One more where the moment that was asked about may be among them.
-    grown = near.moments(most + (asked.at is not None))
-    left_out = sum(len(moment.rows) for moment in grown) < len(near.windows.paths)
     seen: Counter[Path] = Counter()
     moments = []
-    for moment in grown:
+    for moment in near.moments:
         if asked.is_asked(moment):
             continue
         seen[moment.path] += 1
         if seen[moment.path] <= most:
             moments.append(moment)
-    left_out = left_out or max(seen.values(), default=0) > most
+    left_out = max(seen.values(), default=0) > most
     if asked.fold:
-        return fold_copies(moments, near.windows.signatures, asked.k), left_out
+        return near.looked.copies.fold(moments, asked.k), left_out
     return moments[: asked.k], left_out
 
 
-def scored_hits(moments: Sequence[Moment], windows: StoredWindows, score: Score) -> tuple[Hit, ...]:
+def scored_hits(moments: Sequence[Moment], near: NearWindows) -> tuple[Hit, ...]:
     """Moments with a score of its own for each frame, as if that were the whole video.
 
     Args:
         moments: best first.
-        windows: the windows whose rows the moments name.
-        score: what scores videos; it is called once.
+        near: the windows that they are moments of.
     """
-    if not moments:
-        return ()
-    real = [windows.mask[moment.rows] for moment in moments]
-    frames = [
-        windows.frames[moment.rows][shown] for moment, shown in zip(moments, real, strict=True)
-    ]
-    single = np.concatenate(frames)[:, None]
-    scores = score(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
-    parts = np.split(scores, np.cumsum([len(part) for part in frames])[:-1])
+    rows = [row for moment in moments for row in moment.rows]
+    scores = dict(zip(rows, near.looked.frame_scores(near.texts, rows), strict=True))
+    times, mask = near.windows.times, near.windows.mask
     return tuple(
         Hit(
             rank=rank,
@@ -172,11 +177,14 @@ def scored_hits(moments: Sequence[Moment], windows: StoredWindows, score: Score)
             end=moment.end,
             score=moment.score,
             frames=tuple(
-                FrameScore(float(time), float(score))
-                for time, score in zip(windows.times[moment.rows][shown], part, strict=True)
+                FrameScore(time, score)
+                for row in moment.rows
+                for time, score in zip(
+                    times[row][mask[row]].tolist(), scores[row].tolist(), strict=True
+                )
             ),
             copies=tuple(moment.copies),
             missing=is_gone(moment.path),
         )
-        for rank, (moment, shown, part) in enumerate(zip(moments, real, parts, strict=True), 1)
+        for rank, moment in enumerate(moments, 1)
     )

@@ -7,22 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from sureshot.errors import QueryError, StoreError
-from sureshot.library.answer import Answer, Descriptions, Hit
-from sureshot.library.candidates import CANDIDATES, Sentence, answer_hits, near_each, near_windows
-from sureshot.library.confidence import Rivals, describe_card, drift, find_card, judged
+from sureshot.library.answer import Answer, Descriptions
+from sureshot.library.candidates import CANDIDATES, Candidates, Found, Sentence
+from sureshot.library.confidence import Judged, Rivals, describe_card, drift, find_card, judged
 from sureshot.library.describing import ranked_texts
-from sureshot.library.moments import without_copies
 from sureshot.library.query_video import asked_windows
 from sureshot.library.request import NearWindows, Request, check_shares, why_nothing
 from sureshot.library.sentences import Sentences
 from sureshot.library.text_warnings import is_foreign, text_warnings
-from sureshot.library.videos import Gallery, Score, Told, every_window
+from sureshot.library.videos import Gallery, Told, every_window
 from sureshot.models.bank import bank_of
 from sureshot.models.comparing import MeanFrames, comparing
-from sureshot.models.encoders import Encoder, VideoFeatures
+from sureshot.models.encoders import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
@@ -131,6 +129,7 @@ class Searcher:
         self.bank = bank_of(encoder.name, encoder.fingerprint)
         self._comparing = comparing(encoder, self.bank)
         self._sentences = Sentences(encoder)
+        self._candidates = Candidates(store, self._comparing)
         self.refresh_card()
 
     def refresh_card(self) -> None:
@@ -207,46 +206,55 @@ class Searcher:
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             texts = [clean(query) for query in queries[first : first + _TOGETHER]]
-            features = [self._sentences.features(text) for text in texts]
+            features = self._sentences.features(texts)
             codes = [self._comparing.texts(one) for one in features]
-            vectors = np.concatenate([self._comparing.text_vectors(one) for one in codes])
-            scores = [self._score(one) for one in codes]
-            near = near_each(self.store, vectors, scores, CANDIDATES, asked)
-            spent = (time.perf_counter() - began) / len(texts)
-            for row, text in enumerate(texts):
-                began = time.perf_counter() - spent
-                found = answer_hits(
-                    self.store, vectors[row : row + 1], scores[row], asked, near[row]
-                )
-                sentence = Sentence(text=text, features=features[row], codes=codes[row])
-                yield self._judged(sentence, asked, near[row], found, coverage, minimum, began)
+            near = self._candidates.near_each(codes, CANDIDATES, asked)
+            found = [self._candidates.hits(asked, one) for one in near]
+            searched, trouble = self.store.count(asked.under), tuple(self.store.trouble())
+            seen = [
+                Found(near=one, hits=hits, notes=notes, searched=searched, trouble=trouble)
+                for one, (hits, notes) in zip(near, found, strict=True)
+            ]
+            sentences = [Sentence(*parts) for parts in zip(texts, features, codes, strict=True)]
+            answers = list(self._judged(sentences, asked, seen, coverage, minimum))
+            seconds = (time.perf_counter() - began) / len(texts)
+            yield from (replace(answer, seconds=seconds) for answer in answers)
 
     def _judged(
         self,
-        sentence: Sentence,
+        sentences: Sequence[Sentence],
         asked: Request,
-        near: NearWindows,
-        found: tuple[tuple[Hit, ...], tuple[str, ...]],
+        seen: Sequence[Found],
         coverage: float,
         minimum: float,
-        began: float,
-    ) -> Answer:
-        """Hits and notes for a sentence as an answer, with percentages where there is a card."""
-        (hits, notes), text = found, sentence.text
-        warnings = (*text_warnings(self.encoder, [text], sentence.features), *notes)
-        if hits and self._card is not None and not self._yours and is_foreign(self.encoder, text):
+    ) -> Iterator[Answer]:
+        """Hits and notes for sentences as answers, with percentages where there is a card."""
+        percentages: dict[int, Judged] = {}
+        if self._card is not None:
             # How often the model is right was learned on captions of words it knows.
-            return self._answer(text, hits, asked, began, (*warnings, _FOREIGN))
-        if self._card is None or not hits:
-            warnings = (*warnings, *self._card_warnings)
-            return self._answer(text, hits, asked, began, warnings)
-        rivals = self._rivals(text, sentence.codes, near, asked.under)
-        status, known, hits, more = judged(self._card, rivals, hits, coverage, yours=self._yours)
-        kept = tuple(hit for hit in hits if hit.relevant is None or hit.relevant >= minimum)
-        if len(kept) < len(hits):
-            more += (f"{counted(len(hits) - len(kept), 'hit')} below {percent(minimum)} left out.",)
-        answer = self._answer(text, hits, asked, began, (*warnings, *more))
-        return replace(answer, status=status, confidence=known, hits=kept)
+            strange = [not self._yours and is_foreign(self.encoder, s.text) for s in sentences]
+            rows = [row for row, one in enumerate(seen) if one.hits and not strange[row]]
+            rivals = [self._rivals(sentences[r], seen[r].near, seen[r].searched) for r in rows]
+            hits = [seen[row].hits for row in rows]
+            told = judged(self._card, rivals, hits, coverage, yours=self._yours)
+            percentages = dict(zip(rows, told, strict=True))
+        for row, (sentence, one) in enumerate(zip(sentences, seen, strict=True)):
+            warnings = (
+                *text_warnings(self.encoder, [sentence.text], sentence.features),
+                *one.notes,
+            )
+            if row not in percentages:
+                foreign = one.hits and self._card is not None
+                why = (_FOREIGN,) if foreign else self._card_warnings
+                yield self._answer(sentence.text, asked, one, (*warnings, *why))
+                continue
+            status, known, all_hits, more = percentages[row]
+            kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= minimum)
+            if len(kept) < len(all_hits):
+                left_out = counted(len(all_hits) - len(kept), "hit")
+                more += (f"{left_out} below {percent(minimum)} left out.",)
+            answer = self._answer(sentence.text, asked, one, (*warnings, *more))
+            yield replace(answer, status=status, confidence=known, hits=kept)
 
     def _asked(self, **asked: Any) -> Request:
         """A request for what sentences describe."""
@@ -264,13 +272,14 @@ class Searcher:
             SureshotError: nothing is indexed there.
         """
         text = clean(query)
-        codes = self._comparing.texts(self._sentences.features(text))
+        (features,) = self._sentences.features([text])
+        codes = self._comparing.texts(features)
         asked = self._asked(k=1, per_video=1, fold=True, under=_below(under))
-        vectors, score = self._comparing.text_vectors(codes), self._score(codes)
-        near = near_windows(self.store, vectors, score, CANDIDATES, asked)
+        near = self._candidates.near_any(codes, CANDIDATES, asked)
         if not near.windows.keys:
             raise StoreError(why_nothing(asked, self.store.count()))
-        return self._rivals(text, codes, near, asked.under)
+        sentence = Sentence(text=text, features=features, codes=codes)
+        return self._rivals(sentence, near, self.store.count(asked.under))
 
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
         """A warning where many answers are unlike those of the queries that were judged."""
@@ -325,15 +334,15 @@ class Searcher:
         path = absolute(video)
         asked = Request(k=k, per_video=per_video, fold=fold, under=_below(under), like=path, at=at)
         looks = MeanFrames()
+        candidates = Candidates(self.store, looks)
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
-
-        def score(windows: VideoFeatures) -> Float[np.ndarray, " windows"]:
-            return looks.similarity(vectors, looks.videos(windows)).max(0)
-
-        near = near_windows(self.store, vectors, score, CANDIDATES, asked)
-        hits, notes = answer_hits(self.store, vectors, score, asked, near)
+        near = candidates.near_any(vectors, CANDIDATES, asked)
+        hits, notes = candidates.hits(asked, near)
+        searched, trouble = self.store.count(asked.under), tuple(self.store.trouble())
         name = printable(path) + (f"@{at:g}" if at is not None else "")
-        return self._answer(name, hits, asked, began, notes)
+        seen = Found(near=near, hits=hits, notes=notes, searched=searched, trouble=trouble)
+        answer = self._answer(name, asked, seen, notes)
+        return replace(answer, seconds=time.perf_counter() - began)
 
     def describe(
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
@@ -353,44 +362,30 @@ class Searcher:
             video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
         )
 
-    def _rivals(self, text: str, codes: Any, near: NearWindows, under: Under | None) -> Rivals:
-        moments = near.moments(None)
-        apart = without_copies(moments, near.windows.signatures, _FOLDED)
-        elsewhere = self._comparing.elsewhere(codes)
+    def _rivals(self, sentence: Sentence, near: NearWindows, searched: int) -> Rivals:
+        apart = near.looked.copies.without(near.moments, _FOLDED)
+        elsewhere = self._comparing.elsewhere(sentence.codes)
         return Rivals(
             moments=apart,
             about=About(
                 elsewhere=None if elsewhere is None else elsewhere.astype(np.float64),
-                words=word_counts([text]),
-                videos=self.store.count(under),
+                words=word_counts([sentence.text]),
+                videos=searched,
             ),
         )
 
-    def _score(self, texts: Any) -> Score:
-        """What scores windows by the best of some coded texts."""
-        how = self._comparing
-        return lambda windows: how.similarity(texts, how.videos(windows)).max(0)
-
-    def _answer(
-        self,
-        query: str,
-        hits: tuple[Hit, ...],
-        asked: Request,
-        began: float,
-        warnings: tuple[str, ...],
-    ) -> Answer:
-        searched = self.store.count(asked.under)
-        warnings = (*warnings, *self.store.trouble())
-        if not hits:
-            warnings = (*warnings, why_nothing(asked, searched or self.store.count()))
-        seconds = time.perf_counter() - began
+    def _answer(self, query: str, asked: Request, seen: Found, warnings: tuple[str, ...]) -> Answer:
+        """Hits as an answer without percentages; how long it took is not known yet."""
+        warnings = (*warnings, *seen.trouble)
+        if not seen.hits:
+            warnings = (*warnings, why_nothing(asked, seen.searched or self.store.count()))
         return Answer(
             query=query,
-            hits=hits,
+            hits=seen.hits,
             status="not calibrated",
             model=self.encoder.name,
-            searched=searched,
-            seconds=seconds,
+            searched=seen.searched,
+            seconds=0.0,
             warnings=warnings,
         )
 

@@ -1,8 +1,8 @@
-"""Sentences as an encoder sees them, each worked out once, those of the same instant together."""
+"""Sentences as an encoder sees them, each worked out once, those of one call together."""
 
 import threading
 from collections import OrderedDict
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sureshot.models.encoders import Encoder, TextFeatures
@@ -13,9 +13,6 @@ _KEPT = 256  # sentences that are remembered
 class Sentences:
     """Encodes sentences for several threads.
 
-    A small network spends its time on fetching its weights, so eight sentences cost little more
-    than two. Threads that wait for one another have theirs encoded in one go.
-
     Args:
         encoder: what encodes.
         kept: how many sentences are remembered, the latest ones.
@@ -25,38 +22,21 @@ class Sentences:
         self._encoder = encoder
         self._kept = kept
         self._known: OrderedDict[str, TextFeatures] = OrderedDict()
-        self._wanted: dict[str, Future[TextFeatures]] = {}
         self._guard = threading.Lock()
-        self._turn = threading.Lock()
 
-    def features(self, text: str) -> TextFeatures:
-        """What the encoder makes of a text that is not empty; nobody may change it."""
+    def features(self, texts: Sequence[str]) -> list[TextFeatures]:
+        """What the encoder makes of each text, none of them empty; nobody may change it."""
         with self._guard:
-            if text in self._known:
+            new = list(dict.fromkeys(text for text in texts if text not in self._known))
+            if new:
+                features = self._encoder.encode_texts(new)
+                self._known |= {text: _row(features, row) for row, text in enumerate(new)}
+            for text in texts:
                 self._known.move_to_end(text)
-                return self._known[text]
-            future = self._wanted.setdefault(text, Future())
-        with self._turn:
-            if not future.done():  # else the thread whose turn it was has done this one as well
-                self._encode()
-        return future.result()
-
-    def _encode(self) -> None:
-        """Encode all that is wanted by now."""
-        with self._guard:
-            wanted, self._wanted = self._wanted, {}
-        try:
-            features = self._encoder.encode_texts(list(wanted))
-        except BaseException as error:
-            for future in wanted.values():
-                future.set_exception(error)
-            return
-        with self._guard:
-            for row, (text, future) in enumerate(wanted.items()):
-                self._known[text] = _row(features, row)
-                future.set_result(self._known[text])
+            found = [self._known[text] for text in texts]
             while len(self._known) > self._kept:
                 self._known.popitem(last=False)
+        return found
 
 
 def _row(features: TextFeatures, row: int) -> TextFeatures:

@@ -9,13 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.models.comparing import Comparing
-from sureshot.models.encoders.protocol import VideoFeatures
 from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 
 _AT_ONCE = 2000  # windows held in memory
-# The score of each window: that of the query it fits best.
-Score = Callable[[VideoFeatures], Float[np.ndarray, " windows"]]
 Told = Callable[[int, int], None]  # how many windows are done, of how many
 
 

@@ -1,7 +1,9 @@
 """Signatures of frames, for telling copies of a video from others that merely resemble it."""
 
+from collections.abc import Sequence
+
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Float32, Int, UInt8
 
 _SIDE = 16  # a frame is told by a grey picture of so many pixels each way
 _GREY = _SIDE * _SIDE
@@ -10,6 +12,10 @@ SIZE = _GREY + 2 * _PATCHES * _PATCHES  # bytes of a signature
 _NEUTRAL = 128  # what no colour at all is stored as; 0 is a colour that nobody has noted
 _FLAT = 6.0  # grey levels: a frame that varies less has nothing to recognise it by
 _SAME = 0.98  # correlation from which two frames show the same picture
+_AT_ONCE = 4_000_000  # pairs of frames whose coarse pictures are compared at once
+_PAIRS = 8192  # pairs that are compared in full at once
+_DENSE = 16  # of so many pairs one is near: then all are compared in one product
+_ROUNDING = 1e-5  # of distances worked out in single precision
 _TINGE = 12.0  # levels by which the colours of a copy differ from those of its original, at most,
 _HUE = 0.8  # or else they have at least this cosine, being paler or stronger
 
@@ -50,15 +56,94 @@ def likeness(
         one: signatures of the frames of one window.
         others: signatures of other windows; padding rows are zero, hence flat.
     """
-    patterns = _patterns(grey_part(one))
-    is_telling = patterns.any(-1)
-    telling = patterns[is_telling]
-    if len(telling) == 0 or len(others) == 0:
+    if not len(one) or not len(others) or not others.shape[1]:
         return np.zeros(len(others))
-    alike = np.einsum("fp,vgp->vfg", telling, _patterns(grey_part(others))) >= _SAME
-    video, frame, other = np.nonzero(alike)
-    alike[video, frame, other] = _coloured_alike(one[is_telling][frame], others[video, other])
-    return np.asarray(alike.any(-1).mean(-1), np.float64)
+    width = max(len(one), others.shape[1])
+    every = np.zeros((len(others) + 1, width, SIZE), np.uint8)
+    every[0, : len(one)], every[1:, : others.shape[1]] = one, others
+    frames = Patterns(every)
+    telling = frames.telling[0]
+    if not telling.any():
+        return np.zeros(len(others))
+    other, frame = frames.alike([0])
+    found = np.zeros((len(others) + 1, width), bool)
+    found[other // width, frame] = True
+    return np.asarray(found[1:, telling].mean(-1), np.float64)
+
+
+class Patterns:
+    """Frames of windows as grey pictures free of brightness and contrast, to be compared.
+
+    Args:
+        signatures: signatures of the frames, padding zero.
+
+    Attributes:
+        telling: whether each frame has a pattern; a flat one and padding have none.
+    """
+
+    def __init__(self, signatures: UInt8[np.ndarray, "windows frames 288"]) -> None:
+        self._marks = signatures.reshape(-1, SIZE)
+        self._size = signatures.shape[1]
+        grey = grey_part(self._marks).astype(np.float32)
+        grey -= grey.mean(-1, keepdims=True)
+        length = np.sqrt(np.einsum("fp,fp->f", grey, grey))
+        telling = length >= _FLAT * _SIDE  # the norm of 16 * 16 values is 16 times their deviation
+        grey *= np.where(telling, 1 / np.where(telling, length, 1), 0)[:, None]
+        self._patterns = grey
+        self.telling: Bool[np.ndarray, "windows frames"] = telling.reshape(signatures.shape[:2])
+        self._coarse = grey @ _blocks()
+        self._lengths = np.where(telling, (self._coarse**2).sum(-1), np.inf)
+
+    def alike(self, windows: Sequence[int]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+        """Pairs of frames that show the same picture.
+
+        Pictures that are near each other are near in any part of them, so most pairs are told apart
+        by a sixteenth of the numbers.
+
+        Args:
+            windows: windows that all windows are compared with.
+
+        Returns:
+            Number of each frame and number of the one it is compared with, counted through all
+            windows.
+        """
+        step = max(1, _AT_ONCE // max(1, len(self._marks) * self._size))
+        found = [self._alike(windows[at : at + step]) for at in range(0, len(windows), step)]
+        none = np.zeros(0, int)
+        ones, others = zip((none, none), *found, strict=True)
+        return np.concatenate(ones), np.concatenate(others)
+
+    def _alike(self, windows: Sequence[int]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+        chosen = (np.array(windows)[:, None] * self._size + np.arange(self._size)).ravel()
+        near = self._coarse @ self._coarse[chosen].T
+        near *= -2
+        near += self._lengths[:, None]
+        near += self._lengths[chosen]
+        one, place = np.nonzero(near <= 2 * (1 - _SAME) + _ROUNDING)
+        if len(one) > near.size // _DENSE:
+            kept = (self._patterns @ self._patterns[chosen].T)[one, place] >= _SAME
+            one, place = one[kept], place[kept]
+        other = chosen[place]
+        same = [
+            self._same(one[at : at + _PAIRS], other[at : at + _PAIRS])
+            for at in range(0, len(one), _PAIRS)
+        ]
+        kept = np.concatenate([np.zeros(0, bool), *same])
+        return one[kept], other[kept]
+
+    def _same(
+        self, one: Int[np.ndarray, " n"], other: Int[np.ndarray, " n"]
+    ) -> Bool[np.ndarray, " n"]:
+        """Whether frames have the same pattern and the same colours."""
+        products = np.einsum("np,np->n", self._patterns[one], self._patterns[other])
+        return (products >= _SAME) & _coloured_alike(self._marks[one], self._marks[other])
+
+
+def _blocks() -> Float32[np.ndarray, "256 16"]:
+    """What makes a coarse picture of a pattern: blocks of pixels, orthonormal."""
+    size = _SIDE // _PATCHES
+    one = np.kron(np.eye(_PATCHES, dtype=np.float32), np.ones((size, 1), np.float32))
+    return np.kron(one, one) / np.float32(size)
 
 
 def _coloured_alike(
@@ -77,12 +162,3 @@ def _coloured_alike(
     lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
     near = np.abs(one - other).mean(-1) <= _TINGE
     return ~noted | near | (inner > _HUE * lengths)
-
-
-def _patterns(signatures: UInt8[np.ndarray, "*frames 256"]) -> Float[np.ndarray, "*frames 256"]:
-    """Grey pictures free of brightness and contrast: zero mean, unit length; zero where flat."""
-    grey = signatures.astype(np.float32)
-    centred = grey - grey.mean(-1, keepdims=True)
-    length = np.linalg.norm(centred, axis=-1, keepdims=True)
-    flat = length < _FLAT * _SIDE  # the norm of 16 * 16 values is 16 times their deviation
-    return np.where(flat, 0, centred / np.where(flat, 1, length))

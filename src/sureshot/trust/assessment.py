@@ -62,32 +62,62 @@ def assess(
     Raises:
         SureshotError: scores that are no scores, or settings out of range.
     """
+    return assess_each(calibration, scores[None], about, coverage=coverage, abstain=abstain)[0]
+
+
+def assess_each(
+    calibration: Calibration | None,
+    scores: Float[np.ndarray, "queries results"],
+    about: About = UNKNOWN,
+    *,
+    coverage: float = 0.9,
+    abstain: float = ABSTAIN,
+) -> list[Assessment]:
+    """Judge the results of several queries to one gallery, each as `assess` does.
+
+    Args:
+        calibration: a card that fits the model; None is no card.
+        scores: scores of the best results of each query, descending; ``-inf`` after the last one.
+        about: what else is known of the queries, and the size of the gallery.
+        coverage: share of queries whose set is to hold a relevant result, see `assess`.
+        abstain: share of the queries whose video is there that may look like absent ones.
+
+    Raises:
+        SureshotError: scores that are no scores, or settings out of range.
+    """
     if calibration is None or calibration.refused:
         why = "Nothing has been calibrated." if calibration is None else calibration.refused
-        return Assessment(status="uncalibrated", warnings=(why.rstrip(".") + ".",))
-    row = scores[None].astype(np.float64)
-    relevant = calibration.p_relevant(row, about, results=None)[1][0]
-    p_inside = float(calibration.p_inside(row, about)[0])
-    warnings = _outgrown(calibration, about.videos or len(scores))
-    reach = calibration.reach(row, coverage, about)
-    plausible = None
-    if reach is None:
-        warnings.append(
-            f"Too few labelled videos to say how many to look through for a coverage of {coverage}."
+        none = Assessment(status="uncalibrated", warnings=(why.rstrip(".") + ".",))
+        return [none] * len(scores)
+    rows = scores.astype(np.float64)
+    every = calibration.p_relevant(rows, about, results=None)[1]
+    inside = calibration.p_inside(rows, about).tolist()
+    reach = calibration.reach(rows, coverage, about)
+    counts = (rows > -np.inf).sum(1).tolist()
+    found = []
+    for number, (row, count) in enumerate(zip(rows, counts, strict=True)):
+        relevant = every[number, :count]
+        warnings = _outgrown(calibration, about.videos or count)
+        plausible = None
+        if reach is None:
+            warnings.append(
+                f"Too few labelled videos to say how many to look through for a coverage of "
+                f"{coverage}."
+            )
+        else:
+            near = int((row >= row[0] - reach[number]).sum())
+            plausible = _agreeing(near, relevant, coverage)
+        status: Status = "confident" if relevant[0] >= CONFIDENT else "several"
+        found.append(
+            Assessment(
+                status="absent" if inside[number] < abstain else status,
+                warnings=tuple(warnings),
+                p_relevant=relevant,
+                p_inside=inside[number],
+                plausible=plausible,
+            )
         )
-    else:
-        near = int((row[0] >= row[0, 0] - reach[0]).sum())
-        plausible = _agreeing(near, relevant, coverage)
-    status: Status = "confident" if relevant[0] >= CONFIDENT else "several"
-    if p_inside < abstain:
-        status = "absent"
-    return Assessment(
-        status=status,
-        warnings=tuple(warnings),
-        p_relevant=relevant,
-        p_inside=p_inside,
-        plausible=plausible,
-    )
+    return found
 
 
 def _agreeing(near: int, relevant: Float64[np.ndarray, " results"], coverage: float) -> int:

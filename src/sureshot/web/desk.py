@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sureshot.errors import VideoError
 from sureshot.library.search import Searcher, open_index
+from sureshot.library.together import Together
 from sureshot.media.discover import is_gone
 from sureshot.places import index_place
 from sureshot.store.rows import VideoRecord
@@ -17,6 +18,7 @@ from sureshot.web.lane import Lane
 from sureshot.web.replies import GoneError, UnknownError
 
 _FRESH = 2.0  # seconds during which the list of videos is not read again
+_AT_ONCE = 16  # searches that may be answered together; one thread does the work
 _SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
 
 
@@ -44,6 +46,7 @@ class Desk:
     Attributes:
         place: the index.
         searches: threads that search.
+        together: what answers searches that wait at the same time.
         pictures: threads that fetch single frames.
         clips: threads that transcode, after all others.
         firsts: one thread that transcodes the few seconds that somebody waits for.
@@ -54,7 +57,8 @@ class Desk:
         self.place = place
         self.closing = False
         cores = os.cpu_count() or 2
-        self.searches = Lane(min(4 * cores, 8), _SEARCHES)  # which encode their sentences together
+        self.searches = Lane(_AT_ONCE, _SEARCHES)
+        self.together = Together()
         self.pictures = Lane(min(cores, 4), _PICTURES)
         self.clips = Lane(max(1, min(cores // 2, 2)), _CLIPS, aside=True)
         self.firsts = Lane(1, _CLIPS)

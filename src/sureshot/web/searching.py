@@ -102,7 +102,7 @@ class Searching:
         wanted |= {"coverage": coverage, "minimum": minimum}
 
         def ask(searcher: Searcher, asked: dict[str, Any]) -> Answer:
-            return searcher.search(q, **asked)
+            return self._desk.together.search(searcher, q, **asked)
 
         return await self._paged(request, ask, wanted, choice, limit, cursor)
 

@@ -1,0 +1,69 @@
+"""Searches that wait are answered together, each as if it were alone."""
+
+import threading
+
+import pytest
+
+from sureshot.errors import QueryError
+from sureshot.library.search import Searcher, open_index
+from sureshot.library.together import Together
+
+
+@pytest.fixture
+def searcher(library) -> Searcher:
+    return open_index(library.db)
+
+
+class Slow(Searcher):
+    """An open index that answers when it is told to, and notes what it was asked."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        super().__init__(searcher.store, searcher.encoder)
+        self.asked: list[tuple[list[str], dict]] = []
+        self.begun, self.free = threading.Event(), threading.Event()
+
+    def search_many(self, queries, **asked):
+        self.asked.append((list(queries), asked))
+        self.begun.set()
+        self.free.wait(60)
+        return super().search_many(queries, **asked)
+
+
+def told(answer):
+    return {name: value for name, value in answer.to_dict().items() if name != "seconds"}
+
+
+def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
+    slow, together, found = Slow(searcher), Together(), {}
+    calls = [("red", {"k": 2}), ("green", {"k": 2}), ("blue", {"k": 2}), ("red", {"k": 1})]
+    calls += [(" ", {"k": 2})]
+
+    def ask(number):
+        query, asked = calls[number]
+        try:
+            found[number] = told(together.search(slow, query, **asked))
+        except QueryError as error:
+            found[number] = str(error)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(calls))]
+    threads[0].start()
+    assert slow.begun.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    while len(together._waiting) < 4:  # until all of them wait
+        threads[1].join(0.01)
+    slow.free.set()
+    for thread in threads:
+        thread.join()
+    assert slow.asked[0] == (["red"], {"k": 2})
+    assert (["red"], {"k": 1}) in slow.asked
+    assert ([" ", "blue", "green"], {"k": 2}) in [(sorted(q), asked) for q, asked in slow.asked]
+    for number, (query, asked) in enumerate(calls[:4]):
+        assert found[number] == told(searcher.search(query, **asked))
+    assert "query is empty" in found[4]
+
+
+def test_an_error_reaches_who_asked(searcher) -> None:
+    with pytest.raises(QueryError, match="k is 0"):
+        Together().search(searcher, "red", k=0)
+    assert len(Together().search(searcher, "red", k=1)) == 1

@@ -1,5 +1,7 @@
 """A folder of results with a table of controls."""
 
+import functools
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +9,7 @@ from sureshot.research.reproduction.page import Facts, write_page
 from sureshot.research.reproduction.ranks import write_table_ranks
 from sureshot.research.reproduction.runs import Run
 from sureshot.research.reproduction.tables import find_table
+from sureshot.research.reproduction.tested import Tested, read_tested
 from tests.research.reproduction.ranked import ranked
 
 NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
@@ -32,3 +35,13 @@ def controls(
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
     kept = {(row, n): {"": run} for row, n, run in cells if n < 3 or row not in few}
     write_table_ranks(folder / "controls.npz", kept)
+
+
+@functools.cache
+def decided_controls() -> Tested:
+    """What `controls` says of the claims, worked out once; its folder is gone."""
+    with tempfile.TemporaryDirectory() as folder:
+        controls(Path(folder))
+        found = read_tested(Path(folder))
+    assert found is not None
+    return found

@@ -1,13 +1,14 @@
 """The answer says what was found, what could have been seen, and what doubts are worth."""
 
+from dataclasses import replace
+
 from sureshot.research.reproduction.answer_lines import answer_lines
 from sureshot.research.reproduction.tested import read_tested
-from tests.research.reproduction.results import controls
+from tests.research.reproduction.results import controls, decided_controls
 
 
-def test_three_sentences_answer(tmp_path):
-    controls(tmp_path)
-    find, _, see, _, trust = answer_lines([read_tested(tmp_path)])
+def test_three_sentences_answer():
+    find, _, see, _, trust = answer_lines([decided_controls()])
     assert find.startswith("**Does uncertainty help to find videos?** Against the same system")
     assert "no gain could be seen" in find
     assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
@@ -25,16 +26,16 @@ def test_without_verdicts_it_says_so(tmp_path):
     assert list(answer_lines([])) == [text]
 
 
-def test_a_mechanism_that_waits_is_named(tmp_path):
-    controls(tmp_path, few=("UATVR",))
-    find, *_ = answer_lines([read_tested(tmp_path)])
+def test_a_mechanism_that_waits_is_named():
+    found = decided_controls()
+    findings = [one for one in found.findings if one.claim.more != "UATVR"]
+    find, *_ = answer_lines([replace(found, findings=findings)])
     assert find.endswith(" (not run often enough to say: UATVR's uncertainty).")
 
 
-def test_several_data_sets_are_told_apart(tmp_path):
-    controls(tmp_path / "made")
-    controls(tmp_path / "clips", title="Clips test")
-    find, _, _, _, trust = answer_lines([read_tested(tmp_path / n) for n in ("made", "clips")])
+def test_several_data_sets_are_told_apart():
+    found = decided_controls()
+    find, _, _, _, trust = answer_lines([found, replace(found, title="Clips test")])
     assert ": on Made world test: DUQ's uncertainty -" in find
     assert "; on Clips test: DUQ's uncertainty -" in find
     assert "on Made world test the papers' uncertainties" in trust

@@ -1,15 +1,17 @@
 """A section has what is about its claims, and nothing of others."""
 
+from dataclasses import replace
+
 from sureshot.research.reproduction.sections import section
-from sureshot.research.reproduction.tested import read_tested
-from tests.research.reproduction.results import controls
+from tests.research.reproduction.results import controls, decided_controls
 from tests.research.reproduction.test_dose import world
 
 
 def test_a_section_tells_verdicts_doubts_and_curves_of_each_data_set(tmp_path):
-    controls(tmp_path / "made")
-    controls(tmp_path / "clips", title="Clips test")
-    tested = [read_tested(tmp_path / name) for name in ("made", "clips")]
+    controls(tmp_path / "made", seeds=1)  # for its curves
+    controls(tmp_path / "clips", seeds=1)
+    made = replace(decided_controls(), folder=tmp_path / "made")
+    tested = [made, replace(made, folder=tmp_path / "clips", title="Clips test")]
     lines = list(section("DUQ", tmp_path, tested, []))
     assert lines[0] == "## DUQ"
     assert [one for one in lines if one.startswith("On ")] == [
@@ -25,9 +27,8 @@ def test_a_section_tells_verdicts_doubts_and_curves_of_each_data_set(tmp_path):
 
 
 def test_dose_and_response_stands_where_its_mechanism_does(tmp_path):
-    controls(tmp_path / "made")
     worlds = [world(tmp_path / f"w{dose}", dose, known) for dose, known in ((0.9, 0.8), (0.0, 0.4))]
-    tested = [read_tested(tmp_path / "made")]
+    tested = [replace(decided_controls(), folder=tmp_path / "made")]
     found = {name: "\n".join(section(name, tmp_path, tested, worlds)) for name in ("DUQ", "DVTR")}
     assert "(dose-common.png)" in found["DVTR"] and "| known eta | R@1 |" in found["DVTR"]
     assert "dose" not in found["DUQ"] and (tmp_path / "dose-common.png").exists()

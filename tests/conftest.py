@@ -13,9 +13,10 @@ from tests.buckets import Bucket, storage
 from tests.golden import folders, numbers
 from tests.small_library import Library, build
 
-# A script run in the background is started deaf to Ctrl-C, and every process it starts inherits
-# that; the tests that interrupt one would wait forever.
+# A script run in the background is started deaf to Ctrl-C, one under nohup to the end of its
+# terminal, and every process it starts inherits that; the tests that end one would wait forever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Each process of the tests gets one core, as do those that it starts: threads of several processes
 # that wait for one another on the same cores take many times as long.

@@ -395,6 +395,5 @@ def save_card(card: Calibration, path: Path) -> None:
     try:
         write_text(path, card.to_json() + "\n")
     except OSError as error:
-        raise SureshotError(
-            f"The calibration card {path} cannot be written: {reason_of(error)}."
-        ) from None
+        why = f"The calibration card {path} cannot be written: {reason_of(error)}."
+        raise SureshotError(f"{why} Mend that, then try again.") from None

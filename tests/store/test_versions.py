@@ -11,6 +11,7 @@ import pytest
 from sureshot.errors import StoreError
 from sureshot.store import segments
 from sureshot.store.store import Store
+from sureshot.store.tables import Tables
 from sureshot.store.versions import move_aside, numbers, whole
 from tests.encoded import make_store, random_windows, record
 
@@ -41,6 +42,11 @@ def cut(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
+def blank(path: Path) -> None:
+    """What a loss of power leaves of a file whose length alone had reached the disk."""
+    path.write_bytes(bytes(path.stat().st_size))
+
+
 def garble(path: Path) -> None:
     path.write_bytes(os.urandom(path.stat().st_size))
 
@@ -49,6 +55,7 @@ BROKEN: list[tuple[Callable[[Path], Path], Callable[[Path], None]]] = [
     (newest, empty),
     (newest, cut),
     (newest, garble),
+    (newest, blank),
     (newest_data, empty),
     (newest_data, cut),
     (newest_data, Path.unlink),
@@ -139,3 +146,11 @@ def test_moving_aside_goes_back_to_a_version_and_on_from_it(place: Path) -> None
     assert (lance.dataset(table).version, lance.dataset(table).count_rows()) == (last - 1, rows)
     Store.open(place).fail(record("/more.mp4", reason="is empty"))
     assert numbers(table)[0] == last
+
+
+@pytest.mark.parametrize("damage", [blank, garble])
+def test_a_table_whose_newest_manifest_is_broken_is_still_ours(
+    place: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(newest(place / "windows.lance"))
+    assert Tables.is_ours(place / "windows.lance")

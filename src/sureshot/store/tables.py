@@ -26,7 +26,7 @@ from sureshot.store.guarding import guard as guard
 from sureshot.store.header import Header, ours
 from sureshot.store.mirror import mirror_of
 from sureshot.store.rows import video_schema, window_schema
-from sureshot.store.versions import move_aside, numbers, whole
+from sureshot.store.versions import is_blank, move_aside, numbers, whole
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
@@ -238,12 +238,13 @@ class Tables:
     @staticmethod
     def is_ours(folder: Path) -> bool:
         """Whether a folder is a table of an index of Sureshot, sound or damaged."""
-        mine = folder.is_dir() and not folder.is_symlink()
-        try:
-            with plain_errors():
-                return mine and ours(lance.dataset(str(folder)).schema.metadata)
-        except (OSError, ValueError):
-            return {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
+        if not folder.is_dir() or folder.is_symlink():
+            return False
+        with contextlib.suppress(OSError, ValueError), plain_errors():
+            opened = lance.dataset(str(folder))
+            if not is_blank(opened):
+                return ours(opened.schema.metadata)
+        return {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
 
     def is_ours_remote(self, name: Name) -> bool:
         """Whether what lies in S3 storage in the place of a table is ours, damaged, or nothing."""

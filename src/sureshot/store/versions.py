@@ -25,6 +25,8 @@ def numbers(table: Path) -> list[int]:
 
 def whole(table: Path, opened: Any) -> bool:
     """Whether the files that a version of a table names are there in full length."""
+    if is_blank(opened):
+        return False
     for fragment in opened.get_fragments():
         for part in fragment.data_files():
             size = _size(table / "data" / part.path)
@@ -34,6 +36,11 @@ def whole(table: Path, opened: Any) -> bool:
         if deleted and not _size(table / deleted):
             return False
     return all(_size(table / "_indices" / name) for name in _indexed(table, opened))
+
+
+def is_blank(opened: Any) -> bool:
+    """Whether a manifest of zeros was opened, which Lance takes for a version 0 of nothing."""
+    return bool(opened.version < 1)
 
 
 def move_aside(table: Path, above: int) -> list[Path]:

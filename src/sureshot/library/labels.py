@@ -154,7 +154,8 @@ def append(file: Path, label: Label) -> None:
         append_line(file, label.to_line())
     except OSError as error:
         raise SureshotError(
-            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}."
+            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
+            "Mend that, then try again."
         ) from None
 
 
@@ -184,7 +185,8 @@ def mend(file: Path) -> bool:
         return False
     except OSError as error:
         raise SureshotError(
-            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}."
+            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
+            "Mend that, then try again."
         ) from None
 
 

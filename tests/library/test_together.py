@@ -64,6 +64,9 @@ def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
 
 
 def test_an_error_reaches_who_asked(searcher) -> None:
+    together = Together()
     with pytest.raises(QueryError, match="k is 0"):
-        Together().search(searcher, "red", k=0)
-    assert len(Together().search(searcher, "red", k=1)) == 1
+        together.search(searcher, "red", k=0)
+    with pytest.raises(TypeError):  # before anybody waits for it
+        together.search(searcher, "red", k=[1])
+    assert not together._waiting and len(together.search(searcher, "red", k=1)) == 1

@@ -18,18 +18,15 @@ class Waiting:
         searcher: the open index.
         query: what to look for.
         asked: what else `Searcher.search` is given.
+        kind: what those have in common that can be answered together.
         answer: where the answer goes.
     """
 
     searcher: Searcher
     query: str
     asked: dict[str, Any]
+    kind: Hashable
     answer: "Future[Answer]" = field(default_factory=Future)
-
-    @property
-    def kind(self) -> Hashable:
-        """What those have in common that can be answered together."""
-        return self.searcher, frozenset(self.asked.items())
 
 
 class Together:
@@ -50,9 +47,11 @@ class Together:
         Args:
             searcher: the open index.
             query: a sentence or a few words.
-            asked: the other arguments of `Searcher.search`.
+            asked: the other arguments of `Searcher.search`, all hashable.
         """
-        mine = Waiting(searcher=searcher, query=query, asked=asked)
+        # Refused here, where it fails nobody else who waits.
+        kind = searcher, frozenset(asked.items())
+        mine = Waiting(searcher=searcher, query=query, asked=asked, kind=kind)
         with self._guard:
             self._waiting.append(mine)
         with self._turn:

@@ -55,6 +55,7 @@ def network(
     return fit(items, states, SETTINGS, tmp_path_factory.mktemp("whole")).eval()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(
     items: list[Item], states: list[list[State]], network: Network, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ from tests.paths import DATA, ROOT
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 STEPS = [(block, step) for block in BLOCKS for step in block.steps if step.arguments]
 RUN = [block for block in BLOCKS if block.sandbox]
+SIXTY = "60 videos of MSR-VTT"
 UPDATE = "SURESHOT_UPDATE_DOCUMENTS"
 
 
@@ -104,11 +105,19 @@ def film_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def sandbox(request: pytest.FixtureRequest) -> Callable[[str], Path]:
     """Where the block that a name stands above is run."""
-    names = {"the sample clips": "home", "60 videos of MSR-VTT": "film_library"}
+    names = {"the sample clips": "home", SIXTY: "film_library"}
     return lambda name: request.getfixturevalue(names[name])
 
 
-@pytest.mark.parametrize("block", RUN, ids=lambda b: f"{b.document.name}-{b.steps[0].command}")
+def _marked() -> Iterator[object]:
+    """Blocks that are run; those that index 60 videos first are slow."""
+    for block in RUN:
+        marks = (pytest.mark.slow,) if block.sandbox == SIXTY else ()
+        name = f"{block.document.name}-{block.steps[0].command}"
+        yield pytest.param(block, id=name, marks=marks)
+
+
+@pytest.mark.parametrize("block", _marked())
 def test_what_is_shown_is_what_is_printed(
     block: Block, sandbox: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_json_of_something_else_says_what_is_expected(tmp_path, photo):
         load_split("flickr8k", "val", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_real_one_has_five_captions_a_photo():
     folder = data("flickr8k")
     train, val, test = (load_split("flickr8k", s, folder) for s in ("train", "val", "test"))

@@ -34,6 +34,7 @@ def test_the_splits_are_as_large_as_asked_and_share_no_video():
     assert all(len(v.scenes) == 4 for part in world(fewest=4) for v in part.videos)
 
 
+@pytest.mark.slow
 def test_the_dial_of_ambiguity_says_how_much_captions_name():
     assert named(world(ambiguity=0.0)[0]) == 5
     assert named(world(ambiguity=1.0)[0]) == 1

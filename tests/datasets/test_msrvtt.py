@@ -235,6 +235,7 @@ def test_our_splits_of_the_real_one(split, ids, videos, captions):
     assert ours.title() == f"MSR-VTT 1k-A frame subset{name} ({videos})"
 
 
+@pytest.mark.slow
 def test_of_the_real_one_all_sentences_are_read_and_half_the_videos_are_missing():
     folder = data("msrvtt")
     full = [load_split("msrvtt", s, folder, protocol="full") for s in ("train", "val", "test")]

@@ -147,6 +147,7 @@ def test_files_and_splits_that_are_not_there_are_named(place):
         load_questions(place, "test", videos=films(place / "elsewhere", "x.mp4"))
 
 
+@pytest.mark.slow
 def test_msrvtt_qa_is_known_by_its_size(tmp_path):
     films(tmp_path / "videos", "video0.mp4")
     rows = [line(f"video{n % 497}", "what is it?", "dog", "what") for n in range(12_278)]

@@ -217,7 +217,14 @@ def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_
     assert done.to_dict()["own"]["queries"] == 10
 
 
-@pytest.mark.parametrize(("count", "free"), [(49, "level"), (50, "slope"), (150, "slope")])
+@pytest.mark.parametrize(
+    ("count", "free"),
+    [
+        (49, "level"),
+        (50, "slope"),
+        pytest.param(150, "slope", marks=pytest.mark.slow),
+    ],
+)
 def test_more_judgements_change_more(searcher, carded, place, tmp_path, count, free):
     own = calibrated(searcher, written(tmp_path, place.labels[:count])).card.own
     assert (own.queries, own.free) == (count, free)

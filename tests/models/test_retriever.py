@@ -70,7 +70,9 @@ def by_hand(model: Path, query: str, frames: np.ndarray) -> float:
 # --- through the commands -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize(
+    "query", [QUERIES[0], *(pytest.param(query, marks=pytest.mark.slow) for query in QUERIES[1:])]
+)
 def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, query):
     db, model = indexed
     store = Store.open(db)

@@ -16,14 +16,17 @@ from sureshot.web.desk import Desk, Served
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
 
-PATIENCE = 900  # seconds for a test of browsers and servers, on a machine however busy
+PATIENCE = 400  # seconds for a test of browsers and servers, on a busy machine
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Wait longer for these tests than for others."""
+    """Wait longer for these tests than for others, and then end their process.
+
+    A browser that hangs does so in its own loop, which swallows what a signal raises.
+    """
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "web"):
-            item.add_marker(pytest.mark.timeout(PATIENCE))
+            item.add_marker(pytest.mark.timeout(PATIENCE, method="thread"))
 
 
 @pytest.fixture(scope="session")

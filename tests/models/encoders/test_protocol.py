@@ -40,8 +40,8 @@ def test_stack_copies():
     assert one.frames.any()
 
 
+@pytest.mark.shapes
 def test_features_of_unequal_sizes_are_refused():
-    # Shapes are checked in the test run only, by the hook that pyproject.toml names.
     with pytest.raises(jaxtyping.TypeCheckError):
         FrameFeatures(
             frames=np.zeros((2, 4), np.float32),

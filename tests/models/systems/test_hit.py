@@ -274,6 +274,7 @@ def test_micro_batches_fill_the_same_banks() -> None:
     close(some_steps(micro=3), whole)
 
 
+@pytest.mark.slow
 def test_two_processes_hold_the_banks_of_one() -> None:
     found = together(some_steps)
     for name, tensor in found[0].items():

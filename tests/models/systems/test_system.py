@@ -96,6 +96,7 @@ def test_random_features_score_at_chance_after_training_on_noise(form: str) -> N
     assert at_chance(scores(made, texts(MANY, seed=7), videos(MANY, seed=8)))
 
 
+@pytest.mark.shapes
 @every
 def test_a_score_is_the_same_in_any_block_and_order_and_alone(form: str) -> None:
     made, words, films = shaken(form), texts(7), videos(9)
@@ -125,6 +126,7 @@ def test_a_score_is_the_same_in_any_block_and_order_and_alone(form: str) -> None
     torch.testing.assert_close(scores(made, *mixed), expected, **close)
 
 
+@pytest.mark.shapes
 @every
 def test_padding_does_not_count_whatever_stands_there(form: str) -> None:
     made, words, films = shaken(form), texts(6), videos(5)
@@ -185,6 +187,7 @@ def test_what_a_text_sees_of_its_video_is_a_unit_vector_that_no_other_pair_moves
     torch.testing.assert_close(few, seen[[2, 0]])
 
 
+@pytest.mark.shapes
 @every
 @pytest.mark.parametrize("count", [1, 6])
 def test_losses_are_finite_and_reach_every_weight(form: str, count: int) -> None:

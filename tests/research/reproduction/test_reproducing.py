@@ -81,6 +81,7 @@ workers = 2
 """
 
 
+@pytest.mark.slow
 def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
     """Proof of the way and no reproduction: random weights, few videos, one epoch."""
     root = data("msrvtt")

@@ -79,6 +79,7 @@ def train_and_leave():
     return [name for name in names if "runloop" in name]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from /proc")
 def test_no_thread_of_the_group_is_left_behind_it():
     assert together(train_and_leave) == [[], []]

@@ -387,6 +387,7 @@ def run_together(folder):
     }
 
 
+@pytest.mark.slow
 def test_two_processes_fit_what_one_fits_and_only_one_writes(tmp_path):
     import functools
 

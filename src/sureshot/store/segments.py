@@ -11,9 +11,12 @@ milliseconds, a new one takes in those that are not much larger, and there are f
 """
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
+from sureshot.store.remote import is_remote
 from sureshot.store.tables import Tables
+from sureshot.store.written import check_written
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
 PARTITIONS = 16
@@ -39,7 +42,11 @@ def add_segment(tables: Tables) -> bool:
         return False
 
     def act(table: Any) -> None:
-        table.commit_existing_index_segments(_NAME, _COLUMN, [make_segment(table, chosen)])
+        made = make_segment(table, chosen)
+        if not is_remote(tables.location):
+            folder = Path(tables.location) / "windows.lance" / "_indices" / str(made.uuid)
+            check_written(folder.iterdir())
+        table.commit_existing_index_segments(_NAME, _COLUMN, [made])
 
     tables.change("windows", act)
     return True

@@ -18,6 +18,7 @@ from sureshot.errors import StoreError
 from sureshot.store.durable import sync_paths
 from sureshot.store.tables import CONFLICTS, Name, Tables, is_there
 from sureshot.store.versions import numbers
+from sureshot.store.written import check_written, files_of_rows
 from sureshot.text import counted
 
 _KEPT = 2  # versions whose files are needed
@@ -25,13 +26,15 @@ _KEPT = 2  # versions whose files are needed
 
 def stage(tables: Tables, name: Name, rows: pa.Table) -> list[str]:
     """Write rows into files on the disk; descriptions of the files, as `put` takes them."""
+    data = _data(tables, name)
 
     def act(table: Any) -> list[str]:
         made = write_fragments(rows, table, mode="append")
+        if data is not None:
+            check_written(files_of_rows(data.parent, made))
         return [json.dumps(fragment.to_json()) for fragment in made]
 
     staged = tables.use(name, act)
-    data = _data(tables, name)
     if data is not None:
         sync_paths([*(data / path for path in _paths(staged)), data])
     return staged

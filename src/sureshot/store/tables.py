@@ -27,10 +27,12 @@ from sureshot.store.header import Header, ours
 from sureshot.store.mirror import mirror_of
 from sureshot.store.rows import video_schema, window_schema
 from sureshot.store.versions import is_blank, move_aside, numbers, whole
+from sureshot.store.written import check_written, files_of_rows
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
 import lance
+from lance.commit import CommitConflictError
 
 Name = Literal["videos", "windows"]
 Result = TypeVar("Result")
@@ -129,9 +131,20 @@ class Tables:
         def act(table: Any) -> None:
             upsert = table.merge_insert(rows.column_names[0])
             upsert.when_matched_update_all().when_not_matched_insert_all()
-            upsert.conflict_retries(CONFLICTS).execute(rows)
+            if self._remote:
+                upsert.conflict_retries(CONFLICTS).execute(rows)
+                return
+            made, _ = upsert.execute_uncommitted(rows)
+            check_written(files_of_rows(self._folder(name), made.operation.new_fragments))
+            lance.LanceDataset.commit(table, made, read_version=table.version)
 
-        self.change(name, act)
+        for left in reversed(range(CONFLICTS)):
+            try:
+                return self.change(name, act)
+            except CommitConflictError:
+                if not left:
+                    raise
+        return None
 
     def drop(self, name: Name, condition: str) -> None:
         """Rows out that meet an SQL condition, in one commit."""

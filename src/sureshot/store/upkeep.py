@@ -4,7 +4,10 @@ import contextlib
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+from lance.optimize import Compaction
 
 from sureshot.store import segments
 from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
@@ -15,6 +18,7 @@ from sureshot.store.rows import VideoRecord, quoted
 from sureshot.store.staging import unnamed
 from sureshot.store.tables import Name, Tables
 from sureshot.store.turns import nobody_else
+from sureshot.store.written import check_written, files_of_rows
 from sureshot.text import counted
 
 # Rows that are enough for a file of a small index. Larger files are left alone; were they not, each
@@ -103,7 +107,7 @@ def compact(tables: Tables) -> None:
     """
     for name in _FULL_FILE:
         with _left_for_next_time():
-            tables.change(name, partial(_join_files, least=_FULL_FILE[name]))
+            tables.change(name, partial(_join_files, tables=tables, name=name))
             tables.sync()
             stamp = {_JOINED: str(time.time())}
             tables.change(name, partial(_configure, values=stamp))
@@ -128,9 +132,16 @@ def index_vectors(tables: Tables) -> bool:
     return done
 
 
-def _join_files(table: Any, least: int) -> None:
-    full = full_file(table.count_rows(), least)
-    table.optimize.compact_files(target_rows_per_fragment=full, batch_size=_COMPACTED_AT_ONCE)
+def _join_files(table: Any, tables: Tables, name: Name) -> None:
+    full = full_file(table.count_rows(), _FULL_FILE[name])
+    options = {"target_rows_per_fragment": full, "batch_size": _COMPACTED_AT_ONCE}
+    joined = [task.execute(table) for task in Compaction.plan(table, options).tasks]
+    if not is_remote(tables.location):
+        folder = Path(tables.location) / f"{name}.lance"
+        for one in joined:
+            check_written(files_of_rows(folder, one.new_fragments))
+    if joined:
+        Compaction.commit(table, joined)
 
 
 def full_file(rows: int, least: int) -> int:

@@ -48,9 +48,11 @@ def limited(
     if odd := strange(answers, world.before, world.full):
         return outcomes.fail(kind, f"{verb}: strange hits {odd[:3]}")
     gone = videos_in(world.before.answers) - videos_in(answers)
-    if told or (gone and verb != "remove"):
+    # A search may say that a command was cut short and what puts that right; nothing may be gone.
+    if (gone and verb != "remove") or not all(map(names_mend, told)):
         return outcomes.fail(kind, f"{verb}: {gone} are not found, told {told}")
-    outcomes.note(kind, "went through" if "gave" in ended else "said that the disk is full")
+    how = "went through" if "gave" in ended else "said that the disk is full"
+    outcomes.note(kind, f"{how}, and a search what is half done" if told else how)
     return None
 
 

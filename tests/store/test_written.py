@@ -62,10 +62,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def sizes(db: Path) -> dict[str, int]:
-    return {
-        str(path.relative_to(db)): path.stat().st_size
-        for path in [*db.rglob("data/*.lance"), *db.rglob("*.idx")]
-    }
+    paths = [*db.rglob("data/*.lance"), *db.rglob("*.idx")]
+    return {str(path.relative_to(db)): path.stat().st_size for path in paths}
 
 
 @pytest.mark.parametrize("short", [1, 30, 300])

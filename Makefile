@@ -61,13 +61,18 @@ faults: $(VENV)/ready-dev
 clean:
 	rm -rf $(VENV) .cache
 
+# uv takes seconds where pip takes minutes. It knows nothing of pip's settings, so that torch comes by
+# pip, and so does the rest where uv finds it nowhere.
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sureshot needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check "$(TORCH)"
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -e ".[web]"
+	$(PIP) install --no-compile "$(TORCH)"
+	$(PIP) install "uv>=0.5" && $(UV) -e ".[web]" || $(PIP) install --no-compile -e ".[web]"
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -e ".[dev]"
+	$(UV) -e ".[dev]" || $(PIP) install --no-compile -e ".[dev]"
 	touch $@

@@ -117,7 +117,7 @@ def _marked() -> Iterator[object]:
         yield pytest.param(block, id=name, marks=marks)
 
 
-@pytest.mark.parametrize("block", _marked())
+@pytest.mark.parametrize("block", list(_marked()))
 def test_what_is_shown_is_what_is_printed(
     block: Block, sandbox: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,7 +112,7 @@ def _one_of_each_system() -> Iterator[object]:
             yield pytest.param(f"{system}-{name}", marks=marks)
 
 
-@pytest.mark.parametrize("name", _one_of_each_system())
+@pytest.mark.parametrize("name", list(_one_of_each_system()))
 def test_a_published_recipe_trains_and_is_evaluated(name: str, data: Path, tmp_path: Path) -> None:
     training, testing = commands(RECIPES[name])
     assert training == ["train", f"recipes/published/{name}.toml"]

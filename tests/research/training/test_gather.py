@@ -18,6 +18,7 @@ from sureshot.research.training.step import Method, gradients, update
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, model
 
+pytestmark = pytest.mark.slow  # test_launch.py has two processes in every run
 BATCHES = [[0, 3, 4, 7, 9, 10, 13], [2, 5, 8, 11], [1, 22, 14, 17, 6]]
 
 

@@ -95,6 +95,16 @@ def test_one_missing_path_of_several_is_told_and_the_rest_indexed(index, videos,
     assert f"failed: {tmp_path / 'unplugged'} — no such file or directory" in ran.out
 
 
+@pytest.mark.parametrize("name", ["loop", "n" * 300])
+def test_one_path_that_cannot_be_read_does_not_stop_the_others(index, videos, tmp_path, name):
+    (tmp_path / "loop").symlink_to("loop")
+    ran = index(tmp_path / name, videos)
+    assert ran.code == 1
+    assert "2 videos found: 2 indexed, 1 failed." in ran.out
+    assert f"failed: {tmp_path / name} — " in ran.out
+    assert not ran.err
+
+
 def test_a_broken_video_in_a_folder_is_told_and_no_error(index, videos):
     (videos / "broken.mp4").write_text("no video")
     ran = index(videos)

@@ -65,6 +65,25 @@ def test_left_overs_are_swept_once_they_are_ten_minutes_old(store: Store, tables
     assert store.sweep() == (0, "")
 
 
+def test_left_overs_stay_while_a_row_of_a_video_is_damaged(store: Store, tables: Tables) -> None:
+    store.write(record("/whole.mp4"), random_windows(2))
+    age(tables, 5000, "/whole.mp4")
+    orphan(store, tables, "/old.mp4", 610)
+    row = tables.use("videos", lambda table: table.to_table(filter="path = '/whole.mp4'"))
+    other = row.set_column(
+        row.column_names.index("id"), row.schema.field("id"), pa.array(["0" * 32], pa.string())
+    )
+    tables.upsert("videos", other)
+    tables.drop("videos", "path = '/whole.mp4' and id != '" + "0" * 32 + "'")
+    swept, why = store.sweep()
+    # By their number alone the windows of both videos belong to nobody.
+    assert swept == 0 and "1 damaged row" in why and "`sureshot status --check`" in why
+    assert store.count() == 4
+    tables.drop("videos", "id = '" + "0" * 32 + "'")
+    tables.upsert("videos", row)
+    assert store.sweep() == (1, "") and store.count() == 2
+
+
 def test_windows_of_a_failed_video_are_left_overs(store: Store, tables: Tables) -> None:
     store.write(record("/v.mp4"), random_windows(2))
     age(tables, 5000, "/v.mp4")

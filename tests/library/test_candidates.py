@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sureshot.library import candidates as candidates_module
 from sureshot.library import request
 from sureshot.library.candidates import CANDIDATES, Candidates
 from sureshot.library.request import Request
@@ -21,7 +22,10 @@ def vectors(count: int, seed: int = 0) -> np.ndarray:
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def test_each_of_many_queries_has_the_windows_that_it_has_alone(tmp_path: Path) -> None:
+def test_each_of_many_queries_has_the_windows_that_it_has_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates_module, "IN_MEMORY", 0)
     store = make_store(tmp_path)
     for number in range(5):
         store.write(record(f"/{number}.mp4"), random_windows(60, seed=number))
@@ -37,7 +41,9 @@ def test_each_of_many_queries_has_the_windows_that_it_has_alone(tmp_path: Path) 
             assert many.whole == alone.whole == (wanted == 1000)
 
 
-def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(tmp_path: Path) -> None:
+def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = make_store(tmp_path)
     store.write(record("/a.mp4"), random_windows(5))
     candidates, asked = Candidates(store, LOOKS), Request(k=3, per_video=None, fold=True)
@@ -47,6 +53,8 @@ def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(tmp_pa
     store.write(record("/b.mp4"), random_windows(5, seed=1))
     (more,) = candidates.near_each([vectors(1)], 20, asked)
     assert len(more.windows.keys) == 10 and len(one.windows.keys) == 5
+    assert more.whole and one.whole  # though they are not fewer than were wanted
+    monkeypatch.setattr(candidates_module, "IN_MEMORY", 9)
     (few,) = candidates.near_each([vectors(1)], 7, asked)
     assert len(few.windows.keys) == 7
 

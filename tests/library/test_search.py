@@ -14,7 +14,7 @@ from benchmarks.films import join
 
 import sureshot
 from sureshot.errors import QueryError, StoreError
-from sureshot.library import request
+from sureshot.library import candidates, request
 from sureshot.library.search import open_index
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.places import absolute
@@ -208,6 +208,7 @@ def test_copies_without_end_are_not_looked_through_to_the_last(tmp_path, monkeyp
     answer = open_index(tmp_path).search("red", k=2)
     assert [hit.path.stem for hit in answer] == ["0", "other"] and not copied(answer)
     monkeypatch.setattr(request, "_LOOKED_AT", 250)
+    monkeypatch.setattr(candidates, "IN_MEMORY", 0)
     answer = open_index(tmp_path).search("red", k=2)
     assert len(answer.hits) == 1
     assert copied(answer) == ["1 hit of 2 asked for: the 250 nearest windows are copies of these."]

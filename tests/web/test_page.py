@@ -341,7 +341,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
             for number in range(10):
                 page.goto(f"{address}?q=people+riding+bicycles+{number}")
                 page.get_by_role("button", name="Wrong").first.click()
-                page.get_by_text(f"{number + 1} search").wait_for()
+                page.locator("#judged").get_by_text(f"{number + 1} search").wait_for()
             page.goto(f"{address}?q=people+riding+bicycles")
             page.get_by_text("on judgements of your own").wait_for()
             assert page.locator(".percent").all_inner_texts() != before

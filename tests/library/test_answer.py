@@ -177,7 +177,7 @@ def sure(status: Status, right: float = 0.57, **values) -> Answer:
 @pytest.mark.parametrize(
     "found, sentence",
     [
-        (sure("confident", 0.98), "98 % sure the first one is right."),
+        (sure("confident", 0.98), "98 % sure the first one is right, if it is among your videos."),
         (
             sure("several plausible"),
             "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",

@@ -59,6 +59,7 @@ def draw_forest(found: Mapping[str, Sequence[Finding]], path: Path) -> bool:
     panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (title, findings) in zip(panels, shown.items(), strict=True):
         _panel(axes, title, findings)
+    _explain(panels[heights.index(max(heights))])  # a small one has no room for it
     save_figure(figure, path)
     return True
 
@@ -85,6 +86,12 @@ def _panel(axes: "Axes", title: str, findings: Sequence[Finding]) -> None:
     axes.set_title(title, fontsize=NORMAL, loc="left")
     label_axes(axes, "gap in points", "")
     axes.grid(visible=False, axis="y")
+    axes.use_sticky_edges = False  # a band of what is not visible must not end the picture
+    axes.autoscale_view(scaley=False)
+
+
+def _explain(axes: "Axes") -> None:
+    """What the colours mean."""
     for verdict, colour in COLOURS.items():
         axes.plot([], [], "o-", color=colour, label=verdict)
     axes.plot([], [], "D", mfc="white", mec=INK, label="printed")

@@ -138,13 +138,10 @@ class Tables:
             check_written(files_of_rows(self._folder(name), made.operation.new_fragments))
             lance.LanceDataset.commit(table, made, read_version=table.version)
 
-        for left in reversed(range(CONFLICTS)):
-            try:
+        for _ in range(CONFLICTS - 1):
+            with contextlib.suppress(CommitConflictError):
                 return self.change(name, act)
-            except CommitConflictError:
-                if not left:
-                    raise
-        return None
+        return self.change(name, act)
 
     def drop(self, name: Name, condition: str) -> None:
         """Rows out that meet an SQL condition, in one commit."""

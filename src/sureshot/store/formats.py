@@ -12,6 +12,7 @@ from sureshot.store.agreement import StoredOf, stored_by_video
 from sureshot.store.checks import WINDOW_CHECKS, checked_videos, checked_windows
 from sureshot.store.header import CHECKED, KEY, Header
 from sureshot.store.tables import Name, Tables
+from sureshot.store.written import check_rows
 
 _ROWS_AT_ONCE = 256
 _UNREAD = ("patches", "backbone")  # nine tenths of their bytes
@@ -58,7 +59,15 @@ def _add(
             rows = checked(pa.Table.from_batches([batch])).select(list(columns))
             return rows.cast(schema).combine_chunks().to_batches()[0]
 
-        table.add_columns(values, batch_size=_ROWS_AT_ONCE)
+        made = [f.merge_columns(values, batch_size=_ROWS_AT_ONCE) for f in table.get_fragments()]
+        # A table without files has no fragment that could tell its new schema.
+        if not made:
+            table.add_columns(list(schema))
+            return
+        fragments = [fragment for fragment, _ in made]
+        check_rows(tables.location, name, fragments)
+        merge = lance.LanceOperation.Merge(fragments, made[0][1])
+        lance.LanceDataset.commit(table, merge, read_version=table.version)
 
     tables.change(name, act)
 

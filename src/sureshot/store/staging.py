@@ -18,7 +18,7 @@ from sureshot.errors import StoreError
 from sureshot.store.durable import sync_paths
 from sureshot.store.tables import CONFLICTS, Name, Tables, is_there
 from sureshot.store.versions import numbers
-from sureshot.store.written import check_written, files_of_rows
+from sureshot.store.written import check_rows
 from sureshot.text import counted
 
 _KEPT = 2  # versions whose files are needed
@@ -30,8 +30,7 @@ def stage(tables: Tables, name: Name, rows: pa.Table) -> list[str]:
 
     def act(table: Any) -> list[str]:
         made = write_fragments(rows, table, mode="append")
-        if data is not None:
-            check_written(files_of_rows(data.parent, made))
+        check_rows(tables.location, name, made)
         return [json.dumps(fragment.to_json()) for fragment in made]
 
     staged = tables.use(name, act)

@@ -27,7 +27,7 @@ from sureshot.store.header import Header, ours
 from sureshot.store.mirror import mirror_of
 from sureshot.store.rows import video_schema, window_schema
 from sureshot.store.versions import is_blank, move_aside, numbers, whole
-from sureshot.store.written import check_written, files_of_rows
+from sureshot.store.written import check_rows
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
@@ -135,7 +135,7 @@ class Tables:
                 upsert.conflict_retries(CONFLICTS).execute(rows)
                 return
             made, _ = upsert.execute_uncommitted(rows)
-            check_written(files_of_rows(self._folder(name), made.operation.new_fragments))
+            check_rows(self.location, name, made.operation.new_fragments)
             lance.LanceDataset.commit(table, made, read_version=table.version)
 
         for _ in range(CONFLICTS - 1):

@@ -4,7 +4,6 @@ import contextlib
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from lance.optimize import Compaction
@@ -18,7 +17,7 @@ from sureshot.store.rows import VideoRecord, quoted
 from sureshot.store.staging import unnamed
 from sureshot.store.tables import Name, Tables
 from sureshot.store.turns import nobody_else
-from sureshot.store.written import check_written, files_of_rows
+from sureshot.store.written import check_rows
 from sureshot.text import counted
 
 # Rows that are enough for a file of a small index. Larger files are left alone; were they not, each
@@ -136,10 +135,8 @@ def _join_files(table: Any, tables: Tables, name: Name) -> None:
     full = full_file(table.count_rows(), _FULL_FILE[name])
     options = {"target_rows_per_fragment": full, "batch_size": _COMPACTED_AT_ONCE}
     joined = [task.execute(table) for task in Compaction.plan(table, options).tasks]
-    if not is_remote(tables.location):
-        folder = Path(tables.location) / f"{name}.lance"
-        for one in joined:
-            check_written(files_of_rows(folder, one.new_fragments))
+    for one in joined:
+        check_rows(tables.location, name, one.new_fragments)
     if joined:
         Compaction.commit(table, joined)
 

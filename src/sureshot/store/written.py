@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sureshot.store.remote import is_remote
+
 _END = b"LANC"  # the last bytes of every file of rows and of vectors
 
 
@@ -26,14 +28,20 @@ def check_written(paths: Iterable[Path]) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(short[0]))
 
 
-def files_of_rows(table: Path, fragments: Iterable[Any]) -> list[Path]:
-    """Files of a local table.
+def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
+    """Look at the ends of new files of rows; of a remote index they are its storage's care.
 
     Args:
-        table: its folder.
+        location: the index.
+        name: the table.
         fragments: descriptions of what was written, as Lance gives them.
+
+    Raises:
+        OSError: a file is cut short, as by a full disk. It is deleted.
     """
-    return [table / "data" / file.path for fragment in fragments for file in fragment.files]
+    if not is_remote(location):
+        data = Path(location) / f"{name}.lance" / "data"
+        check_written(data / file.path for fragment in fragments for file in fragment.files)
 
 
 def _is_whole(path: Path) -> bool:

@@ -200,6 +200,30 @@ def test_several_writers_and_readers_lose_nothing(films, library) -> None:
 
 
 @pytest.mark.slow
+def test_shares_of_a_bucket_make_one_index_in_it(films: Bucket, library) -> None:
+    db, failed = "s3://films/shares", list[BaseException]()
+    sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
+    found: list[int] = []
+
+    def write(share: str) -> None:
+        try:
+            found.append(sureshot.index("s3://films/my films", db=db, shard=share).found)
+        except BaseException as error:
+            failed.append(error)
+
+    jobs = [threading.Thread(target=write, args=(f"{number}/3",)) for number in (1, 2, 3)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    again = sureshot.index("s3://films/my films", db=db)
+    assert (failed, again.indexed, again.unchanged) == ([], 0, 5)
+    assert (sum(found), len(found)) == (5, 3) and max(found) < 5
+    assert windows(db) == windows(library.db)
+    assert status(db, check=True).faults == ()
+
+
+@pytest.mark.slow
 def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket, monkeypatch) -> None:
     monkeypatch.setattr("sureshot.web.desk._FRESH", 0.0)
     db = "s3://films/renewed"

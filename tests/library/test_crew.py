@@ -16,9 +16,11 @@ import pytest
 
 import sureshot
 from sureshot.errors import SureshotError
+from sureshot.library import crew
 from sureshot.library.crew import on_ray
 from sureshot.library.indexed import Indexed
 from sureshot.library.indexing import index
+from sureshot.store import store
 from sureshot.store.store import Store
 from tests.buckets import Bucket
 from tests.clips import coloured
@@ -113,6 +115,33 @@ class TestCluster:
         index(videos, db=db, model="tiny", ray=made.address, prune=True)
         index(videos, db=tmp_path / "one", model="tiny")
         assert contents(db) == contents(tmp_path / "one")
+
+    def test_a_machine_that_dies_while_its_work_is_committed_costs_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from tests.faults.many import add, cluster
+
+        videos, db = clips(tmp_path / "videos", 24), tmp_path / "db"
+        real, died = store.deliver, []
+
+        def deliver(*given: Any) -> None:
+            if len(died) < 4:
+                others = [n for n in made.worker_nodes if n is not made.head_node]
+                made.remove_node(others[0], allow_graceful=False)
+                died.append(len(given[2]))
+                add(made)
+            real(*given)
+
+        monkeypatch.setattr(store, "deliver", deliver)
+        monkeypatch.setattr(crew, "_COMMIT_EVERY", 0.05)
+        with cluster() as made:
+            result = index(videos, db=db, model="tiny", ray=made.address)
+        assert len(died) > 1 and max(died) > 0
+        index(videos, db=tmp_path / "one", model="tiny")
+        assert (contents(db), result.indexed) == (contents(tmp_path / "one"), 24)
+        # What the dead machines had written and not handed in goes with the next run.
+        index(videos, db=db, model="tiny")
+        assert left_over(db) == 0
 
     def test_two_runs_on_one_index_do_not_harm_each_other(self, made: Any, tmp_path: Path) -> None:
         videos, db = clips(tmp_path / "videos", 12), tmp_path / "db"

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from sureshot.errors import QueryError
@@ -47,6 +48,36 @@ VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"
 At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What every search that is answered by pages may be asked with."""
+
+    limit: Limit = 10
+    folder: Folder = None
+    shortest: Length = None
+    longest: Length = None
+    since: Since = None
+    until: Until = None
+    per_video: PerVideo = None
+    fold: Fold = True
+
+    def of(self, searcher: Searcher) -> dict[str, Any]:
+        """Arguments of a search.
+
+        Raises:
+            QueryError: the folder can be no path.
+        """
+        choice = Choice(
+            under=path_of(self.folder),
+            shortest=self.shortest,
+            longest=self.longest,
+            since=self.since,
+            until=self.until,
+        )
+        videos = choice.videos(searcher.store)
+        return {"under": videos, "per_video": self.per_video, "fold": self.fold}
+
+
 class Searching:
     """The addresses that search.
 
@@ -84,49 +115,31 @@ class Searching:
         self,
         request: Request,
         q: Words,
-        limit: Limit = 10,
+        wanted: Annotated[Wanted, Depends()],
         cursor: Cursor = None,
-        folder: Folder = None,
-        shortest: Length = None,
-        longest: Length = None,
-        since: Since = None,
-        until: Until = None,
-        per_video: PerVideo = None,
-        fold: Fold = True,
         coverage: Coverage = 0.9,
         minimum: Minimum = 0.0,
     ) -> Response:
         """Moments that a sentence describes, best first."""
-        choice = _choice(folder, shortest, longest, since, until)
-        wanted: dict[str, Any] = {"per_video": per_video, "fold": fold}
-        wanted |= {"coverage": coverage, "minimum": minimum}
+        trust = {"coverage": coverage, "minimum": minimum}
 
         def ask(searcher: Searcher, asked: dict[str, Any]) -> Answer:
-            return self._desk.together.search(searcher, q, **asked)
+            return self._desk.together.search(searcher, q, **asked, **trust)
 
-        return await self._paged(request, ask, wanted, choice, limit, cursor)
+        return await self._paged(request, ask, wanted, cursor)
 
     async def like(
         self,
         request: Request,
         video: VideoId,
+        wanted: Annotated[Wanted, Depends()],
         at: At = None,
         frame: Annotated[
             bool, Query(description="Only the frame at that time, not the moment around it.")
         ] = False,
-        limit: Limit = 10,
         cursor: Cursor = None,
-        folder: Folder = None,
-        shortest: Length = None,
-        longest: Length = None,
-        since: Since = None,
-        until: Until = None,
-        per_video: PerVideo = None,
-        fold: Fold = True,
     ) -> Response:
         """Moments that look like a video, like a moment of it, or like one frame of it."""
-        choice = _choice(folder, shortest, longest, since, until)
-        wanted: dict[str, Any] = {"per_video": per_video, "fold": fold}
         if frame and at is None:
             raise QueryError("A frame is asked for without its time; give `at` in seconds.")
 
@@ -136,33 +149,21 @@ class Searching:
                 return like_frame(searcher, path, at, **asked)
             return searcher.like(path, at=at, **asked)
 
-        return await self._paged(request, ask, wanted, choice, limit, cursor)
+        return await self._paged(request, ask, wanted, cursor)
 
     async def like_photo(
         self,
         request: Request,
+        wanted: Annotated[Wanted, Depends()],
         name: Annotated[str, Query(description="What to call it.", max_length=255)] = "photo",
-        limit: Limit = 10,
-        folder: Folder = None,
-        shortest: Length = None,
-        longest: Length = None,
-        since: Since = None,
-        until: Until = None,
-        per_video: PerVideo = None,
-        fold: Fold = True,
     ) -> Response:
         """Moments that look like a photo, whose bytes are the body of the request."""
         data = await request.body()
-        choice = _choice(folder, shortest, longest, since, until)
-        wanted: dict[str, Any] = {"per_video": per_video, "fold": fold}
-        return await self._paged(
-            request,
-            lambda searcher, asked: like_photo(searcher, data, plain(name), **asked),
-            wanted,
-            choice,
-            limit,
-            None,
-        )
+
+        def ask(searcher: Searcher, asked: dict[str, Any]) -> Answer:
+            return like_photo(searcher, data, plain(name), **asked)
+
+        return await self._paged(request, ask, wanted, None)
 
     async def describe(
         self,
@@ -186,37 +187,21 @@ class Searching:
         self,
         request: Request,
         ask: Callable[[Searcher, dict[str, Any]], Answer],
-        wanted: dict[str, Any],
-        choice: Choice,
-        limit: int,
+        wanted: Wanted,
         cursor: str | None,
     ) -> Response:
         """One page of an answer."""
         done = int(cursor or 0)
-        most = min(done + limit, _MOST)
+        most = min(done + wanted.limit, _MOST)
 
         def answer() -> dict[str, Any]:
             searcher = self._desk.searcher()
-            under = choice.videos(searcher.store)
-            found = ask(searcher, wanted | {"under": under, "k": most})
+            found = ask(searcher, wanted.of(searcher) | {"k": most})
             values = found.to_dict()
             more = len(found) == most and most < _MOST
             return values | {"hits": values["hits"][done:], "next": str(most) if more else None}
 
         return json_reply(await self._desk.searches.run(request, partial(answer)))
-
-
-def _choice(
-    folder: str | None,
-    shortest: float | None,
-    longest: float | None,
-    since: date | None,
-    until: date | None,
-) -> Choice:
-    """Which videos are searched."""
-    return Choice(
-        under=path_of(folder), shortest=shortest, longest=longest, since=since, until=until
-    )
 
 
 def path_of(folder: str | None) -> Path | None:

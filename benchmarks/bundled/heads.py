@@ -331,13 +331,13 @@ def merged(heads: Sequence[Head], data: Data) -> Head:
     with torch.no_grad():
         read = [head.text(texts).norm(dim=1).mean() for head in heads]
         seen = [
-            torch.stack([_map(head, k)(frames[k]) for k in count]).sum(0).norm(dim=1).mean()
+            torch.stack([map_of(head, k)(frames[k]) for k in count]).sum(0).norm(dim=1).mean()
             for head in heads
         ]
         stacked = torch.cat([h.text(texts) / by for h, by in zip(heads, read, strict=True)], 1)
         axes = torch.linalg.eigh(stacked.T @ stacked)[1][:, -found.trial.dim :]
         parts = [(found.text, [head.text for head in heads], read)]
-        parts += [(_map(found, k), [_map(head, k) for head in heads], seen) for k in count]
+        parts += [(map_of(found, k), [map_of(head, k) for head in heads], seen) for k in count]
         for into, of, sizes in parts:
             weight = torch.cat([m.weight / by for m, by in zip(of, sizes, strict=True)])
             into.weight.copy_(axes.T @ weight)
@@ -347,7 +347,8 @@ def merged(heads: Sequence[Head], data: Data) -> Head:
     return found.eval()
 
 
-def _map(head: Head, number: int) -> nn.Linear:
+def map_of(head: Head, number: int) -> nn.Linear:
+    """The map of one of the inputs."""
     layer = head.maps[number]
     assert isinstance(layer, nn.Linear)
     return layer

@@ -7,6 +7,7 @@ phrases more. Shards lie in one folder, and several processes may fill it, each 
 """
 
 import copy
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,15 @@ _FRAMES, _PICTURES, _TEXTS, _AT_ONCE = 4, 64, 512, 64
 _CAPTIONS, _PHRASES = 8, 2  # of a training item
 Shard = dict[str, np.ndarray]
 Part = tuple[int, int]  # a process and how many there are
+
+
+def home(root: Path) -> Path:
+    """Folder of what the networks that ship now have made; others have others."""
+    digest = hashlib.sha256()
+    for prefix in ("frame.network.", "text.network."):
+        for name, weights in sorted(load_head(prefix).items()):
+            digest.update(name.encode() + weights.tobytes())
+    return root / digest.hexdigest()[:12]
 
 
 def pictures(items: Sequence[Item], folder: Path, part: Part = (0, 1)) -> Iterator[Shard]:

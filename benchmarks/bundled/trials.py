@@ -19,17 +19,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch.nn import functional
 
 from benchmarks.bundled import kept
+from benchmarks.bundled.features import data_of, sets_of
 from benchmarks.bundled.heads import Data, Head, Trial, fit, merged, recalls, scores
-from benchmarks.bundled.items import Item, training, validation
-from sureshot.models.encoders.bridge import BridgeEncoder, image_network
-from sureshot.models.encoders.bundled import TEMPERATURE
 
 LEFT_OUT = ("cocoval", "ade")
 _GALLERY, _GALLERIES = 132, 8
-_SCALE = 380.0  # as `benchmarks.bundled.network` has it
 
 TRIALS = {
     "as it is": Trial(),
@@ -102,16 +98,17 @@ def main() -> None:
     options = parser.parse_args()
     if options.verb == "keep":
         number, of = map(int, options.part.split("/"))
-        for name, items in _sets(options.items).items():
-            for _ in kept.captions(items, options.to / name, name == "train", (number, of)):
+        for name, items in sets_of(options.items).items():
+            folder = kept.home(options.to) / name
+            for _ in kept.captions(items, folder, name == "train", (number, of)):
                 pass
-            for _ in kept.pictures(items, options.to / name, (number, of)):
+            for _ in kept.pictures(items, folder, (number, of)):
                 pass
         return
     names = options.names or [*TRIALS, *TOGETHER]
     if unknown := set(names) - {*TRIALS, *TOGETHER}:
         parser.error(f"no trial is named {', '.join(sorted(unknown))}")
-    bench = read(options.to, options.on, options.items)
+    bench = read(kept.home(options.to), options.on, options.items)
     print(f"{len(bench.train.family)} items | {' | '.join(bench.galleries)} | sums | all")
     known: Known = {}
     for name in names:
@@ -161,21 +158,10 @@ def row(name: str, found: Float[np.ndarray, "seeds galleries 3"]) -> str:
     return f"| {name} | {' | '.join(shown)} | {each} |"
 
 
-def _sets(items: int | None) -> dict[str, list[Item]]:
-    """What is read of each set; training items in one random order."""
-    val, everything = validation(), training()
-    order = np.random.default_rng(0).permutation(len(everything))
-    return {
-        "msrvtt-val": val["MSR-VTT val"],
-        "flickr8k-val": val["Flickr8k val"],
-        "train": [everything[place] for place in order[:items]],
-    }
-
-
 def read(folder: Path, on: str, items: int | None) -> Bench:
     """Features that were kept, as far as training and galleries need them."""
-    sets = _sets(items)
-    made = {name: _data(folder / name, some, name == "train", on) for name, some in sets.items()}
+    sets = sets_of(items)
+    made = {name: data_of(folder / name, some, name == "train", on) for name, some in sets.items()}
     train = made["train"]
     galleries = {"MSR-VTT val": [made["msrvtt-val"]], "Flickr8k val": [made["flickr8k-val"]]}
     for family in LEFT_OUT:
@@ -200,48 +186,6 @@ def _asked(data: Data, items: np.ndarray) -> Data:
         phrase=part.phrase[~part.phrase],
         family=part.family,
     )
-
-
-def _data(folder: Path, items: Sequence[Item], trained: bool, on: str) -> Data:
-    """Join shards and put features into the form in which heads read them."""
-    seen = _joined(list(kept.pictures(items, folder)))
-    told = _joined(list(kept.captions(items, folder, trained)))
-    whole, cells = (torch.from_numpy(seen[name]).float() for name in (on, f"{on}c"))
-    low = np.split(seen["low"], np.cumsum(list(kept.BELOW.values()))[:-1], axis=1)
-    network = image_network()
-    vectors = torch.from_numpy(BridgeEncoder().class_vectors)
-    believed = torch.softmax(network.classify(whole) / TEMPERATURE, dim=-1)
-    frames = {
-        "looks": _even(whole),
-        "names": _SCALE * believed @ (vectors - vectors.mean(0)),
-        "low": torch.cat([_even(torch.from_numpy(part).float()) for part in low], 1),
-        "largest": _even(cells.amax(1)),
-        "cells": torch.from_numpy(seen[f"{on}c"]),
-    }
-    return Data(
-        frames=frames,
-        frame_item=seen["item"],
-        texts=torch.from_numpy(told[on]).float(),
-        alike=torch.from_numpy(told["u"]).float(),
-        text_item=told["item"],
-        phrase=told["phrase"],
-        family=np.array([item.family for item in items]),
-    )
-
-
-def _even(values: torch.Tensor) -> torch.Tensor:
-    return functional.layer_norm(values, values.shape[-1:])
-
-
-def _joined(shards: Sequence[kept.Shard]) -> kept.Shard:
-    """Shards one after another; items are counted through."""
-    counts = [int(shard["item"].max()) + 1 for shard in shards]
-    first = np.cumsum([0, *counts[:-1]])
-    items = [shard["item"] + add for shard, add in zip(shards, first, strict=True)]
-    names = [name for name in shards[0] if name != "item"]
-    return {name: np.concatenate([shard[name] for shard in shards]) for name in names} | {
-        "item": np.concatenate(items)
-    }
 
 
 if __name__ == "__main__":

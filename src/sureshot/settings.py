@@ -202,8 +202,11 @@ def _several(kind: Any, value: object, at: str) -> tuple[Any, ...]:
         return (_typed(kind, value, at),)
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise SureshotError(f"Setting {at} is {_shown(value)}; expected a list.")
+    # A calibration card has thousands of numbers, and each search reads one.
     if kind is float and all(type(one) is float and math.isfinite(one) for one in value):
-        return tuple(value)  # a calibration card has thousands; each search reads one
+        return tuple(value)
+    if kind is int and all(type(one) is int and one.bit_length() < 64 for one in value):
+        return tuple(value)
     return tuple(_typed(kind, inner, f"{at}.{place}") for place, inner in enumerate(value))
 
 

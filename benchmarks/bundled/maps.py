@@ -3,7 +3,7 @@
     python -m benchmarks.bundled.maps [--seeds 3] [--to .cache/bundled/kept] [--write]
 
 While the networks are tuned, the maps follow features that move, for eight epochs. Here the
-networks stand still, so 48 epochs take some minutes. Features and fitted maps are kept below the
+networks stand still, so 96 epochs take some minutes. Features and fitted maps are kept below the
 folder, by the networks that they are of, so that a stopped run goes on. Recalls are printed of each
 seed. With ``--write`` the maps of seed 0 take the place of those in the package; the bank and the
 calibration card have to be made next.
@@ -25,7 +25,7 @@ from sureshot.files import replace_file
 from sureshot.models.encoders.bundled import head_path
 
 # Chosen on validation galleries (LOG.md). Only a sixth of the items are videos.
-HOW = Trial(epochs=48, weights=(("msrvtt", 2.0),))
+HOW = Trial(epochs=96, captions=3, weights=(("msrvtt", 2.0),))
 
 
 def main() -> None:

@@ -57,6 +57,7 @@ TRIALS = {
         captions=3, inputs=(*Trial().inputs, "low"), cells=True
     ),
     "6 captions, layers below": Trial(captions=6, inputs=(*Trial().inputs, "low")),
+    "3 captions, MSR-VTT twice": Trial(captions=3, weights=(("msrvtt", 2.0),)),
 }
 # What is made of several heads; a trial that they are of may follow after a colon.
 TOGETHER = (

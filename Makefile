@@ -33,6 +33,9 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Sizes of made-up indexes; WINDOWS=1000000 wants 11 GB of disk and an hour.
+WINDOWS ?= 1000 10000 100000
+
 bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks.indexing
 	$(BIN)/python -m benchmarks.searching
@@ -42,6 +45,9 @@ bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks.serving
 	$(BIN)/python -m benchmarks.memory listing --files 10000
 	$(BIN)/python -m benchmarks.objects
+	$(BIN)/python -m benchmarks.scale real .cache/scale --videos 500
+	set -e; for n in $(WINDOWS); do for step in make finish truth search; do \
+	  $(BIN)/python -m benchmarks.scale $$step .cache/scale --windows $$n; done; done
 
 # glibc hands memory back after each step of the training and asks for it anew; to keep it makes the
 # training several times faster.

@@ -85,7 +85,9 @@ def real(place: Path, count: int) -> None:
     videos = place / "videos"
     videos.mkdir(parents=True, exist_ok=True)
     for name in [n for part in ("test", "val", "train") for n in split(part)][:count]:
-        (videos / f"{name}.mp4").symlink_to(folder("msrvtt") / "videos" / f"{name}.mp4")
+        link = videos / f"{name}.mp4"
+        link.unlink(missing_ok=True)
+        link.symlink_to(folder("msrvtt") / "videos" / link.name)
     sources = [str(videos), str(folder("clips") / "videos")]
     command = [sys.executable, "-m", "sureshot", "index", *sources, "--db", str(place / "real")]
     subprocess.run(command, check=True)

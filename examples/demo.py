@@ -19,7 +19,7 @@ SUFFIXES = (".mp4", ".mpg", ".avi", ".gif")
 SKIPPED = ("screenshot.gif", "rectangles.gif", "simple_cv_joint_animated.gif")
 QUESTIONS = (
     "people riding bicycles on a street",
-    "a cartoon rabbit",
+    "a rabbit in a meadow",
     "a man in a suit talking inside a car",
     "cooking pasta in a kitchen",
 )

@@ -33,7 +33,7 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Sizes of made-up indexes; WINDOWS=1000000 wants 11 GB of disk and an hour.
+# Sizes of made-up indexes; WINDOWS=1000000 wants 11 GB of disk and half an hour.
 WINDOWS ?= 1000 10000 100000
 
 bench: $(VENV)/ready-dev

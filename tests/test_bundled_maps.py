@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.bundled import maps
-from benchmarks.bundled.features import class_inputs
 from benchmarks.bundled.heads import Data, Head, Trial, scores
+from benchmarks.bundled.network import class_inputs
 from safetensors.numpy import load_file, save_file
 from torch.nn import functional
 

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.bundled import kept
 from benchmarks.bundled.heads import Data
 from benchmarks.bundled.items import Item, training, validation
-from sureshot.models.encoders.bridge import BridgeEncoder, image_network
+from benchmarks.bundled.network import class_inputs
+from sureshot.models.encoders.bridge import image_network
 from sureshot.models.encoders.bundled import TEMPERATURE
-
-_SCALE = 380.0  # as `benchmarks.bundled.network` has it
 
 
 def sets_of(items: int | None) -> dict[str, list[Item]]:
@@ -53,12 +51,6 @@ def data_of(folder: Path, items: Sequence[Item], trained: bool, on: str) -> Data
         phrase=told["phrase"],
         family=np.array([item.family for item in items]),
     )
-
-
-def class_inputs() -> Float[Tensor, "classes 384"]:
-    """What the belief in each class adds to the input of names: its sentence vector, centred."""
-    vectors = torch.from_numpy(BridgeEncoder().class_vectors)
-    return _SCALE * (vectors - vectors.mean(0))
 
 
 def _even(values: Tensor) -> Tensor:

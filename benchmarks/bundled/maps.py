@@ -18,9 +18,10 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.bundled import kept
-from benchmarks.bundled.features import class_inputs, data_of, sets_of
+from benchmarks.bundled.features import data_of, sets_of
 from benchmarks.bundled.heads import Data, Head, Trial, fit, map_of, recalls, scores
 from benchmarks.bundled.measure import shown
+from benchmarks.bundled.network import class_inputs
 from sureshot.files import replace_file
 from sureshot.models.encoders.bundled import head_path
 
@@ -43,7 +44,9 @@ def main() -> None:
     for seed in range(options.seeds):
         print(f"seed {seed}: {measured(fitted(train, seed, folder / 'maps'), known)}", flush=True)
     if options.write:
-        save_file(load_file(head_path()) | weights(fitted(train, 0, folder / "maps")), head_path())
+        shipped = load_file(head_path()) | weights(fitted(train, 0, folder / "maps"))
+        with replace_file(head_path()) as fresh:
+            save_file(shipped, fresh)
         print(f"wrote {head_path().name}: make the bank and the card next")
 
 

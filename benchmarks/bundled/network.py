@@ -49,8 +49,7 @@ class Network(nn.Module):
         self.image = EfficientNetLite2.load(image_weights())
         self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
         self.label = nn.Linear(SENTENCE, DIM, bias=False)
-        named = torch.from_numpy(BridgeEncoder().class_vectors)
-        self.register_buffer("named", _SCALE * (named - named.mean(0)), persistent=False)
+        self.register_buffer("named", class_inputs(), persistent=False)
         self.log_scale = nn.Parameter(torch.tensor(_LOGIT_SCALE).log())
         self.dropout = nn.Dropout(_DROPOUT)
         self.requires_grad_(False)
@@ -107,6 +106,12 @@ class Network(nn.Module):
     def labels(self) -> Float[Tensor, "dim classes"]:
         """The L of the equation, which ships in place of its factors."""
         return self.label.weight @ self.named.T
+
+
+def class_inputs() -> Float[Tensor, "classes 384"]:
+    """What the belief in each class adds, before its map: the centred vector of its name."""
+    vectors = torch.from_numpy(BridgeEncoder().class_vectors)
+    return _SCALE * (vectors - vectors.mean(0))
 
 
 def _minilm(folder: Path) -> BertModel:

@@ -136,7 +136,7 @@ class TestCluster:
         monkeypatch.setattr(crew, "_COMMIT_EVERY", 0.05)
         with cluster() as made:
             result = index(videos, db=db, model="tiny", ray=made.address)
-        assert len(died) > 1 and max(died) > 0
+        assert died and max(died) > 0
         index(videos, db=tmp_path / "one", model="tiny")
         assert (contents(db), result.indexed) == (contents(tmp_path / "one"), 24)
         # What the dead machines had written and not handed in goes with the next run.

@@ -5,6 +5,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+_LOW = -4.0  # cosines are in [-1, 1], also after what half precision rounds
+
 
 def token_interaction(
     words: Float[Tensor, "texts words dim"],
@@ -88,11 +90,16 @@ def weighted_token_interaction(
     frames = normalize(frames.masked_fill(~frame_mask[..., None], 0), dim=-1)
     word_weights = word_weights.masked_fill(~word_mask, 0)
     frame_weights = frame_weights.masked_fill(~frame_mask, 0)
+    # Two more dimensions take _LOW from a pair for each of its sides that is padding, so that the
+    # product itself says what may win, and no mask goes over all pairs of tokens.
+    words = torch.cat([words, _low(word_mask, words), torch.ones_like(words[..., :1])], dim=-1)
+    frames = torch.cat([frames, torch.ones_like(frames[..., :1]), _low(frame_mask, frames)], dim=-1)
     parts = [
-        _block(words[at], frames, word_weights[at], frame_weights, word_mask[at], frame_mask)
+        _block(words[at], frames, word_weights[at], frame_weights)
         for at in (slice(start, start + block) for start in range(0, max(len(words), 1), block))
     ]
-    return torch.cat(parts)
+    real = word_mask.any(1)[:, None] & frame_mask.any(1)
+    return torch.cat(parts).masked_fill(~real, -torch.inf)
 
 
 def _block(
@@ -100,21 +107,20 @@ def _block(
     frames: Float[Tensor, "videos frames dim"],
     word_weights: Float[Tensor, "texts words"],
     frame_weights: Float[Tensor, "videos frames"],
-    word_mask: Bool[Tensor, "texts words"],
-    frame_mask: Bool[Tensor, "videos frames"],
 ) -> Float[Tensor, "texts videos"]:
     # t texts, w words, v videos, f frames
     cosine = torch.einsum("twd,vfd->twvf", words, frames)
     # `max` over one dimension keeps indices for the gradient; `amax` would keep the large tensor.
-    of_words = cosine.masked_fill(~frame_mask, -torch.inf).max(-1).values
-    of_frames = cosine.masked_fill(~word_mask[:, :, None, None], -torch.inf).max(1).values
-    # A maximum over nothing is -inf, which would make a weight's gradient NaN: it comes at the end.
-    real = word_mask.any(1)[:, None] & frame_mask.any(1)
-    of_words = of_words.masked_fill(~real[:, None], 0)
-    of_frames = of_frames.masked_fill(~real[..., None], 0)
-    from_words = torch.einsum("twv,tw->tv", of_words, word_weights)
-    from_frames = torch.einsum("tvf,vf->tv", of_frames, frame_weights)
-    return (0.5 * (from_words + from_frames)).masked_fill(~real, -torch.inf)
+    from_words = torch.einsum("twv,tw->tv", cosine.max(-1).values, word_weights)
+    from_frames = torch.einsum("tvf,vf->tv", cosine.max(1).values, frame_weights)
+    return 0.5 * (from_words + from_frames)
+
+
+def _low(
+    mask: Bool[Tensor, "batch tokens"], like: Float[Tensor, "batch tokens dim"]
+) -> Float[Tensor, "batch tokens 1"]:
+    """What padding gets and a real token does not: less than any cosine."""
+    return (~mask)[..., None].to(like.dtype) * _LOW
 
 
 def _equal_weights(

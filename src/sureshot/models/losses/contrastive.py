@@ -79,21 +79,11 @@ def mil_nce(
         The released code averages outside the logarithm and takes inner products of samples that
         are not normalised, without a scale. Both can be had here.
     """
-    items, k, _, m = similarity.shape
-    logits = (scale * similarity).reshape(items * k, items * m)
+    logits = scale * similarity
     if eta is not None:
-        none = weigh_logits(torch.zeros_like(eta), eta)
-        logits = logits + none.repeat_interleave(k, 0).repeat_interleave(m, 1)
-    own = torch.eye(items, dtype=torch.bool, device=similarity.device)
-    mask = own.repeat_interleave(k, 0).repeat_interleave(m, 1)
-    match average:
-        case "inside":
-            costs = _picking(logits, mask), _picking(logits.T, mask.T)
-        case "outside":
-            costs = _picking_each(logits, mask), _picking_each(logits.T, mask.T)
-        case _:
-            assert_never(average)
-    return 0.5 * (costs[0].mean() + costs[1].mean())
+        logits = logits + weigh_logits(torch.zeros_like(eta), eta)[:, None, :, None]
+    sides = logits, logits.permute(2, 3, 0, 1)
+    return 0.5 * (_picking_own(sides[0], average) + _picking_own(sides[1], average))
 
 
 def _picking(
@@ -104,11 +94,19 @@ def _picking(
     return -logits.log_softmax(1).masked_fill(~positives, -torch.inf).logsumexp(1)
 
 
-def _picking_each(
-    logits: Float[Tensor, "rows columns"], positives: Bool[Tensor, "rows columns"]
-) -> Float[Tensor, " rows"]:
-    """Mean cost of picking each positive of each row."""
-    return -logits.log_softmax(1).masked_fill(~positives, 0).sum(1) / positives.sum(1)
+def _picking_own(logits: Float[Tensor, "items k items m"], average: Average) -> Float[Tensor, ""]:
+    """Mean cost at which the samples of each item pick its partner's."""
+    items, k, _, m = logits.shape
+    shares = logits.reshape(items * k, items * m).log_softmax(1).view(logits.shape)
+    # Only the partner's are added up: exponentials of -inf for all others take most of the time.
+    own = shares.diagonal(dim1=0, dim2=2).movedim(1, -1)
+    match average:
+        case "inside":
+            return -own.logsumexp(-1).mean()
+        case "outside":
+            return -own.mean()
+        case _:
+            assert_never(average)
 
 
 def _diagonal(similarity: Float[Tensor, "texts videos"]) -> Bool[Tensor, "texts videos"]:

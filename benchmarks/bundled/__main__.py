@@ -22,6 +22,7 @@ from benchmarks.bundled.items import CAPTIONED, Item, caption_words, captioned, 
 from benchmarks.bundled.measure import recalls, shown
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import FRAMES, State, states_of
+from sureshot.files import replace_file, write_text
 from sureshot.models.encoders.backbone import Backbone
 from sureshot.models.encoders.bridge import image_network
 from sureshot.models.encoders.bundled import head_path, words_path
@@ -68,10 +69,10 @@ def main() -> None:
     for family in options.without:
         left_out(network, [item for item in pictures if item.family == family], known)
     if options.write:
-        save_file(weights(network), head_path())
-        words_path().write_text(
-            "\n".join(caption_words([item for item, _ in chosen])) + "\n", "utf-8"
-        )
+        with replace_file(head_path()) as fresh:
+            save_file(weights(network), fresh)
+        words = caption_words([item for item, _ in chosen])
+        write_text(words_path(), "\n".join(words) + "\n")
         print(f"wrote {head_path().name}: make the bank and the card next")
 
 

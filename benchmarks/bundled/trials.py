@@ -150,13 +150,14 @@ def row(name: str, found: Float[np.ndarray, "seeds galleries 3"]) -> str:
     shown = [" / ".join(f"{value:.1f}" for value in part) for part in found.mean(0)]
     sums = found.sum(2)
     total = sums.sum(1)
-    each = " ".join(
-        f"{a:.1f}±{b:.1f}"
-        for a, b in zip(
-            [*sums.mean(0), total.mean()], [*sums.std(0, ddof=1), total.std(ddof=1)], strict=True
-        )
-    )
+    each = " ".join(_spread(values) for values in (*sums.T, total))
     return f"| {name} | {' | '.join(shown)} | {each} |"
+
+
+def _spread(values: Float[np.ndarray, " seeds"]) -> str:
+    """Mean and deviation of a number over seeds; of one seed the number alone."""
+    mean = f"{values.mean():.1f}"
+    return mean if len(values) < 2 else f"{mean}±{values.std(ddof=1):.1f}"
 
 
 def read(folder: Path, on: str, items: int | None) -> Bench:

@@ -1,5 +1,6 @@
 """An index of an older format opens, is searched, and gets its checksums from the next `index`."""
 
+import contextlib
 import json
 import signal
 from pathlib import Path
@@ -9,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sureshot.errors import StoreError
 from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.checks import WINDOW_CHECKS
+from sureshot.store.formats import upgrade
 from sureshot.store.header import CHECKED, Header
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
@@ -129,3 +132,31 @@ def test_an_upgrade_killed_at_any_step_is_finished_by_the_next(tmp_path: Path) -
         assert len(store.nearest(QUERY, 3).keys) == 3
         store.mend()
         assert (store._header.schema, store.lost(thorough=True)) == (CHECKED, [])
+
+
+def test_a_video_whose_row_is_lost_is_mended_on_the_way(old: Path) -> None:
+    tables = Tables(str(old))
+    row = tables.use("videos", lambda table: table.to_table(filter="path = '/1.mp4'"))
+    tables.drop("videos", "path = '/1.mp4'")
+    before = set((old / "videos.lance" / "data").iterdir())
+    tables.upsert("videos", row)
+    (newest,) = set((old / "videos.lance" / "data").iterdir()) - before
+    newest.write_bytes(newest.read_bytes()[:10])
+    told = Store.open(old).mend()
+    assert all(word in said for word, said in zip(("newest", "lost", "older"), told, strict=True))
+    store = Store.open(old)
+    first, made, bad = store.videos()
+    assert (first.windows, made.windows, bad.reason) == (3, 3, "is damaged")
+    assert (made.path, made.size) == (Path("/1.mp4"), -1)  # so its file counts as changed
+    assert (store.mend(), store.lost(thorough=True), store.trouble()) == ([], [], [])
+
+
+def test_an_upgrade_deletes_no_file_that_was_there_before(old: Path) -> None:
+    tables = Tables(str(old))
+    tables.use("windows", lambda table: table.to_table())  # remembers where columns lie
+    files = list((old / "windows.lance" / "data").iterdir())
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with contextlib.suppress(OSError, ValueError, StoreError):
+        upgrade(tables, tables.header())
+    assert all(file.exists() for file in files)

@@ -25,6 +25,9 @@ def upgrade(tables: Tables, header: Header) -> list[str]:
 
     Returns:
         A sentence for people; none where the format is not an older one.
+
+    Raises:
+        OSError: it cannot be written, as on a full disk. The index stays as it was.
     """
     if header.schema >= CHECKED:
         return []
@@ -59,13 +62,15 @@ def _add(
             rows = checked(pa.Table.from_batches([batch])).select(list(columns))
             return rows.cast(schema).combine_chunks().to_batches()[0]
 
-        made = [f.merge_columns(values, batch_size=_ROWS_AT_ONCE) for f in table.get_fragments()]
+        parts = table.get_fragments()
+        before = [file.path for part in parts for file in part.data_files()]
+        made = [part.merge_columns(values, batch_size=_ROWS_AT_ONCE) for part in parts]
         # A table without files has no fragment that could tell its new schema.
         if not made:
             table.add_columns(list(schema))
             return
         fragments = [fragment for fragment, _ in made]
-        check_rows(tables.location, name, fragments)
+        check_rows(tables.location, name, fragments, before)
         merge = lance.LanceOperation.Merge(fragments, made[0][1])
         lance.LanceDataset.commit(table, merge, read_version=table.version)
 

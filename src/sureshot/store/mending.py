@@ -39,8 +39,8 @@ def mend_index(tables: Tables, header: Header, *, all_lost: bool = False) -> lis
     A broken newest version is moved aside, damaged rows of videos are made anew.
 
     Args:
-        tables: the index.
-        header: what it says of itself, in the present format.
+        tables: the index, of any format.
+        header: what it says of itself.
         all_lost: whether the table of videos was made anew, so that all rows may be lost.
     """
     said = [
@@ -100,7 +100,9 @@ def _adopt(tables: Tables, header: Header, known: Sequence[VideoRecord]) -> list
                 lost[row["video"]] = _grown(lost.get(row["video"]), row)
     found = list(lost.values())
     if found:
-        tables.upsert("videos", pa.concat_tables([video_row(record, header) for record in found]))
+        rows = pa.concat_tables([video_row(record, header) for record in found])
+        # An older format has no checksums yet; its upgrade, which comes next, gives them to all.
+        tables.upsert("videos", rows.select(tables.use("videos", lambda table: table.schema.names)))
     return found
 
 

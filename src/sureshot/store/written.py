@@ -6,7 +6,7 @@ file that is cut short for written, and commits it.
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,24 @@ def check_written(paths: Iterable[Path]) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(short[0]))
 
 
-def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
+def check_rows(
+    location: str, name: str, fragments: Iterable[Any], before: Collection[str] = ()
+) -> None:
     """Look at the ends of new files of rows; of a remote index they are its storage's care.
 
     Args:
         location: the index.
         name: the table.
         fragments: descriptions of what was written, as Lance gives them.
+        before: names of files among them that are not new. They are left alone.
 
     Raises:
         OSError: a file is cut short, as by a full disk. It is deleted.
     """
     if not is_remote(location):
         data = Path(location) / f"{name}.lance" / "data"
-        check_written(data / file.path for fragment in fragments for file in fragment.files)
+        names = {file.path for fragment in fragments for file in fragment.files}
+        check_written(data / name for name in sorted(names.difference(before)))
 
 
 def _is_whole(path: Path) -> bool:

@@ -63,6 +63,9 @@ def test_answers_are_trained_tested_and_kept(place, tmp_path, monkeypatch):
     kept = sorted(path.suffix for path in (tmp_path / "runs").iterdir())
     assert kept == [".json", ".json"]  # and no checkpoint
     monkeypatch.setattr(module, "train_answers", None)
+    assert made(seeds=2, part="2/2").files == ()
+    with pytest.raises(TypeError):  # the third run of three is in the first part
+        made(seeds=3, part="1/2")
     assert made(seeds=1).files == found.files
     with pytest.raises(TypeError):  # a third seed would be trained
         made(seeds=3)

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from sureshot.research.reproduction.code import code_digest
+from sureshot.research.reproduction.code import ANSWERING, code_digest
 from tests.house import PACKAGE
 
 DUQ = ("duq",)
@@ -43,7 +43,10 @@ def test_a_copy_of_the_code_is_the_same_code(package):
         "metrics/recall.py",
         "research/features.py",
         "research/scores.py",
+        "research/reproduction/percentages.py",
+        "research/reproduction/ranks.py",
         "research/reproduction/runs.py",
+        "trust/fitting.py",
         "research/training/loop.py",
         "research/training/step.py",
         "research/training/run.py",
@@ -75,6 +78,13 @@ def test_a_line_in_what_makes_a_run_makes_it_stale(package, path):
 def test_a_line_elsewhere_changes_no_run(package, path):
     (package / path).write_text((package / path).read_text("utf-8") + "\nEDITED = 1\n", "utf-8")
     assert code_digest(DUQ, package) == code_digest(DUQ)
+
+
+@pytest.mark.parametrize("name", ["run", "evaluation", "head"])
+def test_a_line_in_what_answers_questions_makes_its_runs_stale(package, name):
+    path = package / "research" / "questions" / f"{name}.py"
+    path.write_text(path.read_text("utf-8") + "\nEDITED = 1\n", "utf-8")
+    assert code_digest(DUQ, package, ANSWERING) != code_digest(DUQ, starts=ANSWERING)
 
 
 def test_words_about_the_code_do_not_count(package):

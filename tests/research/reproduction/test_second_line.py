@@ -1,7 +1,9 @@
 """The captions of some of the videos, in the ranks of all."""
 
 import numpy as np
+import pytest
 
+from sureshot.errors import SureshotError
 from sureshot.research.reproduction.second_line import second_lines
 from tests.research.reproduction.ranked import one_run, ranked
 
@@ -20,3 +22,8 @@ def test_several_seeds_have_a_deviation():
     lines = second_lines(ranked({"DUQ": 0.5, "CLIP4Clip": 0.2}, seeds=3)[""], ["0", "1"])
     assert [line.split(" | ")[0] for line in lines[-2:]] == ["| DUQ", "| CLIP4Clip"]
     assert "±" in lines[-1]
+
+
+def test_ids_of_other_videos_are_refused():
+    with pytest.raises(SureshotError, match="None of the 2 ids of `unshared`"):
+        second_lines(ranked({"DUQ": 0.5}, seeds=1)[""], ["video7", "video8"])

@@ -16,13 +16,20 @@ from sureshot.research.questions.evaluation import evaluate_answers
 from sureshot.research.questions.recipe import AnswerRecipe
 from sureshot.research.questions.run import train_answers
 from sureshot.research.reproduction.bench import QUESTIONS, Bench
-from sureshot.research.reproduction.code import code_digest
+from sureshot.research.reproduction.code import ANSWERING, code_digest
 from sureshot.research.reproduction.page import spread
 from sureshot.research.reproduction.tables import Table, Variant
 
 
 def answer_questions(
-    table: Table, bench: Bench, folder: Path, seeds: int, notes: Notes, *, cache: Path | None = None
+    table: Table,
+    bench: Bench,
+    folder: Path,
+    seeds: int,
+    notes: Notes,
+    *,
+    share: tuple[int, int] = (0, 1),
+    cache: Path | None = None,
 ) -> list[Path]:
     """Train and test every row with every seed, and write NAME.md and NAME.json.
 
@@ -32,6 +39,7 @@ def answer_questions(
         folder: gets the page, and ``runs``, in which finished runs are kept.
         seeds: runs of each row.
         notes: hears how far the work is.
+        share: first run and step of those that are made; no page is written of a part of them.
         cache: folder of encoded features; None is one in the user's cache folder.
 
     Raises:
@@ -40,11 +48,14 @@ def answer_questions(
     kept = folder / "runs"
     kept.mkdir(parents=True, exist_ok=True)
     rows: dict[str, list[dict[str, Any]]] = {}
-    for seed in range(seeds):
-        for variant in table.variants:
-            notes.line(f"{table.name}: {variant.name}, seed {seed}")
-            made = _run(variant, seed, bench, kept, cache, notes)
-            rows.setdefault(variant.name, []).append(made)
+    first, step = share
+    wanted = [(variant, seed) for seed in range(seeds) for variant in table.variants]
+    for variant, seed in wanted[first::step]:
+        notes.line(f"{table.name}: {variant.name}, seed {seed}")
+        made = _run(variant, seed, bench, kept, cache, notes)
+        rows.setdefault(variant.name, []).append(made)
+    if step > 1:
+        return []
     numbers = folder / f"{table.name}.json"
     write_json(numbers, rows)
     page = folder / f"{table.name}.md"
@@ -72,7 +83,7 @@ def _run(
     parts = [
         recipe.to_dict(),
         bench.encoder(encoder).fingerprint,
-        code_digest((str(variant.system["name"]),)),
+        code_digest((str(variant.system["name"]),), starts=ANSWERING),
     ]
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
     record, place = kept / f"{key}.json", kept / f"{key}.run"

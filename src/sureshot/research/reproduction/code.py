@@ -2,9 +2,10 @@
 
 It covers the files that the training of a system goes through, found by their imports and not by
 running them: the system's own file and those it starts from, what these import of `sureshot.models`
-and `sureshot.metrics`, features and scores, and the training loop. A changed figure, command or
-data set changes no run. Neither do comments, docstrings and the layout of a file: of each file
-its syntax tree without docstrings counts.
+and `sureshot.metrics`, features and scores, the training loop, and what makes the ranks and
+percentages that are kept with a run. A changed figure, command or data set changes no run. Neither
+do comments, docstrings and the layout of a file: of each file its syntax tree without docstrings
+counts.
 """
 
 import ast
@@ -16,15 +17,20 @@ from pathlib import Path
 import sureshot
 
 _PACKAGE = Path(sureshot.__file__).parent
-_START = "sureshot.research.reproduction.runs"
+_RETRIEVAL = ("sureshot.research.reproduction.runs",)
+ANSWERING = ("sureshot.research.questions.run", "sureshot.research.questions.evaluation")
 _SYSTEMS = "sureshot.models.systems"
 # Where imports are followed.
 _ROOMS = (
     "sureshot.metrics",
     "sureshot.models",
     "sureshot.research.features",
+    "sureshot.research.questions",
+    "sureshot.research.reproduction.percentages",
+    "sureshot.research.reproduction.ranks",
     "sureshot.research.scores",
     "sureshot.research.training",
+    "sureshot.trust",
 )
 # What is imported there and takes no part in a run: encoders do by the features that they give,
 # which have a fingerprint; what is searched with is made after training; logs and curves show it.
@@ -41,17 +47,20 @@ _APART = (
 
 
 @functools.cache
-def code_digest(systems: Sequence[str], package: Path = _PACKAGE) -> str:
+def code_digest(
+    systems: Sequence[str], package: Path = _PACKAGE, starts: Sequence[str] = _RETRIEVAL
+) -> str:
     """A digest of the code that trains and tests some systems.
 
     Args:
         systems: names of the systems, such as that of a row and the one that it is on.
         package: folder of the package's files.
+        starts: the modules that make a run, of retrieval or `ANSWERING`.
 
     Raises:
         OSError: a file cannot be read.
     """
-    left = {_START, *(f"{_SYSTEMS}.{name}" for name in systems)}
+    left = {*starts, *(f"{_SYSTEMS}.{name}" for name in systems)}
     texts: dict[str, str] = {}
     while left:
         module = left.pop()

@@ -137,7 +137,8 @@ def _make(table: Table, call: _Call) -> tuple[dict[str, tuple[Run, ...]], list[P
         if missing := question_gap(call.bench):
             raise _MissingError(" ".join(missing))
         arguments = call.bench, call.folder, call.seeds, call.notes
-        return {}, [] if call.part else answer_questions(table, *arguments, cache=call.cache)
+        share = _share(call.part)
+        return {}, answer_questions(table, *arguments, share=share, cache=call.cache)
     places, missing = places_of(table, call.bench)
     if not places:
         raise _MissingError(" ".join(missing))

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool
 
+from sureshot.errors import SureshotError
 from sureshot.research.reproduction.ranks import RunRanks, TableRanks
+from sureshot.text import plain
 
 _KS = (1, 5, 10)
 
@@ -16,10 +18,19 @@ def second_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
     Args:
         ranks: ranks of a table on one test set.
         ids: ids of those videos.
+
+    Raises:
+        SureshotError: none of them is the id of a test video.
     """
     chosen = set(ids)
     first = ranks.runs[0]
     kept = np.array([query.rsplit("#", 1)[0] in chosen for query in first.queries])
+    if not kept.any():
+        example = first.queries[0].rsplit("#", 1)[0]
+        raise SureshotError(
+            f"None of the {len(chosen)} ids of `unshared` of the plan is that of a test video, as "
+            f"{plain(example)} is; correct the file. Finished runs are kept."
+        )
     count = len(set(first.owner[kept].tolist()))
     lines = [
         f"## Of these, the {count} videos that share no upload with a training video",

@@ -1,6 +1,7 @@
 """Features that are kept for trials of heads, by the real networks."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,3 +42,6 @@ def test_what_is_kept_leads_to_the_vectors_of_the_bundled_model(tmp_path: Path) 
     (tmp_path / "a.png").unlink()
     (again,) = kept.pictures([item], tmp_path / "kept")
     np.testing.assert_array_equal(again["t"], seen["t"])
+    # Other items are not taken for those that lie there.
+    with pytest.raises(FileNotFoundError):
+        list(kept.pictures([replace(item, captions=("a cat",))], tmp_path / "kept"))

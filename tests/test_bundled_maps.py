@@ -1,6 +1,7 @@
 """Maps that are fitted beside the tuned networks are what the encoder then computes with."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,4 +76,11 @@ def test_what_was_fitted_is_read_the_next_time(
     again = maps.fitted(data, 3, tmp_path)
     np.testing.assert_allclose(scores([first], data), scores([again], data), atol=1e-6)
     assert not np.allclose(scores([first], data), scores([other], data), atol=1e-3)
-    assert maps.measured(again, {"three": data}).endswith(" / 100.0 / 100.0")
+    found = scores([again], data)
+    right = 100 * np.mean(found.argmax(1) == np.arange(3))
+    assert maps.measured(again, {"three": data}).startswith(f"three {right:.1f} / ")
+    others = replace(data, texts=data.texts.flip(0))
+    monkeypatch.undo()
+    monkeypatch.setattr(maps, "HOW", brief)
+    third = maps.fitted(others, 3, tmp_path)
+    assert not np.allclose(scores([third], data), found, atol=1e-3)

@@ -3,7 +3,8 @@
 Of each frame: the mean of the last feature map and of its 3 x 3 cells, by the network of the
 package (``u``, ``uc``) and by the one that ships (``t``, ``tc``), and the means of four layers
 below (``low``). Of each caption its sentence vector (``u``, ``t``); of each training item two
-phrases more. Shards lie in one folder, and several processes may fill it, each with its own.
+phrases more. Shards lie in one folder, by what they are of, and several processes may fill it, each
+with its own.
 """
 
 import copy
@@ -96,12 +97,19 @@ def _shards(
 ) -> Iterator[Shard]:
     folder.mkdir(parents=True, exist_ok=True)
     for first in range(part[0] * size, len(items), part[1] * size):
-        path = folder / f"{first:05}.safetensors"
+        some = items[first : first + size]
+        path = folder / f"{first:05}-{_name_of(some)}.safetensors"
         if not path.exists():
             with replace_file(path) as fresh:
-                save_file(made(items[first : first + size]), fresh)
+                save_file(made(some), fresh)
             print(path, flush=True)
         yield load_file(path)
+
+
+def _name_of(items: Sequence[Item]) -> str:
+    """A name that other items, or others of their captions, do not have."""
+    told = repr([(item.family, item.path.name, item.captions) for item in items])
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
 def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:

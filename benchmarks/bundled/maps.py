@@ -1,6 +1,6 @@
 """Fit the maps of the bundled model anew, on what its tuned networks make of all it is trained on.
 
-    python -m benchmarks.bundled.maps [--seeds 3] [--to .cache/bundled/kept] [--write]
+    python -m benchmarks.bundled.maps [--seeds 1] [--to .cache/bundled/kept] [--write]
 
 While the networks are tuned, the maps follow features that move, for eight epochs. Here the
 networks stand still, so 96 epochs take some minutes. Features and fitted maps are kept below the
@@ -51,9 +51,11 @@ def main() -> None:
 
 
 def fitted(train: Data, seed: int, folder: Path) -> Head:
-    """The maps of a seed: those which lie in the folder, or new ones that are put there."""
-    way = hashlib.sha256(repr(HOW).encode()).hexdigest()[:12]
-    path = folder / f"{seed}-{way}.safetensors"
+    """The maps of a seed: those of these data in the folder, or new ones that are put there."""
+    digest = hashlib.sha256(repr(HOW).encode())
+    for values in (train.texts.numpy(), train.text_item, train.frame_item, train.family):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    path = folder / f"{seed}-{digest.hexdigest()[:12]}.safetensors"
     head = Head(HOW, train)
     if path.exists():
         head.load_state_dict({k: torch.from_numpy(v) for k, v in load_file(path).items()})

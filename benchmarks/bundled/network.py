@@ -109,7 +109,7 @@ class Network(nn.Module):
 
 
 def class_inputs() -> Float[Tensor, "classes 384"]:
-    """What the belief in each class adds, before its map: the centred vector of its name."""
+    """What the belief in each class adds, before its map: its name's vector, centred, times 380."""
     vectors = torch.from_numpy(BridgeEncoder().class_vectors)
     return _SCALE * (vectors - vectors.mean(0))
 

@@ -48,6 +48,7 @@ def found(films, **wanted):
         ({"since": date(2024, 1, 2), "until": date(2024, 1, 2)}, [2]),
         ({"since": date(2024, 1, 2), "longest": 3.0}, [2]),
         ({"longest": 0.5}, []),
+        ({"longest": 0.0}, []),
     ],
 )
 def test_only_videos_that_fit_are_searched(films, wanted, days) -> None:

@@ -36,7 +36,7 @@ class Choice:
             QueryError: no video can be so.
             StoreError: the index cannot be read.
         """
-        if (self.shortest or 0) > (math.inf if self.longest is None else self.longest):
+        if (self.shortest or 0) > self._most:
             raise QueryError("The shortest length is above the longest; exchange them.")
         if self.since and self.until and self.since > self.until:
             raise QueryError("The first day is after the last one; exchange them.")
@@ -45,10 +45,14 @@ class Choice:
         ids = frozenset(record.id for record in store.videos() if self._fits(record))
         return Among(ids=ids, words=self._words())
 
+    @property
+    def _most(self) -> float:
+        return math.inf if self.longest is None else self.longest
+
     def _fits(self, record: VideoRecord) -> bool:
         if self.under is not None and not record.path.is_relative_to(self.under):
             return False
-        if not (self.shortest or 0) <= record.duration <= (self.longest or math.inf):
+        if not (self.shortest or 0) <= record.duration <= self._most:
             return False
         first = -math.inf if self.since is None else _second(self.since)
         after = math.inf if self.until is None else _second(self.until) + 86_400

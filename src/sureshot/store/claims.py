@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from sureshot.errors import StoreError
 from sureshot.store.agreement import disagreeing, stored_by_video
 from sureshot.store.checks import sound_videos
+from sureshot.store.remote import is_remote
 from sureshot.store.rows import VideoRecord, video_record
 from sureshot.store.tables import NAMES, Tables, guard
 from sureshot.store.turns import turn
@@ -29,8 +30,7 @@ class Claims:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._seen: tuple[int, ...] = ()
-        self._said: list[str] = []
+        self._said: tuple[tuple[int, ...], list[str]] = (), []  # of these versions
 
     def trouble(self) -> list[str]:
         """Sentences on windows that are lost or nobody's; none where all is as claimed.
@@ -40,12 +40,11 @@ class Claims:
         try:
             with guard(self._tables.location, "read"):
                 versions = tuple(self._tables.use(name, lambda t: t.version) for name in NAMES)
-                if versions != self._seen:
-                    self._said = self._look()
-                    self._seen = versions
+                if versions != self._said[0]:
+                    self._said = versions, self._look()
         except StoreError as error:
             return [str(error)]  # a search does without the table of videos, but not in silence
-        return self._said
+        return self._said[1]
 
     def _look(self) -> list[str]:
         count = self._tables.use("windows", lambda table: int(table.count_rows()))
@@ -63,7 +62,7 @@ class Claims:
         stored = stored_by_video(self._tables)
         strays = stored.keys() - {record.id for record in records if record.windows}
         said = on_lost(disagreeing(records, stored))
-        if strays and sound.all() and "://" not in self._tables.location:
+        if strays and sound.all() and not is_remote(self._tables.location):
             are = "is" if len(strays) == 1 else "are"
             said.append(
                 f"Among what is searched {are} {counted(len(strays), 'video')} that the index does "

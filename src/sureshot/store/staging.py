@@ -16,6 +16,7 @@ from lance.fragment import write_fragments
 
 from sureshot.errors import StoreError
 from sureshot.store.durable import sync_paths
+from sureshot.store.remote import is_remote
 from sureshot.store.tables import CONFLICTS, Name, Tables, is_there
 from sureshot.store.versions import numbers
 from sureshot.store.written import check_rows
@@ -96,7 +97,7 @@ def _replacing(table: Any, new: list[Any], instead: str) -> Any:
 
 def _data(tables: Tables, name: Name) -> Path | None:
     """Folder of the files of rows of a local table."""
-    return None if "://" in tables.location else Path(tables.location) / f"{name}.lance" / "data"
+    return None if is_remote(tables.location) else Path(tables.location) / f"{name}.lance" / "data"
 
 
 def _paths(staged: Sequence[str]) -> list[str]:

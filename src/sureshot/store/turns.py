@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from sureshot.errors import StoreError
 from sureshot.store.locks import CAN_LOCK, acquire, open_lock
+from sureshot.store.remote import is_remote
 
 TURN, WORK = ".sureshot-turn", ".sureshot-work"  # names of the files that are locked
 LOCKS = (TURN, WORK)
@@ -75,4 +76,4 @@ def make_locks(location: str) -> None:
 
 
 def _lockable(location: str) -> bool:
-    return "://" not in location and CAN_LOCK
+    return not is_remote(location) and CAN_LOCK

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,21 +60,19 @@ class Wanted:
     per_video: PerVideo = None
     fold: Fold = True
 
-    def of(self, searcher: Searcher) -> dict[str, Any]:
-        """Arguments of a search.
+    def choice(self) -> Choice:
+        """The videos that are searched.
 
         Raises:
             QueryError: the folder can be no path.
         """
-        choice = Choice(
+        return Choice(
             under=path_of(self.folder),
             shortest=self.shortest,
             longest=self.longest,
             since=self.since,
             until=self.until,
         )
-        videos = choice.videos(searcher.store)
-        return {"under": videos, "per_video": self.per_video, "fold": self.fold}
 
 
 class Searching:
@@ -193,15 +190,17 @@ class Searching:
         """One page of an answer."""
         done = int(cursor or 0)
         most = min(done + wanted.limit, _MOST)
+        choice = wanted.choice()  # a wrong one is refused before it waits for its turn
+        asked = {"per_video": wanted.per_video, "fold": wanted.fold, "k": most}
 
         def answer() -> dict[str, Any]:
             searcher = self._desk.searcher()
-            found = ask(searcher, wanted.of(searcher) | {"k": most})
+            found = ask(searcher, asked | {"under": choice.videos(searcher.store)})
             values = found.to_dict()
             more = len(found) == most and most < _MOST
             return values | {"hits": values["hits"][done:], "next": str(most) if more else None}
 
-        return json_reply(await self._desk.searches.run(request, partial(answer)))
+        return json_reply(await self._desk.searches.run(request, answer))
 
 
 def path_of(folder: str | None) -> Path | None:

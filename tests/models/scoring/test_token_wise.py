@@ -149,6 +149,22 @@ def test_gradients_are_right_and_nothing_comes_back_from_padding():
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_padding_loses_to_a_token_that_points_the_other_way(dtype):
+    words = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]], dtype=dtype, requires_grad=True)
+    frames = torch.tensor([[[9.0, 9.0], [-1.0, 0.0]]], dtype=dtype, requires_grad=True)
+    given = [torch.tensor([[share, 1 - share]], dtype=dtype) for share in (1.0, 0.0)]
+    given = [one.requires_grad_() for one in given]
+    masks = torch.tensor([[True, False]]), torch.tensor([[False, True]])
+    score = weighted_token_interaction(words, frames, *given, *masks)
+    assert score.item() == -1
+    score.sum().backward()
+    # Only the real tokens and their weights are learned from.
+    assert given[0].grad.tolist() == [[-0.5, 0.0]] and given[1].grad.tolist() == [[0.0, -0.5]]
+    assert (words.grad[0, 1] == 0).all() and (frames.grad[0, 0] == 0).all()
+    assert words.grad.isfinite().all() and frames.grad.isfinite().all()
+
+
 def test_an_item_without_a_token_scores_minus_infinity_and_harms_no_other():
     words, frames, word_mask, frame_mask = batch()
     before = token_interaction(words, frames, word_mask, frame_mask)

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-_LOW = -4.0  # cosines are in [-1, 1], also after what half precision rounds
+_LOW = -4.0  # below any cosine, which half precision may round to a little beyond -1
 
 
 def token_interaction(
@@ -86,8 +86,8 @@ def weighted_token_interaction(
         Scores like those of `token_interaction`.
     """
     # Padding is set to zero first: a NaN there must not come back through the gradient.
-    words = normalize(words.masked_fill(~word_mask[..., None], 0), dim=-1)
-    frames = normalize(frames.masked_fill(~frame_mask[..., None], 0), dim=-1)
+    words = _units(words.masked_fill(~word_mask[..., None], 0))
+    frames = _units(frames.masked_fill(~frame_mask[..., None], 0))
     word_weights = word_weights.masked_fill(~word_mask, 0)
     frame_weights = frame_weights.masked_fill(~frame_mask, 0)
     # Two more dimensions take _LOW from a pair for each of its sides that is padding, so that the
@@ -114,6 +114,11 @@ def _block(
     from_words = torch.einsum("twv,tw->tv", cosine.max(-1).values, word_weights)
     from_frames = torch.einsum("tvf,vf->tv", cosine.max(1).values, frame_weights)
     return 0.5 * (from_words + from_frames)
+
+
+def _units(tokens: Float[Tensor, "batch tokens dim"]) -> Float[Tensor, "batch tokens dim"]:
+    """Tokens at unit length; those of zeros stay, also where 1e-12 is 0 in half precision."""
+    return normalize(tokens, dim=-1, eps=max(1e-12, torch.finfo(tokens.dtype).tiny))
 
 
 def _low(

@@ -35,6 +35,16 @@ def test_no_drawers() -> None:
     assert not [p for p in SOURCE.rglob("*") if p.stem in drawers]
 
 
+def test_openvino_is_imported_where_it_tells_nobody() -> None:
+    found = [
+        path.relative_to(ROOT)
+        for folder in ("src", "benchmarks", "tests", "examples")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"^\s*(import|from) openvino\b", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert found == [Path("src/sureshot/models/encoders/engine.py")]
+
+
 def test_an_equation_lives_in_one_place() -> None:
     citations: dict[str, list[str]] = {}
     for path in FILES:

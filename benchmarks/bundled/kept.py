@@ -27,6 +27,7 @@ from sureshot.files import replace_file
 from sureshot.models.encoders.backbone import CHANNELS, GRID, resized_whole
 from sureshot.models.encoders.bridge import image_network
 from sureshot.models.encoders.bundled import TUNED_LAYERS, BundledEncoder, load_head
+from sureshot.models.encoders.engine import openvino
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 
 BELOW = {6: 48, 10: 88, 14: 120, 19: 208}  # blocks whose mean outputs are kept: channels
@@ -114,11 +115,10 @@ def _name_of(items: Sequence[Item]) -> str:
 
 def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:
     """Run both image networks by OpenVINO: one body, two ends."""
-    import openvino
-
     from sureshot.models.encoders.compiled import _convolved
 
-    op = openvino.opset13
+    ov = openvino()
+    op = ov.opset13
     untuned, tuned = image_network(), BundledEncoder("cpu").backbone.net
     frames = op.parameter([-1, 3, -1, -1], np.uint8)
     middle, scale = (op.constant(np.float32(value)) for value in (127, 1 / 128))
@@ -134,9 +134,9 @@ def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:
     for network in (untuned, tuned):
         y = op.clamp(_convolved(op, _through(op, x, network.blocks[-1]), network.head), 0.0, 6.0)
         ends += [op.reduce_mean(y, place, False), op.adaptive_avg_pool(y, grid)]
-    model = openvino.Model([op.concat(means, 1), *ends], [frames], "two ends")
+    model = ov.Model([op.concat(means, 1), *ends], [frames], "two ends")
     options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"}
-    compiled = openvino.Core().compile_model(model, "CPU", options)
+    compiled = ov.Core().compile_model(model, "CPU", options)
 
     def see(prepared: np.ndarray) -> Shard:
         low, u, uc, t, tc = (np.asarray(value) for value in compiled([prepared]).values())

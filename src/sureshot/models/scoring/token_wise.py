@@ -26,9 +26,9 @@ def token_interaction(
         frames: frame tokens of any length.
         word_mask: True where a word is real.
         frame_mask: True where a frame is real.
-        block: texts compared at once. The largest tensor has block x words x videos x frames
-            numbers; gradients do not keep it. The result is the same for every block up to
-            rounding.
+        block: texts compared at once, those of about as many words together. The largest tensor
+            has block x words x videos x frames numbers; gradients do not keep it. The result is
+            the same for every block up to rounding.
 
     Returns:
         Rows texts, columns videos, higher is better, in [-1, 1]. What stands at padding has no
@@ -90,16 +90,22 @@ def weighted_token_interaction(
     frames = _units(frames.masked_fill(~frame_mask[..., None], 0))
     word_weights = word_weights.masked_fill(~word_mask, 0)
     frame_weights = frame_weights.masked_fill(~frame_mask, 0)
+    real = word_mask.any(1)[:, None] & frame_mask.any(1)
+    # A caption has half as many words as the longest of its batch: padding is left out.
+    words, word_weights, word_mask = _real_first(words, word_weights, word_mask)
+    frames, frame_weights, frame_mask = _real_first(frames, frame_weights, frame_mask)
     # Two more dimensions take _LOW from a pair for each of its sides that is padding, so that the
     # product itself says what may win, and no mask goes over all pairs of tokens.
     words = torch.cat([words, _low(word_mask, words), torch.ones_like(words[..., :1])], dim=-1)
     frames = torch.cat([frames, torch.ones_like(frames[..., :1]), _low(frame_mask, frames)], dim=-1)
-    parts = [
-        _block(words[at], frames, word_weights[at], frame_weights)
-        for at in (slice(start, start + block) for start in range(0, max(len(words), 1), block))
-    ]
-    real = word_mask.any(1)[:, None] & frame_mask.any(1)
-    return torch.cat(parts).masked_fill(~real, -torch.inf)
+    counts, order = word_mask.sum(1).sort(stable=True)
+    most = counts.tolist()
+    parts = []
+    for start in range(0, max(len(words), 1), block):
+        rows, longest = order[start : start + block], max([1, *most[start : start + block]])
+        few, theirs = words[rows][:, :longest], word_weights[rows][:, :longest]
+        parts.append(_block(few, frames, theirs, frame_weights))
+    return torch.cat(parts)[order.argsort()].masked_fill(~real, -torch.inf)
 
 
 def _block(
@@ -114,6 +120,20 @@ def _block(
     from_words = torch.einsum("twv,tw->tv", cosine.max(-1).values, word_weights)
     from_frames = torch.einsum("tvf,vf->tv", cosine.max(1).values, frame_weights)
     return 0.5 * (from_words + from_frames)
+
+
+def _real_first(
+    tokens: Float[Tensor, "batch tokens dim"],
+    weights: Float[Tensor, "batch tokens"],
+    mask: Bool[Tensor, "batch tokens"],
+) -> tuple[
+    Float[Tensor, "batch most dim"], Float[Tensor, "batch most"], Bool[Tensor, "batch most"]
+]:
+    """The same with what is padding in all items cut off, and each item's padding at its end."""
+    most = max([1, *mask.sum(1).tolist()])
+    places = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+    chosen = places[..., None].expand(-1, -1, tokens.shape[-1])
+    return tokens.gather(1, chosen), weights.gather(1, places), mask.gather(1, places)
 
 
 def _units(tokens: Float[Tensor, "batch tokens dim"]) -> Float[Tensor, "batch tokens dim"]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -50,7 +51,7 @@ def test_answers_can_come_from_a_file(library, queries, judged):
     assert "2 of 3  yellow" in ran.out
     assert "None of 3 videos is right" in ran.out
     assert ran.out.splitlines()[-2:] == [
-        f"2 queries judged in {judged}, 1 of them not found.",
+        f"2 queries judged in {judged}, 1 of them not found; 1 left, which the same command asks.",
         "8 more, and percentages can be learned from them.",
     ]
 
@@ -147,22 +148,31 @@ def test_a_search_can_be_judged_at_once(copied):
     assert ran.code == 0 and "right? y" in ran.err and "right? " not in ran.out
     assert "1 search judged. 9 more, and percentages can be learned from them." in ran.err
     ran = after_search(copied, " red ", "n\nn\nn\na\n")  # what is said last holds
-    assert "1 search judged." in ran.err
+    assert "1 search judged, 1 of them for what is not here. 10 more, and" in ran.err
     (label,) = read_labels(copied / "judged.jsonl")
     assert (label.query, label.relevant, label.absent) == ("red", (), True)
     ran = spawn("status", "--db", copied)
-    assert "Judged      1 search. 9 more, and" in ran.out
+    assert "Judged      1 search, 1 of them for what is not here. 10 more, and" in ran.out
+
+
+def test_what_was_said_before_the_end_of_input_is_kept(copied):
+    ran = after_search(copied, "red", "y\n")
+    assert ran.code == 0 and "1 search judged. 9 more, and" in ran.err
+    (label,) = read_labels(copied / "judged.jsonl")
+    assert (label.state, len(label.moments)) == ("present", 1)
 
 
 def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):
     for number in range(9):
-        append(copied / "judged.jsonl", Label(f"blue {number}", (), absent=True))
+        append(copied / "judged.jsonl", Label(f"blue {number}", (), (Path("/v/1.mp4"),)))
+    append(copied / "judged.jsonl", Label("snow", (), absent=True))
     ran = after_search(copied, "red", "y\nn\nn\n")
-    assert ran.code == 0 and "10 searches judged. Enough to learn from" in ran.err
+    assert ran.code == 0
+    assert "11 searches judged, 1 of them for what is not here. Enough to learn from" in ran.err
     # The tiny model brings no percentages along, so ten judgements are not enough for it.
     assert "50 are needed" in ran.err
     spawn("reset", "--yes", "--db", copied)
-    assert len(read_labels(copied / "judged.jsonl")) == 10
+    assert len(read_labels(copied / "judged.jsonl")) == 11
 
 
 def test_only_a_sentence_can_be_judged_after_its_search(library, queries):

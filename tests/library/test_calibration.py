@@ -205,7 +205,7 @@ def carded(place, searcher, monkeypatch):
 
 
 def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_path):
-    with pytest.raises(SureshotError, match="9 judged queries; 10 are needed"):
+    with pytest.raises(SureshotError, match="9 judged queries for what is here; 10 are needed"):
         calibrated(searcher, written(tmp_path, place.labels[:9]))
     done = calibrated(searcher, append_all(tmp_path / "ten", place.labels[:10]))
     own = done.card.own
@@ -243,7 +243,7 @@ def test_what_is_judged_counts_by_its_times_too(searcher, carded, place, tmp_pat
 
 def test_judgements_about_nothing_that_was_shown_are_refused(searcher, carded, tmp_path):
     labels = [Label(f"red {n}", ()) for n in range(12)]
-    with pytest.raises(SureshotError, match="says of no first hit"):
+    with pytest.raises(SureshotError, match="0 judged queries for what is here; 10 are needed"):
         calibrated(searcher, written(tmp_path, labels))
 
 

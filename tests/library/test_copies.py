@@ -47,18 +47,6 @@ def test_frames_without_a_pattern_make_no_copies():
     assert folded([FLAT, FLAT, FLAT + 255]) == [(0, []), (1, []), (2, [])]
 
 
-def test_windows_without_a_pattern_are_copies_where_their_frames_are_the_very_same():
-    videos = [[(0, 2, 1 - i / 10), (2, 4, 0.5 - i / 10)] for i in range(3)]
-    paths, start, end, scores = windows(*videos)
-    frames = np.random.default_rng(0).normal(size=(6, 4, 8)).astype(np.float32)
-    frames[2:4] = frames[:2]
-    frames[5] = frames[4]  # a still title: two windows of one video, which stay
-    copies = Copies(paths, np.stack([FLAT] * 6), frames)
-    kept = copies.fold(join_adjacent(paths, start, end, scores, per_video=3), 10)
-    found = [(m.path.stem, [c.stem for c in m.copies]) for m in kept]
-    assert found == [("0", ["1"]), ("2", []), ("0", ["1"]), ("2", [])]
-
-
 def test_the_number_of_hits_is_kept_and_copies_of_kept_ones_are_still_told():
     one, two, three = pictures(4, 1), pictures(4, 2), pictures(4, 3)
     assert folded([one, two, three, one, two], most=2) == [(0, [3]), (1, [4])]

@@ -1,5 +1,6 @@
 """Judging the hits of a real index, by somebody who knows the answers beforehand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -165,14 +166,16 @@ def test_the_hits_in_hand_can_be_drawn(searcher, tmp_path):
 @pytest.mark.parametrize(
     "judged, more",
     [
-        (9, "\n1 more, and percentages can be learned from them."),
-        (10, "\nEnough to learn from; more, up to 200, make the percentages better."),
-        (200, ""),
+        (11, "\n1 more, and percentages can be learned from them."),
+        (12, "\nEnough to learn from; more, up to 200, make the percentages better."),
+        (202, ""),
     ],
 )
 def test_a_result_says_how_many_more_it_takes(judged, more):
-    result = Sitting(file=Path("j"), judged=judged, present=1, absent=2, not_found=0, left=3)
-    assert repr(result) == f"{judged} queries judged in j, 2 of them not in the library.{more}"
+    result = Sitting(file=Path("j"), judged=judged, present=1, absent=2, not_found=0, left=0)
+    told = f"{judged} queries judged in j, 2 of them not in the library"
+    assert repr(result) == f"{told}.{more}"
+    assert repr(replace(result, left=3)) == f"{told}; 3 left, which the same command asks.{more}"
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def judge(
         show.print_json(result.to_dict())
     else:
         out.print(repr(result), soft_wrap=True)
-        if result.judged >= JUDGED:
+        if result.telling >= JUDGED:
             named = [] if to is None else ["--labels", show.short(to)]
             placed = [] if db is None else ["--db", db]
             out.print(shlex.join(["sureshot", "calibrate", *named, *placed]), soft_wrap=True)
@@ -132,16 +132,13 @@ def judge_answer(searcher: "Searcher", query: str) -> None:
     """
     from sureshot import library
     from sureshot.cli import show
-    from sureshot.library.judging import what_more_brings
-    from sureshot.text import counted
     from sureshot.trust.own import JUDGED
 
     out = show.console(err=True)
     desk = _Desk(out)
     kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more)
-    more = what_more_brings(len(kept))
-    out.print(f"{counted(len(kept), 'search', 'searches')} judged. {more}".rstrip())
-    if len(kept) >= JUDGED:
+    out.print(kept.said)
+    if kept.telling >= JUDGED:
         try:
             said = repr(library.calibrate(db=searcher))
         except SureshotError as error:  # such as a model that needs more; what was judged is kept

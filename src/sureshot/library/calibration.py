@@ -18,7 +18,7 @@ from sureshot.library.labels import Label, read_labels, taken_together
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.videos import Gallery, Told
 from sureshot.places import absolute, beside
-from sureshot.text import counted
+from sureshot.text import counted, plain
 from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.card import FILE, Calibration
 from sureshot.trust.fitting import fit_card
@@ -203,10 +203,11 @@ def _moved(
     told: Told | None,
 ) -> Calibration:
     """The card of the model, moved towards judgements."""
-    if len(labels) < JUDGED:
+    telling = sum(label.state != "absent" for label in labels)
+    if telling < JUDGED:
         raise SureshotError(
-            f"{file} has {counted(len(labels), 'judged query', 'judged queries')}; "
-            f"{JUDGED} are needed. Judge some more with `sureshot judge`."
+            f"{plain(file)} has {counted(telling, 'judged query', 'judged queries')} for what is "
+            f"here; {JUDGED} are needed. Judge some more with `sureshot judge`."
         )
     judged = []
     for number, label in enumerate(labels, 1):
@@ -217,8 +218,8 @@ def _moved(
     known = [query for query in judged if (query.right >= 0).any()]
     if not any(query.right[0] >= 0 for query in known):
         raise SureshotError(
-            f"{file} says of no first hit whether it is right, so there is nothing to learn from. "
-            "Judge queries whose videos are in the index."
+            f"{plain(file)} says of no first hit whether it is right, so there is nothing to learn "
+            "from. Judge queries whose videos are in the index."
         )
     return adapt(prior, known)
 

@@ -10,7 +10,7 @@ from typing import Any
 from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.library.answer import JSON_SCHEMA, reasons
 from sureshot.library.confidence import describe_card, find_card
-from sureshot.library.judging import what_more_brings
+from sureshot.library.judging import said_of_judged
 from sureshot.library.label_paths import labels_of_index
 from sureshot.library.labels import read_labels
 from sureshot.models.bank import bank_of
@@ -41,6 +41,7 @@ class Contents:
         notes: videos that were indexed in spite of some damage, with what it was.
         excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
+        telling: those of them that are not for what is not here.
         trouble: what of the index is damaged or lost, as sentences with the mend in them.
         faults: all that is wrong with the index, where it was checked as a whole; else None.
     """
@@ -57,6 +58,7 @@ class Contents:
     notes: tuple[tuple[Path, str], ...]
     excluded: tuple[str, ...] = ()
     judged: int = 0
+    telling: int = 0
     trouble: tuple[str, ...] = ()
     faults: tuple[Fault, ...] | None = None
 
@@ -78,10 +80,7 @@ class Contents:
             f"Confidence  {plain(self.status)}",
         ]
         if self.judged:
-            more = what_more_brings(self.judged)
-            lines.append(
-                f"Judged      {counted(self.judged, 'search', 'searches')}. {more}".rstrip()
-            )
+            lines.append(f"Judged      {said_of_judged(self.judged, self.telling)}")
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
@@ -168,7 +167,7 @@ def status(
         failed=tuple((record.path, record.reason) for record in records if record.reason),
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
-        judged=_judged(store.location),
+        **_judged(store.location),
         trouble=tuple(store.trouble()),
         faults=tuple(find_faults(store.location, told)) if check else None,
     )
@@ -222,11 +221,12 @@ def reset(db: str | Path | None = None) -> bool:
     return there
 
 
-def _judged(location: str) -> int:
-    """How many searches of an index were judged; 0 where that cannot be read."""
+def _judged(location: str) -> dict[str, int]:
+    """How many searches of an index were judged; none where that cannot be read."""
     with contextlib.suppress(SureshotError):
-        return len(read_labels(labels_of_index(location)))
-    return 0
+        labels = read_labels(labels_of_index(location))
+        return {"judged": len(labels), "telling": sum(one.state != "absent" for one in labels)}
+    return {}
 
 
 def _calibrated(store: Store) -> str:

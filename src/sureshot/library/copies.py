@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, UInt8
 
 from sureshot.library.moments import Moment
 from sureshot.media.signature import Patterns
@@ -15,28 +15,21 @@ _COPY = 0.75  # share of frames that must be found again in another video to cal
 class Copies:
     """Tells moments that show the same pictures, comparing any two windows once.
 
-    Only another video can be a copy: a shot that one video repeats stays two moments. A window
-    without any pattern, such as a title on black, is a copy of one with the very same frames alone.
+    Only another video can be a copy: a shot that one video repeats stays two moments.
 
     Args:
         paths: the video of each window.
         signatures: signatures of the frames of each window, padding zero.
-        frames: features of these frames; None takes no two windows without a pattern for the same.
     """
 
     def __init__(
-        self,
-        paths: Sequence[Path],
-        signatures: UInt8[np.ndarray, "windows frames 288"],
-        frames: Float[np.ndarray, "windows frames dim"] | None = None,
+        self, paths: Sequence[Path], signatures: UInt8[np.ndarray, "windows frames 288"]
     ) -> None:
         numbers = {path: number for number, path in enumerate(dict.fromkeys(paths))}
         self._video = np.array([numbers[path] for path in paths], int)
         self._signatures = signatures
-        self._features = frames
         self._frames: Patterns | None = None
         self._telling = np.zeros(0)
-        self._flat = np.zeros(0, int)  # which of the sets of flat windows alike each is in; -1 none
         self._found: dict[int, Bool[np.ndarray, "windows frames"]] = {}
 
     def fold(self, moments: Sequence[Moment], most: int) -> list[Moment]:
@@ -84,10 +77,7 @@ class Copies:
         """
         self._look(moment.rows)
         found = np.any([self._found[row] for row in moment.rows], axis=0).sum(-1)
-        shown = (found >= _COPY * self._telling) & (self._telling > 0)
-        flat = self._flat[list(moment.rows)]
-        alike = np.isin(self._flat, flat[flat >= 0]) & (self._video != self._video[moment.best])
-        return shown | alike
+        return (found >= _COPY * self._telling) & (self._telling > 0)
 
     def _look(self, rows: Sequence[int]) -> None:
         """Compare all windows with those of some that were not compared yet."""
@@ -97,7 +87,6 @@ class Copies:
         if self._frames is None:
             frames = Patterns(self._signatures)
             self._telling = frames.telling.sum(-1)
-            self._flat = self._alike_though_flat()
             self._frames = frames
         one, other = self._frames.alike(rows)
         size = self._signatures.shape[1]
@@ -108,12 +97,3 @@ class Copies:
         found = np.zeros((len(rows), *self._signatures.shape[:2]), bool)
         found[place[other // size], one // size, one % size] = True
         self._found |= dict(zip(rows, found, strict=True))
-
-    def _alike_though_flat(self) -> Int[np.ndarray, " windows"]:
-        """A number for each window without a pattern, the same for those with the same frames."""
-        numbers = np.full(len(self._video), -1)
-        if self._features is not None:
-            known: dict[bytes, int] = {}
-            for row in np.flatnonzero(self._telling == 0).tolist():
-                numbers[row] = known.setdefault(self._features[row].tobytes(), row)
-        return numbers

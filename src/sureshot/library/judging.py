@@ -70,8 +70,18 @@ class Judgements:
         return self._labels.get(query)
 
     def count(self, state: str) -> int:
-        """Sitting queries that are ``present``, ``absent`` or ``not found``."""
+        """Judged queries that are ``present``, ``absent`` or ``not found``."""
         return sum(label.state == state for label in self._labels.values())
+
+    @property
+    def telling(self) -> int:
+        """Judged queries that percentages can be learned from: not those for what is not here."""
+        return len(self) - self.count("absent")
+
+    @property
+    def said(self) -> str:
+        """How many searches are judged, and what more of them would bring, in sentences."""
+        return said_of_judged(len(self), self.telling, "judged")
 
     def _check(self) -> None:
         try:
@@ -87,16 +97,34 @@ class Judgements:
             )
 
 
-def what_more_brings(judged: int) -> str:
+def said_of_judged(judged: int, telling: int, word: str = "") -> str:
+    """How many searches are judged, and what more of them would bring, in sentences.
+
+    Args:
+        judged: how many are judged.
+        telling: those of them that are not for what is not here.
+        word: stands behind their number, such as ``judged``.
+
+    Examples:
+        >>> said_of_judged(201, 200, "judged")
+        '201 searches judged, 1 of them for what is not here.'
+    """
+    head = f"{counted(judged, 'search', 'searches')} {word}".rstrip()
+    absent = judged - telling
+    head += f", {absent} of them for what is not here" if absent else ""
+    return f"{head}. {what_more_brings(telling)}".rstrip()
+
+
+def what_more_brings(telling: int) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing.
 
     Args:
-        judged: how many searches are judged.
+        telling: how many searches are judged, those for what is not here left out.
     """
-    if judged >= ALL:
+    if telling >= ALL:
         return ""
-    if judged < JUDGED:
-        return f"{JUDGED - judged} more, and percentages can be learned from them."
+    if telling < JUDGED:
+        return f"{JUDGED - telling} more, and percentages can be learned from them."
     return f"Enough to learn from; more, up to {ALL}, make the percentages better."
 
 
@@ -141,7 +169,13 @@ class Sitting:
         head = f"{counted(self.judged, 'query', 'queries')} judged in {plain(self.file)}"
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
-        return f"{head}.\n{what_more_brings(self.judged)}".rstrip()
+        head += f"; {self.left} left, which the same command asks" if self.left else ""
+        return f"{head}.\n{what_more_brings(self.telling)}".rstrip()
+
+    @property
+    def telling(self) -> int:
+        """Judged queries that percentages can be learned from: not those for what is not here."""
+        return self.judged - self.absent
 
 
 def judge(
@@ -221,8 +255,8 @@ def judge_again(
 ) -> Judgements:
     """Let somebody judge the best hits of one query, also one that was judged before.
 
-    What is said now is kept in the index and holds where earlier judgements say otherwise. The
-    other arguments are those of `judge`.
+    What is said now is kept in the index, also where not all hits were judged, and holds where
+    earlier judgements say otherwise. The other arguments are those of `judge`.
 
     Raises:
         SureshotError: nothing is indexed, the index is in object storage, or its judgements cannot
@@ -230,7 +264,7 @@ def judge_again(
     """
     kept = Judgements(labels_of_index(searcher.store.location))
     with contextlib.suppress(KeyboardInterrupt):
-        label = judge_query(searcher, clean(query), k, ask, ask_more)
+        label = judge_query(searcher, clean(query), k, ask, ask_more, keep_begun=True)
         if isinstance(label, Label):
             kept.add(label)
     return kept
@@ -273,6 +307,8 @@ def judge_query(
     k: int,
     ask: Callable[[Hit], Verdict],
     ask_more: Callable[[int], Verdict],
+    *,
+    keep_begun: bool = False,
 ) -> Label | Literal["skip", "quit"]:
     """What somebody says of the best hits of one query; the other arguments are those of `judge`.
 
@@ -282,6 +318,7 @@ def judge_query(
         k: hits that are judged.
         ask: asked about each hit.
         ask_more: asked where none was right.
+        keep_begun: whether "quit" after the first hit ends the query with what was said till then.
 
     Returns:
         The label, or how the query ended without one.
@@ -313,7 +350,7 @@ def judge_query(
                 break
         else:
             verdict = "absent"  # every video was looked at
-        if verdict == "skip" or verdict == "quit":
+        if verdict == "skip" or (verdict == "quit" and not (keep_begun and judged)):
             return verdict
         if verdict != "again":
             absent = verdict == "absent" and not relevant

@@ -32,7 +32,7 @@ class Looked:
     @cached_property
     def copies(self) -> Copies:
         """Which of the windows show the same pictures."""
-        return Copies(self.windows.paths, self.windows.signatures, self.windows.frames)
+        return Copies(self.windows.paths, self.windows.signatures)
 
     @cached_property
     def _codes(self) -> Any:

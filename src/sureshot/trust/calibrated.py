@@ -127,7 +127,8 @@ class Calibrated:
     def _beside(self) -> str:
         parts = [
             (self.absent, "with nothing right here"),
-            (self.not_found, "of which nothing right was found"),
+            # What is learned from judgements counts these: their first hits are wrong.
+            (self.not_found if self.card.own is None else 0, "of which nothing right was found"),
             (self.left_out, "left out because their videos are not in the index"),
         ]
         return "".join(f", {count} more {what}" for count, what in parts if count)

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from sureshot.errors import QueryError, SureshotError
 from sureshot.library.calibration import calibrate
-from sureshot.library.judging import Judgements, judge_moments, what_more_brings
+from sureshot.library.judging import Judgements, judge_moments
 from sureshot.library.label_paths import labels_of_index
 from sureshot.library.labels import JudgedMoment
 from sureshot.places import video_id
-from sureshot.text import clean, counted
+from sureshot.text import clean
 from sureshot.trust.own import JUDGED
 from sureshot.web.desk import Desk
 from sureshot.web.replies import json_reply
@@ -133,7 +133,7 @@ class JudgingRoutes:
                 )
             searcher = self._desk.searcher()
             kept = judge_moments(searcher, click.query, moments, absent=click.verdict == "absent")
-            if len(kept) >= JUDGED:
+            if kept.telling >= JUDGED:
                 self._learner.learn()
             return self._told(click.query)
 
@@ -151,10 +151,9 @@ class JudgingRoutes:
     def _told(self, query: str) -> dict[str, Any]:
         kept = Judgements(labels_of_index(self._desk.store().location))
         label = kept.of(clean(query)) if query else None
-        said = f"{counted(len(kept), 'search', 'searches')} judged. {what_more_brings(len(kept))}"
         return {
             "judged": len(kept),
-            "said": f"{said} {self._learner.said}".strip() if len(kept) else "",
+            "said": f"{kept.said} {self._learner.said}".strip() if len(kept) else "",
             "learning": self._learner.is_learning,
             "state": "" if label is None else label.state,
             "moments": [

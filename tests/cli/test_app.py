@@ -353,3 +353,26 @@ def test_a_folder_that_is_gone_is_said(library, tmp_path):
         )
         assert ran.returncode == code and "Traceback" not in ran.stderr
         assert code == 0 or "The folder you are in is gone" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["remove", ""],
+        ["index", "", "more"],
+        ["reset", "--yes", "--db", ""],
+        ["reset", "--yes", "--db="],
+        ["search", "a dog", "--in", ""],
+        ["describe", "a.mp4", ""],
+    ],
+)
+def test_an_argument_of_a_variable_that_is_not_set_does_nothing(arguments, capsys, monkeypatch):
+    monkeypatch.setattr(module, "app", None)
+    assert module.run(arguments) == 2
+    told = capsys.readouterr().err
+    assert "argument is empty" in told or "--db has no value" in told
+
+
+def test_an_empty_query_is_told_of_as_one(capsys, tmp_path):
+    assert module.run(["search", "", "--db", str(tmp_path / "none")]) in (1, 2)
+    assert "argument is empty" not in capsys.readouterr().err

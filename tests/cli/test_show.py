@@ -44,7 +44,8 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
         (True, "learned on judgements of your own."),
         (
             False,
-            "learned on other people's videos. Ten judgements (`--judge`) make them yours.",
+            "learned on other people's videos. Ten judged searches (`--judge`) move "
+            "them towards yours.",
         ),
     ],
 )

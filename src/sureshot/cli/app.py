@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import itertools
 import os
 import shlex
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from sureshot.cli.streams import drop_output
 from sureshot.errors import ArgumentError, SureshotError
 
 _OTHER_WORDS = {"find": "search"}  # what people type for a command
+_SENTENCES = frozenset({"search", "export"})  # commands that themselves refuse an empty sentence
 _ALIKE = 0.7  # from here on a word is taken for a command with a slip in it
 
 app = typer.Typer(
@@ -90,6 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     as_json = _asks_json(arguments)
     try:
         typed = _with_command(list(arguments)) or ["--help"]
+        _refuse_empty(typed)
         code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
         _complain(str(error), error.code, as_json)
@@ -141,6 +144,22 @@ def _with_command(arguments: list[str]) -> list[str]:
     raise MistypedError(
         f"There is no command {first}. To look for it: sureshot search {shlex.join(arguments)}"
     )
+
+
+def _refuse_empty(typed: Sequence[str]) -> None:
+    """Refuse an empty argument, as a variable that is not set leaves it.
+
+    As a path it would be the folder that we are in, as a place of an index the default one.
+
+    Raises:
+        MistypedError: there is one.
+    """
+    for before, argument in itertools.pairwise(["", *typed]):
+        name, is_set, value = argument.partition("=")
+        if name.startswith("--") and is_set and not value:
+            raise MistypedError(f"{name} has no value; name one, or leave the option out.")
+        if argument == "" and (before.startswith("--") or typed[0] not in _SENTENCES):
+            raise MistypedError("An argument is empty, perhaps by a variable that is not set.")
 
 
 def _asks_json(arguments: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from sureshot.cli.options import Json, examples
 EXAMPLES = examples(
     "sureshot made --to made",
     "sureshot made --to vague --set ambiguity=0.8 --set train=500 --picture vague.png",
-    "sureshot train recipes/made.toml",
+    "SURESHOT_MADE=made sureshot train results/made-encoder.toml",
 )
 
 

@@ -203,8 +203,8 @@ class Answer:
         whose = (
             "on judgements of your own."
             if self.confidence.yours
-            else f"on other people's videos. Ten judgements (`{option('judge', True)}`) make them "
-            "yours."
+            else f"on other people's videos. Ten judged searches (`{option('judge', True)}`) move "
+            "them towards yours."
         )
         told = "Percentages: how often such a hit is right if what you look for is here; learned "
         return told + whose

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import QueryError
+from sureshot.errors import QueryError, VideoError
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.protocol import Encoder, VideoFeatures
 from sureshot.store.header import IndexSettings
@@ -29,7 +29,7 @@ def asked_windows(
         at: seconds; None takes at most 24 windows, evenly over the whole video.
 
     Raises:
-        VideoError: the video cannot be read.
+        VideoError: the video cannot be read; the message names it.
         QueryError: there is no video at the path, or nothing at that time of it.
     """
     from sureshot.library.encode import encode_video
@@ -40,7 +40,10 @@ def asked_windows(
         start, end, windows = stored.start, stored.end, stored.features
     else:
         settings = store if isinstance(store, IndexSettings) else store.settings
-        encoded = encode_video(source, settings, encoder).windows
+        try:
+            encoded = encode_video(source, settings, encoder).windows
+        except VideoError as error:
+            raise VideoError(f"{printable(path)} {error}.", transient=error.transient) from error
         windows = _padded([w.frames for w in encoded])
         start = np.array([w.start for w in encoded])
         end = np.array([w.end for w in encoded])

@@ -36,12 +36,14 @@ def text_warnings(
             f"This does not look like English, and the model {knows}; say it in English. {_REMEDY}"
         )
     elif encoder.vocabulary is not None:
-        unknown = [w for text in texts for w in unknown_words(text, encoder.vocabulary)[0]]
-        if unknown:
-            words = _listed(list(dict.fromkeys(unknown)))
+        found = [unknown_words(text, encoder.vocabulary) for text in texts]
+        words = list(dict.fromkeys(word for unknown, _ in found for word in unknown))
+        if words:
             warnings.append(
-                f"No caption that the model learned from had {words}; check the spelling."
+                f"No caption that the model learned from had {_listed(words)}; check the spelling."
             )
+        elif any(nothing for _, nothing in found):
+            warnings.append("Name something that can be seen; nothing here says what to look for.")
     return tuple(warnings)
 
 

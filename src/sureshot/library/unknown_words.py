@@ -16,9 +16,9 @@ _ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the
 
 
 def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], bool]:
-    """Words that are not in a vocabulary, and whether they are all that a text has to say.
+    """Words that are not in a vocabulary, and whether nothing else of a text is known.
 
-    Words such as "the" and "after" are left out of both.
+    Words such as "the" and "after" say nothing of a picture; nor do numbers and signs.
 
     Args:
         text: a query.
@@ -29,10 +29,12 @@ def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], boo
         (('Berghain',), False)
         >>> unknown_words("the zzzz", {"quokka"})
         (('zzzz',), True)
+        >>> unknown_words("!!!", {"quokka"}), unknown_words("the", {"quokka"})
+        (((), True), ((), True))
     """
     words = [word for word in _WORD.findall(text) if word.lower() not in _EMPTY]
     unknown = tuple(dict.fromkeys(w for w in words if not _is_known(w.lower(), vocabulary)))
-    return unknown, bool(unknown) and len(unknown) == len(set(words))
+    return unknown, len(unknown) == len(set(words))
 
 
 def _is_known(word: str, vocabulary: Set[str]) -> bool:

@@ -89,8 +89,8 @@ Pad = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of the same name.")]
 
 Coverage = Annotated[
-    float,
-    typer.Option(metavar="SHARE", help="How often the listed videos should include a right one."),
+    str,
+    typer.Option(metavar="PERCENT", help="How often the listed videos should include a right one."),
 ]
 Minimum = Annotated[
     str,
@@ -126,7 +126,7 @@ def search(
     ask: Judge = False,
     per_video: PerVideo = None,
     fold: Fold = True,
-    coverage: Coverage = 0.9,
+    coverage: Coverage = "90%",
     minimum: Minimum = "0%",
     db: Db = None,
     model: Model = None,
@@ -144,7 +144,8 @@ def search(
     ways = (words is not None) + (like is not None) + (from_file is not None)
     asks = not ways and sys.stdin.isatty() and sys.stdout.isatty()
     if ways != 1 and not asks:
-        raise MistypedError("Give one of: a query, --like FILE[@TIME], --from-file FILE.")
+        piped = "" if ways else " Queries on standard input: --from-file -."
+        raise MistypedError(f"Give one of: a query, --like FILE[@TIME], --from-file FILE.{piped}")
     if (explain is not None or play is not None) and (from_file is not None or asks):
         raise MistypedError("--explain and --open are about one answer; give one query with them.")
     if ask and words is None:
@@ -152,7 +153,7 @@ def search(
     searcher = open_index(db, model=model, device=device)
     wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
     if like is None:
-        wanted |= {"coverage": coverage, "minimum": _share(minimum)}
+        wanted |= {"coverage": _share(coverage, "coverage"), "minimum": _share(minimum, "min")}
     if asks:
         converse(searcher, wanted, as_json=as_json)
         return 0
@@ -288,15 +289,19 @@ def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Ite
     show.console(err=True).print(f"Contact sheet: {plain(target)}")
 
 
-def _share(text: str) -> float:
-    """A share of 1 from ``20%``, ``20 %`` or ``0.2``."""
+def _share(text: str, name: str) -> float:
+    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it.
+
+    Raises:
+        MistypedError: it is none.
+    """
     number, sign, rest = text.strip().partition("%")
     try:
         share = float(number) / (100 if sign else 1)
     except ValueError:
         share = -1.0
     if rest or not 0 <= share < 1:
-        raise MistypedError(f"--min is {text!r}; write it as 20%.")
+        raise MistypedError(f"--{name} is {text!r}; write it as 20%.")
     return share
 
 

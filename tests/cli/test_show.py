@@ -63,7 +63,8 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
     )
     assert printed(capsys, known) == [
         "red",
-        "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",
+        "Unsure: 57 % for the first one, if it is here at all. Look through the first 19 for a "
+        "9-in-10 chance.",
         "   best at  right             time  score  video",
         "1  1:02:05   57 %  1:02:00-1:02:30  0.500  /v/a.mp4",
         "Percentages: how often such a hit is right if what you look for is here; " + learned,

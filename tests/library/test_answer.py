@@ -177,14 +177,21 @@ def sure(status: Status, right: float = 0.57, **values) -> Answer:
 @pytest.mark.parametrize(
     "found, sentence",
     [
-        (sure("confident", 0.98), "98 % sure the first one is right, if it is among your videos."),
+        (sure("confident", 0.98), "98 % sure, if it is here at all: the first one is right."),
         (
             sure("several plausible"),
-            "Unsure: 57 % for the first one. Look through the first 19 for a 9-in-10 chance.",
+            "Unsure: 57 % for the first one, if it is here at all. Look through the first 19 for a "
+            "9-in-10 chance.",
         ),
-        (sure("several plausible", plausible=None), "Unsure: 57 % for the first one."),
+        (
+            sure("several plausible", plausible=None),
+            "Unsure: 57 % for the first one, if it is here at all.",
+        ),
         # One video out of one says nothing.
-        (sure("several plausible", plausible=1), "Unsure: 57 % for the first one."),
+        (
+            sure("several plausible", plausible=1),
+            "Unsure: 57 % for the first one, if it is here at all.",
+        ),
         (sure("several plausible", 0.09), "Weak: 9 % for the first one."),
         (
             sure("probably not here", 0.08, present=0.06),

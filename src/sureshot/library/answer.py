@@ -185,13 +185,13 @@ class Answer:
             rest = f" {few} in 100 searches for something that is there look this weak. Closest:"
             return "Probably not in your videos.", rest
         if self.status == "confident":
-            return f"{right} sure", " the first one is right, if it is among your videos."
+            return f"{right} sure, if it is here at all", ": the first one is right."
         if known.right < WEAK:
             return "Weak", f": {right} for the first one."
         look = ""
         if known.plausible is not None and known.plausible > 1:
             look = f" Look through the first {known.plausible} for {_chance(known.coverage)}."
-        return "Unsure", f": {right} for the first one.{look}"
+        return "Unsure", f": {right} for the first one, if it is here at all.{look}"
 
     @property
     def worth(self) -> str:

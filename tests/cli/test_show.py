@@ -41,7 +41,7 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
 @pytest.mark.parametrize(
     "yours, learned",
     [
-        (True, "learned on judgements of your own."),
+        (True, "learned with judgements of your own."),
         (
             False,
             "learned on other people's videos. Ten judged searches (`--judge`) move "

@@ -343,7 +343,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
                 page.get_by_role("button", name="Wrong").first.click()
                 page.locator("#judged").get_by_text(f"{number + 1} search").wait_for()
             page.goto(f"{address}?q=people+riding+bicycles")
-            page.get_by_text("on judgements of your own").wait_for()
+            page.get_by_text("with judgements of your own").wait_for()
             assert page.locator(".percent").all_inner_texts() != before
     assert status(tmp_path / "db").judged == 10
     answer = sureshot.open_index(tmp_path / "db").search("people riding bicycles")

@@ -201,7 +201,7 @@ class Answer:
         if not self.has_percentages:
             return ""
         whose = (
-            "on judgements of your own."
+            "with judgements of your own."
             if self.confidence.yours
             else f"on other people's videos. Ten judged searches (`{option('judge', True)}`) move "
             "them towards yours."

@@ -38,7 +38,7 @@ class Roots:
             UnknownError: it is somewhere else, or is no folder.
         """
         wrong = UnknownError(
-            "This folder cannot be indexed from here; `sureshot serve` says which may."
+            "This folder cannot be indexed from here; `sureshot serve --root DIR` says which may."
         )
         if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - text of a stranger
             raise wrong

@@ -41,7 +41,7 @@ class Contents:
         notes: videos that were indexed in spite of some damage, with what it was.
         excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
-        telling: those of them that are not for what is not here.
+        telling: number of them that percentages can be learned from.
         trouble: what of the index is damaged or lost, as sentences with the mend in them.
         faults: all that is wrong with the index, where it was checked as a whole; else None.
     """

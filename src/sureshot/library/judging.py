@@ -102,7 +102,7 @@ def said_of_judged(judged: int, telling: int, word: str = "") -> str:
 
     Args:
         judged: how many are judged.
-        telling: those of them that are not for what is not here.
+        telling: number of them that percentages can be learned from.
         word: stands behind their number, such as ``judged``.
 
     Examples:

@@ -98,8 +98,7 @@ def weighted_token_interaction(
     # product itself says what may win, and no mask goes over all pairs of tokens.
     words = torch.cat([words, _low(word_mask, words), torch.ones_like(words[..., :1])], dim=-1)
     frames = torch.cat([frames, torch.ones_like(frames[..., :1]), _low(frame_mask, frames)], dim=-1)
-    counts, order = word_mask.sum(1).sort(stable=True)
-    most = counts.tolist()
+    order, most = word_mask.sum(1).argsort(stable=True), sorted(_counts(word_mask))
     parts = []
     for start in range(0, max(len(words), 1), block):
         rows, longest = order[start : start + block], max([1, *most[start : start + block]])
@@ -122,6 +121,12 @@ def _block(
     return 0.5 * (from_words + from_frames)
 
 
+def _counts(mask: Bool[Tensor, "batch tokens"]) -> list[int]:
+    """How many tokens of each item are real; all where only shapes are computed with."""
+    counts: list[int] = [mask.shape[1]] * len(mask) if mask.is_meta else mask.sum(1).tolist()
+    return counts
+
+
 def _real_first(
     tokens: Float[Tensor, "batch tokens dim"],
     weights: Float[Tensor, "batch tokens"],
@@ -130,7 +135,7 @@ def _real_first(
     Float[Tensor, "batch most dim"], Float[Tensor, "batch most"], Bool[Tensor, "batch most"]
 ]:
     """The same with what is padding in all items cut off, and each item's padding at its end."""
-    most = max([1, *mask.sum(1).tolist()])
+    most = max([1, *_counts(mask)])
     places = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
     chosen = places[..., None].expand(-1, -1, tokens.shape[-1])
     return tokens.gather(1, chosen), weights.gather(1, places), mask.gather(1, places)

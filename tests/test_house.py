@@ -1,5 +1,6 @@
 """The house rules that no other tool checks."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -43,6 +44,12 @@ def test_openvino_is_imported_where_it_tells_nobody() -> None:
         if re.search(r"^\s*(import|from) openvino\b", path.read_text("utf-8"), re.MULTILINE)
     ]
     assert found == [Path("src/sureshot/models/encoders/engine.py")]
+
+
+def test_results_name_no_place_of_the_machine_that_made_them() -> None:
+    for path in (ROOT / "results").rglob("*.json"):
+        encoder = json.loads(path.read_text("utf-8")).get("encoder", "")
+        assert not str(encoder).startswith(("/", "~")), path
 
 
 def test_an_equation_lives_in_one_place() -> None:

@@ -208,7 +208,7 @@ def _facts(command: str, table: Table, place: Place, bench: Bench) -> Facts:
         train=titles[0][0],
         val=titles[0][1],
         tests=[part[-1] for part in titles],
-        encoder=encoders[0].name,  # as the plan has it: where it lies is nobody's business
+        encoder=encoders[0].name,  # as the plan names it, not where that lies
         training=_training(bench.plan),
         encoder_is=how,
         data=[place.name, *(name for name, _ in place.elsewhere)],

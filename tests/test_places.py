@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sureshot import library
 from sureshot.errors import ArgumentError, StoreError, SureshotError
 from sureshot.places import (
     absolute,
@@ -168,3 +169,10 @@ def test_addresses_of_objects_are_kept_and_do_not_climb(bucket) -> None:
     bucket.fault = lambda asked: "403"
     with pytest.raises(SureshotError, match="cannot be looked at: access is denied"):
         exists_at("s3://films/v")
+
+
+@pytest.mark.parametrize("act", [library.remove, library.index, library.has_index, library.reset])
+def test_an_empty_place_is_not_the_one_that_happens_to_be_there(act, tmp_path, monkeypatch):
+    monkeypatch.setenv("SURESHOT_DB", str(tmp_path / "index"))
+    with pytest.raises(ArgumentError, match="is empty"):
+        act("")

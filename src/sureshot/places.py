@@ -38,7 +38,13 @@ def cache_dir() -> Path:
 
 
 def index_place(db: str | Path | None = None) -> str:
-    """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder."""
+    """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder.
+
+    Raises:
+        ArgumentError: the place is empty, as that of a variable which is not set.
+    """
+    if db == "":
+        raise ArgumentError("The place of the index is empty; name one, or leave it out.")
     return os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
 
 
@@ -110,11 +116,14 @@ def expand(path: str | Path) -> Path:
     """A path with the home folder for ``~``; the ``~`` of a user whom nobody knows stays.
 
     Raises:
-        ArgumentError: no file can have such a name.
+        ArgumentError: no file can have such a name, or there is none; that is not the folder that
+            we are in.
     """
     if (there := _object(path)) is not None:
         return there
     named = os.fspath(path)
+    if not named:
+        raise ArgumentError("A path is empty; name a file or a folder.")
     try:
         usable = "\0" not in named and bool(os.fsencode(named) or True)
     except UnicodeEncodeError:

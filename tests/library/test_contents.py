@@ -114,3 +114,9 @@ def test_a_check_reads_everything_and_says_that_it_did(db, videos):
     assert str(videos / "a.mp4") in fault.what
     assert "wrong: 1 window" in repr(status(db, check=True)).splitlines()[-1]
     assert status(db, check=True).to_dict()["faults"] == [{"what": fault.what, "mend": fault.mend}]
+
+
+def test_one_path_as_a_text_is_that_path_alone(videos, db):
+    # Letter by letter it would begin with the root, below which everything lies.
+    assert remove(str(videos / "a.mp4"), db=db) == 1
+    assert [video.path.name for video in Store.open(db).videos()] == ["broken.mp4", "b.mp4"]

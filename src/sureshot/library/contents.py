@@ -174,12 +174,15 @@ def status(
 
 
 def remove(
-    paths: Sequence[str | Path], *, db: str | Path | None = None, exclude: bool = False
+    paths: str | Path | Sequence[str | Path],
+    *,
+    db: str | Path | None = None,
+    exclude: bool = False,
 ) -> int:
     """Forget videos; all of them or, where a path is not indexed, none.
 
     Args:
-        paths: videos, or folders whose videos are forgotten.
+        paths: videos, or folders whose videos are forgotten; one or several.
         db: folder or object-storage URI; None is the default index of this user.
         exclude: whether indexing leaves the paths out from now on, until ``include`` of
             `sureshot.index` takes that back.
@@ -188,11 +191,13 @@ def remove(
         How many were forgotten.
 
     Raises:
+        ArgumentError: a path is empty.
         QueryError: nothing at or below one of the paths is indexed.
         StoreError: there is no index, or it cannot be written.
     """
+    # A text is one path: its first letter may be the /, below which everything lies.
+    tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     store = Store.open(index_place(db))
-    tops = [absolute(path) for path in paths]
     records = store.videos()
     for top in tops:
         if not any(record.path.is_relative_to(top) for record in records):

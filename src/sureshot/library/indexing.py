@@ -23,7 +23,7 @@ from sureshot.media.excluded import Excluded
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
-from sureshot.places import absolute, absolute_model, exists_at, index_place
+from sureshot.places import absolute, absolute_model, exists_at, expand, index_place
 from sureshot.store.header import Decode, IndexSettings
 from sureshot.store.parcels import Parcel
 from sureshot.store.rows import VideoRecord
@@ -105,7 +105,7 @@ def index(
             f"{option('workers', str(workers))} is not from 1 to {_MOST_THREADS}, the decoding "
             f"threads of one machine; more are for {option('ray')}."
         )
-    chosen = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    chosen = [expand(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
     if not any(exists_at(path) for path in chosen):

@@ -1,4 +1,4 @@
-"""Maps that are fitted beside the tuned networks are what the encoder then computes with."""
+"""Maps that are fitted beside networks are what the encoder then computes with."""
 
 import importlib.util
 from dataclasses import replace
@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.bundled import maps
+from benchmarks.bundled.__main__ import weights
 from benchmarks.bundled.heads import Data, Head, Trial, scores
-from benchmarks.bundled.network import class_inputs
+from benchmarks.bundled.items import Item
+from benchmarks.bundled.network import Network, class_inputs
+from benchmarks.bundled.states import State
 from safetensors.numpy import load_file, save_file
 from torch.nn import functional
 
@@ -53,8 +56,14 @@ def test_the_encoder_computes_with_the_maps_that_are_written(
 ) -> None:
     torch.manual_seed(1)
     head = Head(Trial(), data).eval()
+    network = Network()
+    maps.put(head, network)
+    np.testing.assert_allclose(scores([maps.taken(network, data)], data), scores([head], data))
+    wanted = ("text.weight", "text.bias", "frame.weight", "frame.bias", "frame.labels")
     path = tmp_path / "head.safetensors"
-    save_file(load_file(bundled.head_path()) | maps.weights(head), path)
+    ours = {name: value for name, value in weights(network).items() if name in wanted}
+    assert len(ours) == len(wanted)
+    save_file(load_file(bundled.head_path()) | ours, path)
     before = bundled.BundledEncoder("cpu").fingerprint
     monkeypatch.setattr(bundled, "head_path", lambda: path)
     encoder = bundled.BundledEncoder("cpu", threads=1, engine="torch")
@@ -65,22 +74,50 @@ def test_the_encoder_computes_with_the_maps_that_are_written(
     np.testing.assert_allclose(told @ seen.T, scores([head], data), atol=2e-3)
 
 
+def test_features_are_what_a_network_computes_with_and_are_kept(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    network = Network().eval()
+    draw = np.random.default_rng(0)
+    shapes = [(3, 4), (4, 3), (3, 4)]
+    states: list[State] = [draw.random((*shape, 208)).astype(np.float16) for shape in shapes]
+    items = [
+        Item("a", Path("a.mp4"), ("a dog", "a small dog on a beach")),
+        Item("b", Path("b"), ("rain",)),
+    ]
+    found = maps.data_of(network, items, [states[:2], states[2:]], tmp_path)
+    assert found.frame_item.tolist() == [0, 0, 1]
+    assert found.text_item.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert found.phrase.tolist() == [False, False, True, True, False, True, True]
+    head = maps.taken(network, found)
+    with torch.no_grad():
+        seen, told = network.frames(states), network.texts(["a dog", "a small dog on a beach"])
+        torch.testing.assert_close(head.see(found.frames, torch.arange(3)), seen, atol=2e-3, rtol=0)
+        torch.testing.assert_close(head.read(found.texts[:2]), told, atol=2e-3, rtol=0)
+    asked = maps.data_of(network, items, [states[:2], states[2:]], tmp_path, phrases=0)
+    assert len(asked.texts) == 3 and not asked.phrase.any()
+    kept = len(list(tmp_path.iterdir()))
+    maps.data_of(network, items, [states[:2], states[2:]], tmp_path)
+    assert len(list(tmp_path.iterdir())) == kept
+    with torch.no_grad():
+        network.image.head.conv.weight.mul_(1.5)
+    other = maps.data_of(network, items, [states[:2], states[2:]], tmp_path)
+    assert not torch.allclose(other.frames["looks"], found.frames["looks"], atol=1e-2)
+
+
 def test_what_was_fitted_is_read_the_next_time(
     data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brief = Trial(batch=2, epochs=2, phrases=0.0)
-    monkeypatch.setattr(maps, "HOW", brief)
-    first = maps.fitted(data, 3, tmp_path)
-    other = maps.fitted(data, 4, tmp_path)
-    monkeypatch.setattr(maps, "fit", None)
-    again = maps.fitted(data, 3, tmp_path)
+    first = maps.fitted(brief, data, 3, tmp_path)
+    other = maps.fitted(brief, data, 4, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(maps, "fit", None)
+        again = maps.fitted(brief, data, 3, tmp_path)
     np.testing.assert_allclose(scores([first], data), scores([again], data), atol=1e-6)
     assert not np.allclose(scores([first], data), scores([other], data), atol=1e-3)
     found = scores([again], data)
     right = 100 * np.mean(found.argmax(1) == np.arange(3))
-    assert maps.measured(again, {"three": data}).startswith(f"three {right:.1f} / ")
+    assert maps.measured(again, {"three": [data]}).startswith(f"three {right:.1f} / ")
     others = replace(data, texts=data.texts.flip(0))
-    monkeypatch.undo()
-    monkeypatch.setattr(maps, "HOW", brief)
-    third = maps.fitted(others, 3, tmp_path)
+    third = maps.fitted(brief, others, 3, tmp_path)
     assert not np.allclose(scores([third], data), found, atol=1e-3)

@@ -52,17 +52,26 @@ def states(items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> list[
 def network(
     items: list[Item], states: list[list[State]], tmp_path_factory: pytest.TempPathFactory
 ) -> Network:
-    return fit(items, states, SETTINGS, tmp_path_factory.mktemp("whole")).eval()
+    return trained(items, states, tmp_path_factory.mktemp("whole"))
+
+
+def trained(
+    items: list[Item], states: list[list[State]], folder: Path, stop: int | None = None
+) -> Network:
+    torch.manual_seed(0)
+    network = Network()
+    fit(network, items, states, SETTINGS, folder, stop)
+    return network.eval()
 
 
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(
     items: list[Item], states: list[list[State]], network: Network, tmp_path: Path
 ) -> None:
-    stopped = fit(items, states, SETTINGS, tmp_path, stop=1).eval()
+    stopped = trained(items, states, tmp_path, stop=1)
     with torch.no_grad():
         assert not torch.allclose(stopped.texts(["a wall"]), network.texts(["a wall"]), atol=1e-4)
-    continued = fit(items, states, SETTINGS, tmp_path).eval()
+    continued = trained(items, states, tmp_path)
     with torch.no_grad():
         for ours, theirs in (
             (continued.texts(["a red wall"]), network.texts(["a red wall"])),
@@ -95,7 +104,7 @@ def test_the_shipped_encoder_computes_what_was_trained(
 def test_training_tells_colours_apart(
     items: list[Item], states: list[list[State]], network: Network
 ) -> None:
-    torch.manual_seed(SETTINGS.seed)
+    torch.manual_seed(0)
     before = recalls(Network(), items, states)
     assert recalls(network, items, states)[0] > before[0]
 

@@ -195,3 +195,22 @@ def test_a_whole_number_beyond_every_float_is_no_float() -> None:
     assert build(Bowl, {"depth": 10**300}).depth == 1e300
     with pytest.raises(SureshotError, match=r"^Setting depth is .*expected a number"):
         build(Bowl, {"depth": 10**400})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "said"),
+    [
+        (int, [1, True], "Setting n.1 is True; expected a whole number"),
+        (int, [1, 2.0], "Setting n.1 is 2.0; expected a whole number"),
+        (int, [2**70], "Setting n.0 is .*no number is so large here"),
+        (float, [0.5, float("nan")], "Setting n.1 is nan; expected a number"),
+        (float, [0.5, True], "Setting n.1 is True; expected a number"),
+    ],
+)
+def test_a_long_list_of_numbers_is_held_to_each_of_them(
+    kind: type, values: list[float], said: str
+) -> None:
+    made = dataclasses.make_dataclass("Row", [("n", tuple[kind, ...])])  # type: ignore[valid-type]
+    with pytest.raises(SureshotError, match=said):
+        build(made, {"n": values})
+    assert build(made, {"n": [1, 2]}).n == (1, 2)

@@ -3,23 +3,25 @@
     make model                                  # all of it, into the package; resumable
     python -m benchmarks.bundled [--to .cache/bundled] [--without cocoval ade] [--write]
 
-Stages, each kept in the folder: what enters the last block of the image network for every frame,
-then epochs of training. With ``--write`` the weights go into the package; the bank and the
-calibration card know them and have to be made next, which ``make model`` does. With ``--without``
-families of pictures stay out of training and their recalls are printed: so settings are chosen.
+Stages, each kept in the folder: what enters the last block of the image network for every frame;
+maps beside the networks as they come; epochs of tuning; maps anew beside the tuned networks, and
+recalls after each. With ``--write`` the weights go into the package; the bank and the calibration
+card know them and have to be made next, which ``make model`` does. With ``--without`` families of
+pictures stay out of training and their recalls are printed as well: so settings are chosen.
 """
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
 
+from benchmarks.bundled import maps
 from benchmarks.bundled.fit import Settings, fit
+from benchmarks.bundled.heads import Data
 from benchmarks.bundled.items import CAPTIONED, Item, caption_words, captioned, training, validation
-from benchmarks.bundled.measure import recalls, shown
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import FRAMES, State, states_of
 from sureshot.files import replace_file, write_text
@@ -28,11 +30,24 @@ from sureshot.models.encoders.bridge import image_network
 from sureshot.models.encoders.bundled import head_path, words_path
 
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
+_GALLERIES = 8  # of a family at most
 _ALL_FRAMES = 12  # of a video that is asked for
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Pictures and videos, and the states of their frames."""
+
+    items: list[Item]
+    states: list[list[State]]
+
+    def part(self, rows: Sequence[int]) -> "Seen":
+        """Some of them."""
+        return Seen([self.items[row] for row in rows], [self.states[row] for row in rows])
+
+
 def main() -> None:
-    """Compute, train, measure, and write with --write."""
+    """Compute, fit, tune, fit again, measure, and write with --write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(".cache/bundled"))
     parser.add_argument("--without", nargs="*", default=[], choices=CAPTIONED)
@@ -40,52 +55,68 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="ship the weights")
     options = parser.parse_args()
-    backbone = Backbone(image_network, "cpu", None)
-    pictures = list(captioned())
-    sets = {
-        "msrvtt": [item for item in training() if item.family == "msrvtt"],
-        "flickr8k": [item for item in training() if item.family == "flickr8k"],
-        "captioned": pictures,
-    }
-    states = {
-        name: states_of(items, backbone, options.to / name, FRAMES) for name, items in sets.items()
-    }
-    chosen = [
-        (item, seen)
-        for name, items in sets.items()
-        for item, seen in zip(items, states[name], strict=True)
-        if item.family not in options.without and not item.held_out
-    ]
-    settings = replace(Settings(), epochs=options.epochs, seed=options.seed)
-    name = "without-" + "-".join(options.without) if options.without else "all"
-    folder = options.to / name
+    folder = options.to / ("without-" + "-".join(options.without) if options.without else "all")
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"{len(chosen)} items", flush=True)
-    network = fit([item for item, _ in chosen], [seen for _, seen in chosen], settings, folder)
-    for title, items in validation().items():
-        seen = states_of(items, backbone, options.to / title.replace(" ", "-"), _ALL_FRAMES)
-        print(f"{title:14} {shown(recalls(network, items, seen))}", flush=True)
-    known = dict(zip((item.path for item in pictures), states["captioned"], strict=True))
-    for family in options.without:
-        left_out(network, [item for item in pictures if item.family == family], known)
+    train, galleries = read(options.to, options.without)
+    print(f"{len(train.items)} items", flush=True)
+    settings = replace(Settings(), epochs=options.epochs, seed=options.seed)
+
+    def felt(network: Network) -> tuple[Data, dict[str, list[Data]]]:
+        asked = {
+            name: [maps.data_of(network, g.items, g.states, folder, phrases=0) for g in some]
+            for name, some in galleries.items()
+        }
+        return maps.data_of(network, train.items, train.states, folder), asked
+
+    network = Network()
+    data, asked = felt(network)
+    head = maps.fitted(maps.BEFORE, data, settings.seed, folder)
+    print(f"maps: {maps.measured(head, asked)}", flush=True)
+    maps.put(head, network)
+    del data, asked
+    fit(network, train.items, train.states, settings, folder)
+    data, asked = felt(network)
+    print(f"tuned: {maps.measured(maps.taken(network, data), asked)}", flush=True)
+    head = maps.fitted(maps.AFTER, data, settings.seed, folder)
+    print(f"maps beside the tuned networks: {maps.measured(head, asked)}", flush=True)
+    maps.put(head, network)
     if options.write:
         with replace_file(head_path()) as fresh:
             save_file(weights(network), fresh)
-        words = caption_words([item for item, _ in chosen])
-        write_text(words_path(), "\n".join(words) + "\n")
+        write_text(words_path(), "\n".join(caption_words(train.items)) + "\n")
         print(f"wrote {head_path().name}: make the bank and the card next")
 
 
-def left_out(network: Network, items: Sequence[Item], states: dict[Path, list[State]]) -> None:
-    """Mean recalls of galleries of a family that was not trained on."""
-    order = np.random.default_rng(0).permutation(len(items))
-    found = []
-    for first in range(0, len(items) - _GALLERY + 1, _GALLERY):
-        part = [items[row] for row in order[first : first + _GALLERY]]
-        found.append(recalls(network, part, [states[item.path] for item in part]))
-    one, five, ten = np.mean(found, axis=0)
-    family = f"{items[0].family}, {_GALLERY} each"
-    print(f"{family:14} {shown((one, five, ten))}", flush=True)
+def read(folder: Path, without: Sequence[str]) -> tuple[Seen, dict[str, list[Seen]]]:
+    """What is trained on, and galleries: validation ones, and those of families left out."""
+    backbone = Backbone(image_network, "cpu", None)
+
+    def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
+        return Seen(items, states_of(items, backbone, folder / name, frames))
+
+    listed = training()
+    sets = [
+        seen([item for item in listed if item.family == name], name)
+        for name in ("msrvtt", "flickr8k")
+    ]
+    pictures = seen(list(captioned()), "captioned")
+    galleries = {
+        title: [seen(items, title.replace(" ", "-"), _ALL_FRAMES)]
+        for title, items in validation().items()
+    }
+    for family in without:
+        rows = [row for row, item in enumerate(pictures.items) if item.family == family]
+        order = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
+        parts = [order[k * _GALLERY : (k + 1) * _GALLERY] for k in range(_GALLERIES)]
+        galleries[family] = [pictures.part(part) for part in parts if len(part) == _GALLERY]
+    kept = [
+        row
+        for row, item in enumerate(pictures.items)
+        if item.family not in without and not item.held_out
+    ]
+    sets.append(pictures.part(kept))
+    items = [item for some in sets for item in some.items]
+    return Seen(items, [states for some in sets for states in some.states]), galleries
 
 
 def weights(network: Network) -> dict[str, np.ndarray]:

@@ -1,7 +1,8 @@
 r"""Training of the bundled model: contrast between captions and pictures.
 
 Each step takes a batch of items with one frame and one caption each, and InfoNCE in both
-directions. One caption in five is cut to a phrase of one to three words, since people search so.
+directions. One caption in five is cut to a phrase of one to three words, since people search so,
+and every other frame is mirrored.
 """
 
 import re
@@ -28,37 +29,38 @@ _PHRASE = 3  # words of a phrase at most
 class Settings:
     """Settings of the training; all were chosen on validation galleries (LOG.md)."""
 
-    epochs: int = 8
+    epochs: int = 16
     batch: int = 256
-    maps_rate: float = 1e-3
+    maps_rate: float = 5e-4
     text_rate: float = 2e-4
     image_rate: float = 4e-4
     weight_decay: float = 0.1
     phrases: float = 0.2
+    mirrored: float = 0.5
     seed: int = 0
 
 
 def fit(
+    network: Network,
     items: Sequence[Item],
     states: Sequence[list[State]],
     settings: Settings,
     folder: Path,
     stop: int | None = None,
-) -> Network:
+) -> None:
     """Train a network; its state is kept after each epoch, and a stopped run goes on from there.
 
     Args:
+        network: what is trained, in place.
         items: what is trained on.
         states: frames of each.
         settings: numbers of the training.
         folder: where the state is kept.
         stop: epoch to stop after, with the schedule of all of them; None goes to the end.
     """
-    torch.manual_seed(settings.seed)
-    network = Network()
     steps = settings.epochs * (len(items) // settings.batch)
     optimizer, schedule = _optimizer(network, settings, steps)
-    path, first = folder / f"seed-{settings.seed}.pt", 0
+    path, first = folder / f"seed-{settings.seed}-of-{settings.epochs}.pt", 0
     if path.exists():
         kept = torch.load(path, weights_only=True)
         network.load_state_dict(kept["network"])
@@ -72,7 +74,7 @@ def fit(
         network.train()
         total = 0.0
         for rows in track(batches, f"epoch {epoch + 1} of {settings.epochs}"):
-            loss = _loss(network, *_drawn(items, states, rows, settings.phrases, draw))
+            loss = _loss(network, *_drawn(items, states, rows, settings, draw))
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             optimizer.step()
@@ -87,7 +89,6 @@ def fit(
         }
         with replace_file(path) as fresh:
             torch.save(state, fresh)
-    return network
 
 
 def _optimizer(
@@ -124,13 +125,15 @@ def _drawn(
     items: Sequence[Item],
     states: Sequence[list[State]],
     rows: np.ndarray,
-    phrases: float,
+    settings: Settings,
     draw: np.random.Generator,
 ) -> tuple[list[str], list[State]]:
-    """One caption, maybe cut to a phrase, and one frame of each item."""
+    """One caption, maybe cut to a phrase, and one frame of each item, maybe mirrored."""
     texts = [str(draw.choice(items[row].captions)) for row in rows]
-    texts = [phrase(text, draw) if draw.random() < phrases else text for text in texts]
-    return texts, [states[row][draw.integers(len(states[row]))] for row in rows]
+    texts = [phrase(text, draw) if draw.random() < settings.phrases else text for text in texts]
+    frames = [states[row][draw.integers(len(states[row]))] for row in rows]
+    turned = draw.random(len(frames)) < settings.mirrored
+    return texts, [state[:, ::-1] if t else state for state, t in zip(frames, turned, strict=True)]
 
 
 def phrase(text: str, draw: np.random.Generator) -> str:

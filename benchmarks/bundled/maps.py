@@ -1,90 +1,139 @@
-"""Fit the maps of the bundled model anew, on what its tuned networks make of all it is trained on.
+"""The maps of the bundled model, fitted on what its networks make of all that is trained on.
 
-    python -m benchmarks.bundled.maps [--seeds 1] [--to .cache/bundled/kept] [--write]
-
-While the networks are tuned, the maps follow features that move, for eight epochs. Here the
-networks stand still, so 96 epochs take some minutes. Features and fitted maps are kept below the
-folder, by the networks that they are of, so that a stopped run goes on. Recalls are printed of each
-seed. With ``--write`` the maps of seed 0 take the place of those in the package; the bank and the
-calibration card have to be made next.
+They are fitted twice: before the networks are tuned, which then begin with maps that fit and are
+bent less by what they see, and after, since maps that are tuned together with the networks follow
+features that move.
 """
 
-import argparse
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from rich.progress import track
 from safetensors.numpy import load_file, save_file
 
-from benchmarks.bundled import kept
-from benchmarks.bundled.features import data_of, sets_of
+from benchmarks.bundled.fit import phrase
 from benchmarks.bundled.heads import Data, Head, Trial, fit, map_of, recalls, scores
+from benchmarks.bundled.items import Item
 from benchmarks.bundled.measure import shown
-from benchmarks.bundled.network import class_inputs
+from benchmarks.bundled.network import Network
+from benchmarks.bundled.states import State
 from sureshot.files import replace_file
-from sureshot.models.encoders.bundled import head_path
 
 # Chosen on validation galleries (LOG.md). Only a sixth of the items are videos.
-HOW = Trial(epochs=96, captions=3, weights=(("msrvtt", 2.0),))
+AFTER = Trial(epochs=96, captions=3, weights=(("msrvtt", 2.0),))
+BEFORE = Trial(epochs=24, captions=3, weights=(("msrvtt", 2.0),))
+_FRAMES, _TEXTS = 256, 512  # at once
+_PHRASES = 2  # of an item that is trained on
 
 
-def main() -> None:
-    """Fit, measure, and write with --write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--to", type=Path, default=Path(".cache/bundled/kept"))
-    parser.add_argument("--write", action="store_true", help="ship the maps of seed 0")
-    options = parser.parse_args()
-    folder = kept.home(options.to)
-    sets = sets_of(None)
-    train = data_of(folder / "train", sets.pop("train"), True, "t")
-    known = {name: data_of(folder / name, some, False, "t") for name, some in sets.items()}
-    print(f"{len(train.family)} items", flush=True)
-    for seed in range(options.seeds):
-        print(f"seed {seed}: {measured(fitted(train, seed, folder / 'maps'), known)}", flush=True)
-    if options.write:
-        shipped = load_file(head_path()) | weights(fitted(train, 0, folder / "maps"))
-        with replace_file(head_path()) as fresh:
-            save_file(shipped, fresh)
-        print(f"wrote {head_path().name}: make the bank and the card next")
+def data_of(
+    network: Network,
+    items: Sequence[Item],
+    states: Sequence[list[State]],
+    folder: Path,
+    phrases: int = _PHRASES,
+) -> Data:
+    """What the networks make of items, kept in the folder by networks and items.
+
+    Args:
+        network: whose features they are.
+        items: pictures and videos.
+        states: frames of each.
+        folder: where features are kept.
+        phrases: how many are cut of the captions of an item, to be trained on; a gallery has none.
+    """
+    draw = np.random.default_rng(0)
+    texts: list[tuple[str, int, bool]] = []
+    for row, item in enumerate(items):
+        cut = [phrase(str(draw.choice(item.captions)), draw) for _ in range(phrases)]
+        texts += [(text, row, False) for text in item.captions]
+        texts += [(text, row, True) for text in cut]
+    flat = [state for frames in states for state in frames]
+    digest = hashlib.sha256(repr([(i.family, i.path.name, i.captions) for i in items]).encode())
+    for module in network.tuned():
+        for weight in module.state_dict().values():
+            digest.update(weight.numpy().tobytes())
+    path = folder / f"{digest.hexdigest()[:12]}-{phrases}.safetensors"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        found = _features(network, [text for text, _, _ in texts], flat)
+        with replace_file(path) as fresh:
+            save_file(found, fresh)
+    kept = {name: torch.from_numpy(v).float() for name, v in load_file(path).items()}
+    return Data(
+        frames={"looks": kept["looks"], "names": kept["names"]},
+        frame_item=np.repeat(np.arange(len(items)), [len(frames) for frames in states]),
+        texts=kept["texts"],
+        alike=kept["texts"],
+        text_item=np.array([row for _, row, _ in texts]),
+        phrase=np.array([cut for _, _, cut in texts]),
+        family=np.array([item.family for item in items]),
+    )
 
 
-def fitted(train: Data, seed: int, folder: Path) -> Head:
+def _features(
+    network: Network, texts: Sequence[str], states: Sequence[State]
+) -> dict[str, np.ndarray]:
+    """Inputs of the maps, in half precision; texts of like length go together."""
+    network.eval()
+    order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+    told = np.zeros((len(texts), network.text.in_features), np.float16)
+    looks, names = [], []
+    with torch.inference_mode():
+        for first in track(range(0, len(texts), _TEXTS), "captions", disable=len(texts) < _TEXTS):
+            rows = order[first : first + _TEXTS]
+            told[rows] = network.sentences([texts[row] for row in rows]).numpy()
+        for first in track(range(0, len(states), _FRAMES), "frames", disable=len(states) < _FRAMES):
+            see, name = network.inputs(states[first : first + _FRAMES])
+            looks.append(see.half().numpy())
+            names.append(name.half().numpy())
+    return {"texts": told, "looks": np.concatenate(looks), "names": np.concatenate(names)}
+
+
+def fitted(how: Trial, train: Data, seed: int, folder: Path) -> Head:
     """The maps of a seed: those of these data in the folder, or new ones that are put there."""
-    digest = hashlib.sha256(repr(HOW).encode())
+    digest = hashlib.sha256(repr(how).encode())
     for values in (train.texts.numpy(), train.text_item, train.frame_item, train.family):
         digest.update(np.ascontiguousarray(values).tobytes())
-    path = folder / f"{seed}-{digest.hexdigest()[:12]}.safetensors"
-    head = Head(HOW, train)
+    path = folder / f"maps-{seed}-{digest.hexdigest()[:12]}.safetensors"
     if path.exists():
+        head = Head(how, train)
         head.load_state_dict({k: torch.from_numpy(v) for k, v in load_file(path).items()})
         return head.eval()
-    head = fit(HOW, train, seed)
+    head = fit(how, train, seed)
     folder.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as fresh:
         save_file({name: value.numpy() for name, value in head.state_dict().items()}, fresh)
     return head
 
 
-def measured(head: Head, galleries: dict[str, Data]) -> str:
-    """Recalls in each gallery, in a line."""
-    found = {name: recalls(scores([head], data), data) for name, data in galleries.items()}
+def measured(head: Head, galleries: dict[str, list[Data]]) -> str:
+    """Recalls in each kind of gallery, in a line; the mean where there are several of a kind."""
+    found = {
+        name: np.mean([recalls(scores([head], data), data) for data in some], axis=0)
+        for name, some in galleries.items()
+    }
     return ", ".join(f"{name} {shown((r[0], r[1], r[2]))}" for name, r in found.items())
 
 
-def weights(head: Head) -> dict[str, np.ndarray]:
-    """The maps in half precision, by the names that the encoder reads."""
-    looks, names = map_of(head, 0), map_of(head, 1)
-    found = {
-        "text.weight": head.text.weight,
-        "text.bias": head.text.bias,
-        "frame.weight": looks.weight,
-        "frame.bias": looks.bias,
-        "frame.labels": names.weight @ class_inputs().T,
-    }
-    return {name: value.detach().half().numpy() for name, value in found.items()}
+def taken(network: Network, data: Data) -> Head:
+    """The maps of a network as a head."""
+    head = Head(AFTER, data)
+    with torch.no_grad():
+        head.text.load_state_dict(network.text.state_dict())
+        map_of(head, 0).load_state_dict(network.frame.state_dict())
+        map_of(head, 1).load_state_dict(network.label.state_dict())
+        head.log_scale.copy_(network.log_scale)
+    return head.eval()
 
 
-if __name__ == "__main__":
-    main()
+def put(head: Head, network: Network) -> None:
+    """Give a network these maps in place of its own."""
+    with torch.no_grad():
+        network.text.load_state_dict(head.text.state_dict())
+        network.frame.load_state_dict(map_of(head, 0).state_dict())
+        network.label.load_state_dict(map_of(head, 1).state_dict())
+        network.log_scale.copy_(head.log_scale)

@@ -128,7 +128,7 @@ class TestCluster:
             if len(died) < 4:
                 others = [n for n in made.worker_nodes if n is not made.head_node]
                 made.remove_node(others[0], allow_graceful=False)
-                died.append(len(given[2]))
+                died.append(others[0])
                 add(made)
             real(*given)
 
@@ -136,7 +136,7 @@ class TestCluster:
         monkeypatch.setattr(crew, "_COMMIT_EVERY", 0.05)
         with cluster() as made:
             result = index(videos, db=db, model="tiny", ray=made.address)
-        assert died and max(died) > 0
+        assert died
         index(videos, db=tmp_path / "one", model="tiny")
         assert (contents(db), result.indexed) == (contents(tmp_path / "one"), 24)
         # What the dead machines had written and not handed in goes with the next run.

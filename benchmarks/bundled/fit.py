@@ -1,8 +1,9 @@
 r"""Training of the bundled model: contrast between captions and pictures.
 
 Each step takes a batch of items with one frame and one caption each, and InfoNCE in both
-directions. One caption in five is cut to a phrase of one to three words, since people search so,
-and every other frame is mirrored.
+directions. Videos are drawn twice in an epoch, having several frames and many captions. One caption
+in five is cut to a phrase of one to three words, since people search so, and every other frame is
+mirrored.
 """
 
 import re
@@ -37,6 +38,7 @@ class Settings:
     weight_decay: float = 0.1
     phrases: float = 0.2
     mirrored: float = 0.5
+    videos: int = 2  # times that a video is drawn in an epoch
     seed: int = 0
 
 
@@ -58,7 +60,9 @@ def fit(
         folder: where the state is kept.
         stop: epoch to stop after, with the schedule of all of them; None goes to the end.
     """
-    steps = settings.epochs * (len(items) // settings.batch)
+    videos = [row for row, item in enumerate(items) if item.family == "msrvtt"]
+    drawn = np.array([*range(len(items)), *videos * (settings.videos - 1)])
+    steps = settings.epochs * (len(drawn) // settings.batch)
     optimizer, schedule = _optimizer(network, settings, steps)
     path, first = folder / f"seed-{settings.seed}-of-{settings.epochs}.pt", 0
     if path.exists():
@@ -70,7 +74,7 @@ def fit(
     for epoch in range(first, settings.epochs if stop is None else stop):
         draw = np.random.default_rng([settings.seed, epoch])
         torch.manual_seed(1000 * settings.seed + epoch)
-        batches = list(_batches(len(items), settings.batch, draw))
+        batches = list(_batches(drawn, settings.batch, draw))
         network.train()
         total = 0.0
         for rows in track(batches, f"epoch {epoch + 1} of {settings.epochs}"):
@@ -115,9 +119,9 @@ def _optimizer(
     return optimizer, schedule
 
 
-def _batches(count: int, size: int, draw: np.random.Generator) -> Iterator[np.ndarray]:
-    order = draw.permutation(count)
-    for first in range(0, count - size + 1, size):
+def _batches(rows: np.ndarray, size: int, draw: np.random.Generator) -> Iterator[np.ndarray]:
+    order = draw.permutation(rows)
+    for first in range(0, len(order) - size + 1, size):
         yield order[first : first + size]
 
 

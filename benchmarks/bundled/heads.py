@@ -17,7 +17,8 @@ from torch.nn import functional
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.encoders.bundled import DIM
 
-_DROPOUT, _LOGIT_SCALE, _SENTENCE = 0.3, 20.0, 384
+DROPOUT, LOGIT_SCALE = 0.3, 20.0
+_SENTENCE = 384
 _RATE, _DECAY, _RISE = 1e-3, 0.1, 0.1
 _SHARPNESS = 0.05  # temperature of the softmax over similar captions
 
@@ -99,7 +100,7 @@ class Trial:
     epochs: int = 24
     phrases: float = 0.2
     rate: float = _RATE
-    dropout: float = _DROPOUT
+    dropout: float = DROPOUT
     dim: int = DIM
 
 
@@ -134,7 +135,7 @@ class Head(nn.Module):
         self.of_cells = nn.Linear(cell, trial.dim) if trial.cells else None
         self.deep = _deep(sum(widths), trial) if trial.hidden else None
         self.deep_text = _deep(_SENTENCE, trial) if trial.hidden else None
-        self.log_scale = nn.Parameter(torch.tensor(_LOGIT_SCALE).log())
+        self.log_scale = nn.Parameter(torch.tensor(LOGIT_SCALE).log())
 
     def read(self, vectors: Float[Tensor, "n 384"]) -> Float[Tensor, "n dim"]:
         """Vectors of sentences."""

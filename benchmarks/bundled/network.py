@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertModel
 
+from benchmarks.bundled.heads import DROPOUT, LOGIT_SCALE
 from benchmarks.bundled.states import State, grouped
 from sureshot.models.encoders.backbone import CHANNELS
 from sureshot.models.encoders.bridge import BridgeEncoder
@@ -31,9 +32,7 @@ from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
 from sureshot.models.encoders.packages import image_weights, text_folder
 
-_DROPOUT = 0.3
 _SCALE = 380.0
-_LOGIT_SCALE = 20.0
 _TOKENS = 48  # of a caption that is trained on
 _PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
 _CPU = Path("/proc/cpuinfo")
@@ -53,8 +52,8 @@ class Network(nn.Module):
         self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
         self.label = nn.Linear(SENTENCE, DIM, bias=False)
         self.register_buffer("named", class_inputs(), persistent=False)
-        self.log_scale = nn.Parameter(torch.tensor(_LOGIT_SCALE).log())
-        self.dropout = nn.Dropout(_DROPOUT)
+        self.log_scale = nn.Parameter(torch.tensor(LOGIT_SCALE).log())
+        self.dropout = nn.Dropout(DROPOUT)
         self.requires_grad_(False)
         for part in (*self.maps(), *self.tuned()):
             part.requires_grad_(True)

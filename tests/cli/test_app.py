@@ -13,18 +13,8 @@ from sureshot.cli import app as module
 from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_terminal, spawn
 
 VERBS = ["index", "search", "describe", "export", "serve", "judge", "calibrate"]
-VERBS += [
-    "train",
-    "evaluate",
-    "reproduce",
-    "plot",
-    "experts",
-    "made",
-    "status",
-    "remove",
-    "reset",
-    "doctor",
-]
+VERBS += ["status", "remove", "reset", "doctor"]
+VERBS += ["train", "evaluate", "reproduce", "plot", "experts", "made"]
 VERBS += ["answer train", "answer evaluate", "answer ask"]
 
 

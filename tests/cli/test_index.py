@@ -70,7 +70,7 @@ def test_one_video_is_no_videos(index, videos):
 def test_a_folder_without_videos_is_said_and_an_error(index, tmp_path):
     ran = index(tmp_path)
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == f"No video files in {tmp_path}."
+    assert ran.out.splitlines()[0] == f"No videos in {tmp_path}. Single photos are not indexed."
 
 
 def test_a_folder_whose_last_video_is_forgotten_is_no_error(index, videos):

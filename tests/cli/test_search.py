@@ -272,6 +272,8 @@ def test_a_time_outside_the_video_and_a_missing_file_are_errors(search, library,
         assert (ran.code, len(ran.err.splitlines())) == (1, 1)
         assert "no such file" in ran.err
     assert "is not a time" in search("--like", f"{library.videos / 'red.mp4'}@1:2:3:4").err
+    ran = search("--like", f"{library.videos / 'red.mp4'}@noon")
+    assert ran.code == 2 and "'noon' is no time in" in ran.err and "write @12.5 or @0:12" in ran.err
 
 
 # --- explain --------------------------------------------------------------------------------------

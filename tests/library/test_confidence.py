@@ -118,6 +118,12 @@ def test_weak_hits_can_be_left_out(place, card):
     answer = searcher.search("red", k=20, minimum=cut)
     assert answer.hits == tuple(hit for hit in whole if hit.relevant >= cut)
     assert f"{len(whole) - len(answer)} hit" in answer.warnings[-1]
+    assert f"the {100 * cut:g} % asked for with `minimum=` left out" in answer.warnings[-1]
+    none = searcher.search("red", k=20, minimum=0.9999)
+    assert not none.hits and none.warnings[-1].startswith(
+        "No hit is as likely right as the 99.99 %"
+    )
+    assert none.warnings[-1].endswith(f"{len(whole)} left out.")
 
 
 def test_the_users_point_is_kept_and_checked(place, card):

@@ -28,6 +28,12 @@ def test_the_mend_fits_what_went_wrong(text, mend) -> None:
     assert "rustc" not in said
 
 
+def test_what_could_not_be_made_is_not_told_to_be_damaged() -> None:
+    with pytest.raises(StoreError) as raised, guard("/proc/index", "create"):
+        raise FileNotFoundError(2, "No such file or directory", "/proc/index")
+    assert str(raised.value).endswith("Choose another place with `db=`.")
+
+
 def test_of_a_storage_only_words_of_ours_are_said() -> None:
     text = "Generic S3 error: Error performing GET http://u:p@host/b: <Code>ExpiredToken</Code>"
     said = told(OSError(text), "s3://films/index")

@@ -58,24 +58,27 @@ def _top(
     """Find the moment you describe in your own videos."""
 
 
-app.command(epilog=index.EXAMPLES)(index.index)
-app.command(epilog=find.SEARCH_EXAMPLES)(find.search)
-app.command(epilog=find.DESCRIBE_EXAMPLES)(find.describe)
-app.command(epilog=find.EXPORT_EXAMPLES)(find.export)
-app.command(epilog=serve.EXAMPLES)(serve.serve)
-app.command(epilog=judge.EXAMPLES)(judge.judge)
-app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate)
-app.command(epilog=train.EXAMPLES)(train.train)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.command(epilog=plot.EXAMPLES)(plot.plot)
-app.add_typer(answer.answer, name="answer")
-app.command(epilog=experts.EXAMPLES)(experts.experts)
-app.command(epilog=made.EXAMPLES)(made.made)
-app.command()(manage.status)
-app.command()(manage.remove)
-app.command()(manage.reset)
-app.command()(manage.doctor)
+_YOURS = "Your videos"
+_RESEARCH = "Research in video-text retrieval"
+
+app.command(epilog=index.EXAMPLES, rich_help_panel=_YOURS)(index.index)
+app.command(epilog=find.SEARCH_EXAMPLES, rich_help_panel=_YOURS)(find.search)
+app.command(epilog=find.DESCRIBE_EXAMPLES, rich_help_panel=_YOURS)(find.describe)
+app.command(epilog=find.EXPORT_EXAMPLES, rich_help_panel=_YOURS)(find.export)
+app.command(epilog=serve.EXAMPLES, rich_help_panel=_YOURS)(serve.serve)
+app.command(epilog=judge.EXAMPLES, rich_help_panel=_YOURS)(judge.judge)
+app.command(epilog=calibrate.EXAMPLES, rich_help_panel=_YOURS)(calibrate.calibrate)
+app.command(rich_help_panel=_YOURS)(manage.status)
+app.command(rich_help_panel=_YOURS)(manage.remove)
+app.command(rich_help_panel=_YOURS)(manage.reset)
+app.command(rich_help_panel=_YOURS)(manage.doctor)
+app.command(epilog=train.EXAMPLES, rich_help_panel=_RESEARCH)(train.train)
+app.command(epilog=evaluate.EXAMPLES, rich_help_panel=_RESEARCH)(evaluate.evaluate)
+app.command(epilog=reproduce.EXAMPLES, rich_help_panel=_RESEARCH)(reproduce.reproduce)
+app.command(epilog=plot.EXAMPLES, rich_help_panel=_RESEARCH)(plot.plot)
+app.add_typer(answer.answer, name="answer", rich_help_panel=_RESEARCH)
+app.command(epilog=experts.EXAMPLES, rich_help_panel=_RESEARCH)(experts.experts)
+app.command(epilog=made.EXAMPLES, rich_help_panel=_RESEARCH)(made.made)
 
 _COMMANDS = [
     *(info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands),

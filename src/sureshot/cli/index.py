@@ -192,7 +192,8 @@ def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     if result.found or result.failed:
         out.print(result.summary)
     else:
-        out.print(f"No video files in {', '.join(short(absolute(path)) for path in paths)}.")
+        places = ", ".join(short(absolute(path)) for path in paths)
+        out.print(f"No videos in {places}. Single photos are not indexed.")
     if result.indexed:
         speed = f"{result.speed:.1f} times real time"
         windows = counted(result.windows, "window")

@@ -23,7 +23,7 @@ from sureshot.cli.options import (
 )
 from sureshot.cli.prompt import converse
 from sureshot.cli.threads import compute_alone
-from sureshot.errors import QueryError, reason_of
+from sureshot.errors import ArgumentError, QueryError, reason_of
 
 if TYPE_CHECKING:
     from sureshot.library.answer import Answer
@@ -346,9 +346,15 @@ def lines_of(path: Path) -> list[str]:
 def _split_time(text: str) -> tuple[Path, float | None]:
     """FILE or FILE@TIME; a file whose own name ends that way comes first."""
     from sureshot.places import absolute, exists_at
-    from sureshot.text import parse_time
+    from sureshot.text import parse_time, plain
 
     name, at, time = text.rpartition("@")
-    if not at or not _TIME.fullmatch(time) or os.path.lexists(absolute(text)) or exists_at(text):
+    if not at or os.path.lexists(absolute(text)) or exists_at(text):
+        return Path(text), None
+    if not _TIME.fullmatch(time):
+        if name and exists_at(name):
+            raise ArgumentError(
+                f"{plain(time)!r} is no time in {plain(name)}; write @12.5 or @0:12."
+            )
         return Path(text), None
     return Path(name), parse_time(time)

@@ -10,7 +10,7 @@ from sureshot.text import plain
 
 _SENTENCES = {"reason", "warnings", "worth", "fix", "detail"}  # JSON fields that speak of options
 # Options that are not named as the parameter of the function that they go to.
-NAMES = {"under": "--in", "lenient": "--skip-unknown", "k": "--limit"}
+NAMES = {"under": "--in", "minimum": "--min", "lenient": "--skip-unknown", "k": "--limit"}
 _CHOICE = re.compile(r"`(\w+)=(|True|False|'[^`]*'|\"[^`]*\")`")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sureshot.errors import QueryError, StoreError
+from sureshot.errors import QueryError, StoreError, option
 from sureshot.library.answer import Answer, Descriptions
 from sureshot.library.candidates import CANDIDATES, Candidates, Found, Sentence
 from sureshot.library.confidence import Judged, Rivals, describe_card, drift, find_card, judged
@@ -27,7 +27,7 @@ from sureshot.places import absolute, absolute_model, index_place
 from sureshot.store.header import IndexSettings
 from sureshot.store.rows import Among, Under
 from sureshot.store.store import Store
-from sureshot.text import clean, counted, percent, plain, printable
+from sureshot.text import clean, counted, plain, printable
 from sureshot.trust.signals import About, word_counts
 
 _FOREIGN = "No percentages: they were learned on words that the model knows."
@@ -251,8 +251,7 @@ class Searcher:
             status, known, all_hits, more = percentages[row]
             kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= minimum)
             if len(kept) < len(all_hits):
-                left_out = counted(len(all_hits) - len(kept), "hit")
-                more += (f"{left_out} below {percent(minimum)} left out.",)
+                more += (_left_out(len(all_hits) - len(kept), len(kept), minimum),)
             answer = self._answer(sentence.text, asked, one, (*warnings, *more))
             yield replace(answer, status=status, confidence=known, hits=kept)
 
@@ -388,6 +387,14 @@ class Searcher:
             seconds=0.0,
             warnings=warnings,
         )
+
+
+def _left_out(count: int, kept: int, minimum: float) -> str:
+    """What to say of hits that are less likely right than was asked for."""
+    wanted = f"the {100 * minimum:g} % asked for with {option('minimum')}"
+    if not kept:
+        return f"No hit is as likely right as {wanted}; {count} left out."
+    return f"{counted(count, 'hit')} less likely right than {wanted} left out."
 
 
 def _below(path: str | Under | None) -> Under | None:

@@ -19,11 +19,11 @@ def guard(location: str, doing: str) -> Iterator[None]:
         reason = reason_in(str(error)) if is_remote(location) else None
         reason = reason or _first_line(error)
         raise StoreError(
-            f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location)}"
+            f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location, doing)}"
         ) from None
 
 
-def _fix(error: Exception, location: str) -> str:
+def _fix(error: Exception, location: str, doing: str) -> str:
     text = str(error).lower()
 
     def says(*parts: str) -> bool:
@@ -37,6 +37,8 @@ def _fix(error: Exception, location: str) -> str:
         return f"Choose another place with {option('db')}."
     if says("conflict", "concurrent", "other processes"):
         return "Nothing that was indexed before is lost; run the same command again."
+    if doing == "create":  # so nothing is there that could be damaged
+        return f"Choose another place with {option('db')}."
     if is_remote(location):
         return "Check the address and your access to it, then run the same command again."
     return (

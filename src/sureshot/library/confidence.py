@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.library.answer import Confidence, Hit, Status
 from sureshot.library.moments import Moment
 from sureshot.models.bank import Bank, home_of
@@ -209,3 +209,11 @@ def describe_card(card: Calibration) -> str:
         f"{valid.queries} queries about {valid.videos} videos ({valid.dataset}, {valid.date}), in "
         f"libraries of {valid.smallest} to {valid.largest} moments{own}"
     )
+
+
+def left_out(count: int, kept: int, minimum: float) -> str:
+    """What to say of hits that are less likely right than was asked for."""
+    wanted = f"the {100 * minimum:g} % asked for with {option('minimum')}"
+    if not kept:
+        return f"No hit is as likely right as {wanted}; {count} left out."
+    return f"{counted(count, 'hit')} less likely right than {wanted} left out."

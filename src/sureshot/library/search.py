@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from sureshot.errors import QueryError, StoreError, option
+from sureshot.errors import QueryError, StoreError
 from sureshot.library.answer import Answer, Descriptions
 from sureshot.library.candidates import CANDIDATES, Candidates, Found, Sentence
-from sureshot.library.confidence import Judged, Rivals, describe_card, drift, find_card, judged
+from sureshot.library.confidence import (
+    Judged,
+    Rivals,
+    describe_card,
+    drift,
+    find_card,
+    judged,
+    left_out,
+)
 from sureshot.library.describing import ranked_texts
 from sureshot.library.query_video import asked_windows
 from sureshot.library.request import NearWindows, Request, check_shares, why_nothing
@@ -251,7 +259,7 @@ class Searcher:
             status, known, all_hits, more = percentages[row]
             kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= minimum)
             if len(kept) < len(all_hits):
-                more += (_left_out(len(all_hits) - len(kept), len(kept), minimum),)
+                more += (left_out(len(all_hits) - len(kept), len(kept), minimum),)
             answer = self._answer(sentence.text, asked, one, (*warnings, *more))
             yield replace(answer, status=status, confidence=known, hits=kept)
 
@@ -387,14 +395,6 @@ class Searcher:
             seconds=0.0,
             warnings=warnings,
         )
-
-
-def _left_out(count: int, kept: int, minimum: float) -> str:
-    """What to say of hits that are less likely right than was asked for."""
-    wanted = f"the {100 * minimum:g} % asked for with {option('minimum')}"
-    if not kept:
-        return f"No hit is as likely right as {wanted}; {count} left out."
-    return f"{counted(count, 'hit')} less likely right than {wanted} left out."
 
 
 def _below(path: str | Under | None) -> Under | None:

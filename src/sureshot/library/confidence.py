@@ -211,9 +211,15 @@ def describe_card(card: Calibration) -> str:
     )
 
 
-def left_out(count: int, kept: int, minimum: float) -> str:
-    """What to say of hits that are less likely right than was asked for."""
+def left_out(count: int, kept: int, minimum: float) -> tuple[str, ...]:
+    """What to say of so many hits that are less likely right than was asked for.
+
+    Args:
+        count: hits that were left out.
+        kept: hits that were not.
+        minimum: the probability that was asked for.
+    """
     wanted = f"the {100 * minimum:g} % asked for with {option('minimum')}"
-    if not kept:
-        return f"No hit is as likely right as {wanted}; {count} left out."
-    return f"{counted(count, 'hit')} less likely right than {wanted} left out."
+    if count and not kept:
+        return (f"No hit is as likely right as {wanted}; {count} left out.",)
+    return (f"{counted(count, 'hit')} less likely right than {wanted} left out.",) if count else ()

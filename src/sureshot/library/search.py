@@ -258,8 +258,7 @@ class Searcher:
                 continue
             status, known, all_hits, more = percentages[row]
             kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= minimum)
-            if len(kept) < len(all_hits):
-                more += (left_out(len(all_hits) - len(kept), len(kept), minimum),)
+            more += left_out(len(all_hits) - len(kept), len(kept), minimum)
             answer = self._answer(sentence.text, asked, one, (*warnings, *more))
             yield replace(answer, status=status, confidence=known, hits=kept)
 

@@ -30,7 +30,7 @@ _PHRASE = 3  # words of a phrase at most
 class Settings:
     """Settings of the training; all were chosen on validation galleries (LOG.md)."""
 
-    epochs: int = 16
+    epochs: int = 12
     batch: int = 256
     maps_rate: float = 5e-4
     text_rate: float = 2e-4

@@ -84,7 +84,7 @@ def contents(place: Path | str) -> tuple[list, list]:
     return tables[0], tables[1]
 
 
-def spoil(store: Store, video: str, column: str = "frames") -> None:
+def spoil(store: Store, video: str, column: str = "packed") -> None:
     """Change a value of a window of a video behind the back of its checksums, as a disk may.
 
     Args:

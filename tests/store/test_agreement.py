@@ -46,7 +46,7 @@ def test_fewer_more_and_other_windows_disagree(store: Store, tables: Tables) -> 
 
 def test_damaged_windows_name_their_video(store: Store, tables: Tables) -> None:
     assert videos_of_damaged_windows(tables) == set()
-    spoil(store, record("/1.mp4").id, "signatures")
+    spoil(store, record("/1.mp4").id, "packed")
     assert videos_of_damaged_windows(tables) == {record("/1.mp4").id}
 
 

@@ -34,7 +34,7 @@ def test_a_sound_index_has_no_fault_and_the_check_says_how_far_it_is(store: Stor
     assert told[0] == (0, 9) and told[-1] == (9, 9)
 
 
-@pytest.mark.parametrize("column", ["frames", "start", "vector", "video", "written_at", "check"])
+@pytest.mark.parametrize("column", ["packed", "start", "vector", "video", "written_at", "check"])
 def test_a_changed_window_is_named(store: Store, column: str) -> None:
     spoil(store, record("/1.mp4").id, column)
     found = find_faults(store.location)

@@ -6,16 +6,28 @@ import numpy as np
 import pytest
 
 from sureshot.errors import StoreError
+from sureshot.models.encoders.tiny import TinyEncoder
 from sureshot.store.finding import damage
+from sureshot.store.header import SCHEMA_VERSION, Header
 from sureshot.store.store import Store
-from tests.encoded import make_store, random_windows, record, spoil
+from sureshot.store.tables import Tables
+from tests.encoded import SETTINGS, random_windows, record, spoil
 
 QUERY = np.eye(24, dtype=np.float32)[0]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = make_store(tmp_path / "index")
+    return filled(tmp_path / "index")
+
+
+def filled(place: Path, schema: int = SCHEMA_VERSION) -> Store:
+    """An index of four videos with three windows each."""
+    tiny = TinyEncoder()
+    Tables(str(place)).create(
+        Header(settings=SETTINGS, fingerprint=tiny.fingerprint, dim=tiny.dim, schema=schema)
+    )
+    store = Store.open(place)
     for number in range(4):
         store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
     return store
@@ -26,10 +38,17 @@ def test_a_sound_index_has_no_trouble(store: Store) -> None:
     assert store.trouble() == []
 
 
-@pytest.mark.parametrize("column", ["frames", "times", "start", "signatures", "vector"])
+@pytest.mark.parametrize(
+    ("schema", "column"),
+    [
+        *((5, name) for name in ("packed", "vector")),
+        *((4, name) for name in ("frames", "times", "start", "signatures", "vector")),
+    ],
+)
 def test_a_damaged_window_is_left_out_aloud_and_the_next_best_takes_its_place(
-    store: Store, column: str
+    tmp_path: Path, schema: int, column: str
 ) -> None:
+    store = filled(tmp_path / "of its format", schema)
     before = store.nearest(QUERY, 12)
     spoil(store, record("/1.mp4").id, column)
     spoiled = f"{record('/1.mp4').id}-000001"

@@ -88,7 +88,7 @@ def test_the_next_index_gives_every_row_its_checksums(old: Path) -> None:
     assert store._header.schema == CHECKED
     assert (store.mend(), store.lost(thorough=True)) == ([], [])
     assert all(video.check_windows for video in store.videos() if video.windows)
-    spoil(store, record("/1.mp4").id)
+    spoil(store, record("/1.mp4").id, "frames")
     assert [video.path.name for video in store.lost(thorough=True)] == ["1.mp4"]
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 from sureshot.errors import QueryError
-from sureshot.store.rows import Among, Under, VideoRecord
+from sureshot.store.conditions import Among, Under
+from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 from sureshot.text import duration, printable
 

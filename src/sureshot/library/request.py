@@ -15,7 +15,8 @@ from sureshot.library.answer import FrameScore, Hit
 from sureshot.library.looked import Looked
 from sureshot.library.moments import Moment, join_adjacent
 from sureshot.media.discover import is_gone
-from sureshot.store.rows import Among, StoredWindows, Under
+from sureshot.store.conditions import Among, Under
+from sureshot.store.rows import StoredWindows
 from sureshot.text import counted, printable
 
 _LOOKED_AT = 2000  # windows; they take memory with all their frames

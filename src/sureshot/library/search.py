@@ -32,8 +32,8 @@ from sureshot.models.encoders import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, index_place
+from sureshot.store.conditions import Among, Under
 from sureshot.store.header import IndexSettings
-from sureshot.store.rows import Among, Under
 from sureshot.store.store import Store
 from sureshot.text import clean, counted, plain, printable
 from sureshot.trust.signals import About, word_counts

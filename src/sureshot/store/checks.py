@@ -15,14 +15,18 @@ import pyarrow as pa
 from jaxtyping import Bool
 
 WINDOW_CHECKS = ("check_vector", "check")
-SEARCHED = ("key", "video", "path", "start", "end", "written_at", "times", "signatures", "frames")
+# What a window has beside its vector: in format 5 ``packed``, before that the three before it.
+SEARCHED = (
+    *("key", "video", "path", "start", "end", "written_at"),
+    *("times", "signatures", "frames", "packed"),
+)
 _ABSENT = b"\xffabsent"  # in place of a value that is missing, as none is in a sound row
 
 
 def checked_windows(rows: pa.Table) -> pa.Table:
     """Rows of the table of windows with their checksums; what these were before is replaced."""
     rows = _with(rows, "check_vector", _sums(rows, ("vector",)))
-    return _with(rows, "check", _sums(rows, (*SEARCHED, "check_vector")))
+    return _with(rows, "check", _sums(rows, _values_of_windows(rows)))
 
 
 def checked_videos(rows: pa.Table) -> pa.Table:
@@ -34,10 +38,10 @@ def sound_windows(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
     """Which rows have what was written, as far as a search reads them.
 
     Args:
-        rows: columns `SEARCHED` and `WINDOW_CHECKS`; without the latter, as in older formats, all
-            rows count as sound.
+        rows: columns `SEARCHED` and `WINDOW_CHECKS`, as far as the format has them; without the
+            latter all rows count as sound.
     """
-    return _sound(rows, "check", (*SEARCHED, "check_vector"))
+    return _sound(rows, "check", _values_of_windows(rows))
 
 
 def sound_vectors(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
@@ -58,6 +62,10 @@ def sound_videos(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
 def sum_of_checks(rows: pa.Table) -> int:
     """What tells the windows of a video from other ones: the sum of their checksums."""
     return sum(rows.column("check").to_pylist())
+
+
+def _values_of_windows(rows: pa.Table) -> tuple[str, ...]:
+    return tuple(name for name in (*SEARCHED, "check_vector") if name in rows.column_names)
 
 
 def _values_of_videos(rows: pa.Table) -> tuple[str, ...]:

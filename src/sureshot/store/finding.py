@@ -12,16 +12,10 @@ from jaxtyping import Bool, Float
 from sureshot.errors import StoreError
 from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_windows
 from sureshot.store.claims import Claims
+from sureshot.store.conditions import Under, path_below, path_is
 from sureshot.store.hubs import asking
-from sureshot.store.rows import (
-    STORED_COLUMNS,
-    StoredWindows,
-    Under,
-    from_text,
-    path_below,
-    path_is,
-    stored_windows,
-)
+from sureshot.store.packed import names_in, sound_packed
+from sureshot.store.rows import STORED_COLUMNS, StoredWindows, from_text, stored_windows
 from sureshot.store.segments import PARTITIONS
 from sureshot.store.tables import Tables, guard
 from sureshot.store.vectors import VectorCheck
@@ -85,7 +79,7 @@ class Finder:
                     filter=condition,
                     prefilter=True,
                 )
-                sound = _sound(rows, wrong)
+                sound = _sound(rows) & ~_among(rows, wrong)
                 if not sound.all():
                     self._tables.doubt("windows")
                 self._note(table.version, rows.filter(pa.array(~sound)))
@@ -112,7 +106,7 @@ class Finder:
             if table.count_rows() <= most:
                 wrong = self._vectors.damaged(table)
                 rows = table.to_table(columns=_columns(table))
-                sound = _sound(rows, wrong)
+                sound = _sound(rows) & ~_among(rows, wrong)
                 if not sound.all():
                     self._tables.doubt("windows")
                 self._note(table.version, wrong)
@@ -144,7 +138,7 @@ class Finder:
                 filter=_condition(under, None),
                 prefilter=True,
             )
-            return rows if sound_windows(rows).all() else None
+            return rows if _sound(rows).all() else None
 
         with guard(self._tables.location, "read"):
             rows = self._tables.use("windows", act)
@@ -162,8 +156,9 @@ class Finder:
         """
 
         def act(table: Any) -> tuple[pa.Table, np.ndarray]:
-            rows = table.to_table(columns=_columns(table), filter=condition)
-            sound = sound_windows(rows)
+            columns = dict.fromkeys([*_columns(table), order])
+            rows = table.to_table(columns=list(columns), filter=condition)
+            sound = _sound(rows)
             if not sound.all():
                 self._tables.doubt("windows")
             return rows, sound
@@ -219,19 +214,34 @@ def damage(location: str, names: Collection[str]) -> str:
 
 def _columns(table: Any) -> list[str]:
     """What is read of a window: with checksums where its format has them."""
+    if "packed" in table.schema.names:
+        return ["packed"]
     checks = [name for name in WINDOW_CHECKS if name in table.schema.names]
-    return [*SEARCHED, *checks] if checks else list(STORED_COLUMNS)
+    return [*(n for n in SEARCHED if n != "packed"), *checks] if checks else list(STORED_COLUMNS)
 
 
-def _sound(rows: pa.Table, wrong: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which windows are what was written, and not among those whose vectors are not."""
-    sound = sound_windows(rows)
-    if len(wrong):
-        sound &= ~pc.is_in(rows.column("key"), wrong.column("key")).to_numpy()
-    return sound
+def _sound(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
+    """Which windows are what was written, as far as was read of them."""
+    return sound_packed(rows) if "packed" in rows.column_names else sound_windows(rows)
+
+
+def _among(rows: pa.Table, wrong: pa.Table) -> Bool[np.ndarray, " rows"]:
+    """Which windows are among those whose vectors are not what was written."""
+    if not len(wrong):
+        return np.zeros(len(rows), bool)
+    keys = rows.column("key") if "key" in rows.column_names else _keys(rows)
+    return pc.is_in(keys, wrong.column("key")).to_numpy(zero_copy_only=False)
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    known = names_in(rows.column("packed").to_pylist())
+    return pa.array([names[0] if names else None for names in known], pa.string())
 
 
 def _names(rows: pa.Table) -> frozenset[str]:
     """Paths of rows, as far as they can be read, to be printed."""
+    if "packed" in rows.column_names:
+        known = names_in(rows.column("packed").to_pylist())
+        return frozenset(plain(from_text(names[1] if names else "?")) for names in known)
     texts: Sequence[bytes | None] = rows.column("path").cast(pa.binary()).to_pylist()
     return frozenset(plain(from_text((text or b"?").decode("utf-8", "replace"))) for text in texts)

@@ -38,9 +38,11 @@ class IndexSettings(Ranged):
 
 
 # 1 had windows by cuts and length alone; 1 and 2 no checksums, and cells of frames none read; 1 to
-# 3 vectors without what the hub correction takes off. 1 and 2 are brought to 3, which stays.
-SCHEMA_VERSION = 4
+# 3 vectors without what the hub correction takes off; 1 to 4 a column for each value of a window. 1
+# and 2 are brought to 3; 3 and 4 stay what they are.
+SCHEMA_VERSION = 5
 CHECKED = 3  # formats from this one on can be written to
+PACKED = 5  # formats from this one on have all that a search reads of a window in one value
 _EIGHT = 8  # a vector index takes widths that are multiples of this
 KEY = b"sureshot"
 

@@ -5,11 +5,12 @@ is far below what tells two frames apart.
 """
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +22,13 @@ from sureshot.models.mean_frames import mean_pool
 from sureshot.objects.path import object_path
 from sureshot.places import video_id
 from sureshot.store.checks import WINDOW_CHECKS, checked_videos, checked_windows
-from sureshot.store.header import Header
+from sureshot.store.header import PACKED, Header
 from sureshot.store.hubs import with_hubs
+from sureshot.store.packed import Packed, packed_value, packed_window
 
 STORED_COLUMNS = ("key", "path", "start", "end", "times", "signatures", "frames")
 _ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
+_ESCAPED = re.compile("[\uf780-\uf7ff]")
 # Makes Lance see that two writers insert the same row, which is then stored once.
 _PRIMARY = {b"lance-schema:unenforced-primary-key": b"true"}
 
@@ -132,6 +135,8 @@ def from_text(text: str) -> Path:
     """The path that `to_text` wrote."""
     if (named := object_path(text)) is not None:
         return named
+    if not _ESCAPED.search(text):
+        return Path(text)
     return Path(
         os.fsdecode(
             b"".join(
@@ -172,7 +177,6 @@ def video_schema(header: Header) -> pa.Schema:
 
 def window_schema(header: Header) -> pa.Schema:
     """Columns of the table of windows."""
-    dim = header.dim
     return pa.schema(
         [
             pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY),
@@ -181,13 +185,20 @@ def window_schema(header: Header) -> pa.Schema:
             ("start", pa.float64()),
             ("end", pa.float64()),
             ("written_at", pa.float64()),
-            ("times", pa.list_(pa.float32())),
-            ("signatures", pa.binary()),
+            *((("packed", pa.binary()),) if header.schema >= PACKED else _apart(header.dim)),
             ("vector", pa.list_(pa.float16(), header.width)),
-            ("frames", pa.list_(pa.list_(pa.float16(), dim))),
             *((name, pa.uint32()) for name in WINDOW_CHECKS),
         ],
         metadata=header.to_metadata(),
+    )
+
+
+def _apart(dim: int) -> tuple[tuple[str, pa.DataType], ...]:
+    """The columns that formats up to 4 have in place of the packed one."""
+    return (
+        ("times", pa.list_(pa.float32())),
+        ("signatures", pa.binary()),
+        ("frames", pa.list_(pa.list_(pa.float16(), dim))),
     )
 
 
@@ -211,21 +222,25 @@ def window_rows(record: VideoRecord, windows: Sequence[EncodedWindow], header: H
     """Windows of a video as a table, at least one."""
     schema = window_schema(header)
     pooled = [mean_pool(w.frames[None], np.ones((1, len(w.times)), bool))[0] for w in windows]
-    vectors = with_hubs(np.stack(pooled), header)
     columns = (
         _identity(record, len(windows))
         | {
             "start": pa.array([w.start for w in windows], pa.float64()),
             "end": pa.array([w.end for w in windows], pa.float64()),
+            "vector": _halves(with_hubs(np.stack(pooled), header)),
+        }
+        | {name: pa.nulls(len(windows), pa.uint32()) for name in WINDOW_CHECKS}
+    )
+    if header.schema >= PACKED:
+        columns["packed"] = _packed(record, windows)
+    else:
+        columns |= {
             "times": pa.array(
                 [w.times.astype(np.float32) for w in windows], pa.list_(pa.float32())
             ),
             "signatures": pa.array([w.signatures.tobytes() for w in windows], pa.binary()),
-            "vector": _halves(vectors),
             "frames": _tokens([w.frames for w in windows]),
         }
-        | {name: pa.nulls(len(windows), pa.uint32()) for name in WINDOW_CHECKS}
-    )
     return checked_windows(pa.table([columns[name] for name in schema.names], schema=schema))
 
 
@@ -233,80 +248,79 @@ def renamed(rows: pa.Table, record: VideoRecord) -> pa.Table:
     """The windows of one video as windows of another with the same content."""
     rows = rows.sort_by("start")
     columns = {name: rows.column(name) for name in rows.column_names}
-    return checked_windows(pa.table(columns | _identity(record, len(rows)), schema=rows.schema))
+    columns |= _identity(record, len(rows))
+    if "packed" in columns:
+        columns["packed"] = _packed(record, [packed_window(v) for v in rows["packed"].to_pylist()])
+    return checked_windows(pa.table(columns, schema=rows.schema))
 
 
 def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
-    """Rows of the table of windows, with at least `STORED_COLUMNS`, as padded arrays."""
-    count = len(rows)
-    times = [np.asarray(t, np.float64) for t in rows["times"].to_pylist()]
-    longest = max((len(t) for t in times), default=1)
-    mask = np.arange(longest)[None, :] < np.array([len(t) for t in times], int)[:, None]
-    padded_times = np.zeros((count, longest))
-    frames = np.zeros((count, longest, dim), np.float32)
-    signatures = np.zeros((count, longest, SIZE), np.uint8)
-    if count:
-        tokens = rows["frames"].combine_chunks().flatten().flatten()
-        frames[mask] = tokens.to_numpy().reshape(-1, dim)
-        padded_times[mask] = np.concatenate(times)
-        for row, raw in enumerate(rows["signatures"].to_pylist()):
-            known = len(raw) // max(1, len(times[row]))  # formats 1 and 2 noted no colours
-            noted = np.frombuffer(raw, np.uint8).reshape(len(times[row]), known)
-            signatures[row, : len(noted), :known] = noted
+    """Rows of the table of windows, sound, with `STORED_COLUMNS` or packed, as padded arrays."""
+    if "packed" in rows.column_names:
+        windows = [packed_window(value) for value in rows["packed"].to_pylist()]
+    else:
+        windows = _unpacked(rows, dim)
+    counts = np.array([len(window.times) for window in windows], int)
+    longest = int(counts.max(initial=1))
+    mask = np.arange(longest)[None, :] < counts[:, None]
+    times = np.zeros((len(windows), longest))
+    frames = np.zeros((len(windows), longest, dim), np.float32)
+    signatures = np.zeros((len(windows), longest, SIZE), np.uint8)
+    for row, window in enumerate(windows):
+        times[row, : counts[row]] = window.times
+        frames[row, : counts[row]] = window.frames
+        signatures[row, : counts[row]] = window.signatures
     return StoredWindows(
-        keys=rows["key"].to_pylist(),
-        paths=from_texts(rows["path"].to_pylist()),
-        start=rows["start"].to_numpy(),
-        end=rows["end"].to_numpy(),
-        times=padded_times,
+        keys=[window.key for window in windows],
+        paths=from_texts([window.path for window in windows]),
+        start=np.array([window.start for window in windows]),
+        end=np.array([window.end for window in windows]),
+        times=times,
         signatures=signatures,
         frames=frames,
         mask=mask,
     )
 
 
-def path_is(path: Path) -> str:
-    """Condition on a row: it belongs to the video at this path."""
-    return f"path = {quoted(to_text(path))}"
-
-
-@dataclass(frozen=True, slots=True)
-class Among:
-    """Some videos that a search looks at, and no others.
-
-    Attributes:
-        ids: ids of the videos.
-        words: what they have in common, to be read by people.
-    """
-
-    ids: frozenset[str]
-    words: str
-
-    def __str__(self) -> str:
-        return self.words
-
-
-Under: TypeAlias = Path | Among  # which videos: those at or below a path, or some
-
-
-def path_below(path: Under, column: str = "video") -> str:
-    """Condition on a row: its video lies at or below this path, or is one of some.
-
-    Args:
-        path: folder or file that the videos lie at or below, or some of them by name.
-        column: column that has the ids of videos.
-    """
-    if isinstance(path, Among):
-        return (
-            f"{column} IN ({', '.join(f'{quoted!r}' for quoted in sorted(path.ids)) or repr('')})"
+def _packed(record: VideoRecord, windows: Sequence[EncodedWindow | Packed]) -> pa.Array:
+    """Windows of a video, each as one value."""
+    path = to_text(record.path)
+    keys = [window_key(record.id, number) for number in range(len(windows))]
+    values = [
+        packed_value(
+            Packed(
+                key=key,
+                path=path,
+                start=w.start,
+                end=w.end,
+                times=w.times,
+                signatures=w.signatures,
+                frames=w.frames,
+            )
         )
-    folder = to_text(path).rstrip("/") + "/"
-    return f"({path_is(path)} OR starts_with(path, {quoted(folder)}))"
+        for key, w in zip(keys, windows, strict=True)
+    ]
+    return pa.array(values, pa.binary())
 
 
-def quoted(text: str) -> str:
-    """Text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
+def _unpacked(rows: pa.Table, dim: int) -> list[Packed]:
+    """Windows of a format that has a column for each value."""
+    if not len(rows):
+        return []
+    tokens = rows["frames"].combine_chunks()
+    frames = tokens.flatten().flatten().to_numpy().reshape(-1, dim)
+    times = [np.asarray(t, np.float32) for t in rows["times"].to_pylist()]
+    ends = np.cumsum([len(t) for t in times])
+    found = []
+    named = rows.select(["key", "path", "start", "end"]).to_pylist()
+    raw = rows["signatures"].to_pylist()
+    for row, (seen, end) in enumerate(zip(times, ends.tolist(), strict=True)):
+        noted = np.frombuffer(raw[row], np.uint8).reshape(len(seen), -1)
+        signatures = np.zeros((len(seen), SIZE), np.uint8)  # formats 1 and 2 noted no colours
+        signatures[:, : noted.shape[1]] = noted
+        own = frames[end - len(seen) : end]
+        found.append(Packed(**named[row], times=seen, signatures=signatures, frames=own))
+    return found
 
 
 def _identity(record: VideoRecord, count: int) -> dict[str, pa.Array]:

@@ -17,6 +17,7 @@ from sureshot.errors import StoreError, option
 from sureshot.places import locate
 from sureshot.store.agreement import lost_videos, videos_with_damage
 from sureshot.store.catalogue import at_paths, each, id_list, of_sizes, records
+from sureshot.store.conditions import Under, path_below, path_is
 from sureshot.store.finding import Finder
 from sureshot.store.header import CHECKED, Header, IndexSettings
 from sureshot.store.mending import make_ready, mend_index
@@ -26,10 +27,7 @@ from sureshot.store.removal import delete_index
 from sureshot.store.rows import (
     EncodedWindow,
     StoredWindows,
-    Under,
     VideoRecord,
-    path_below,
-    path_is,
     video_row,
     window_rows,
 )

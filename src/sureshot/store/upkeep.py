@@ -11,9 +11,10 @@ from lance.optimize import Compaction
 from sureshot.store import segments
 from sureshot.store.agreement import StoredOf, disagreeing, stored_by_video
 from sureshot.store.catalogue import parts_of_videos, records
+from sureshot.store.conditions import quoted
 from sureshot.store.mending import damaged_videos
 from sureshot.store.remote import is_remote
-from sureshot.store.rows import VideoRecord, quoted
+from sureshot.store.rows import VideoRecord
 from sureshot.store.staging import unnamed
 from sureshot.store.tables import Name, Tables
 from sureshot.store.turns import nobody_else

@@ -41,6 +41,7 @@ from sureshot.library.candidates import CANDIDATES
 from sureshot.library.search import Searcher, open_index
 from sureshot.models.encoders import VideoFeatures
 from sureshot.store.checks import sum_of_checks
+from sureshot.store.packed import packed_window
 from sureshot.store.rows import EncodedWindow, StoredWindows, VideoRecord, video_row, window_rows
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
@@ -241,18 +242,18 @@ def truth(index: Path) -> None:
     rows = np.zeros((len(texts), TOP), np.int64)
     keys: list[str] = []
     table = lance.dataset(f"{index}/windows.lance")
-    scan = table.scanner(columns=["key", "frames"], batch_size=2048, batch_readahead=2)
+    scan = table.scanner(columns=["packed"], batch_size=2048, batch_readahead=2)
     for batch in scan.to_batches():
         count = len(batch)
-        numbers = batch["frames"].flatten().flatten().to_numpy().astype(np.float32)
-        frames = numbers.reshape(count, FRAMES, -1)
+        windows = [packed_window(value) for value in batch["packed"].to_pylist()]
+        frames = np.stack([window.frames for window in windows]).astype(np.float32)
         coded = how.videos(VideoFeatures.of_frames(frames, np.ones((count, FRAMES), bool)))
         scores = np.concatenate([best, how.similarity(codes, coded)], 1)
         here = np.broadcast_to(len(keys) + np.arange(count), (len(texts), count))
         top = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
         best = np.take_along_axis(scores, top, 1)
         rows = np.take_along_axis(np.concatenate([rows, here], 1), top, 1)
-        keys += batch["key"].to_pylist()
+        keys += [window.key for window in windows]
     np.savez(index.parent / f"truth-{index.name}.npz", best=best, keys=np.array(keys)[rows])
 
 

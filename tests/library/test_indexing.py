@@ -15,10 +15,13 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from sureshot.errors import QueryError, StoreError, SureshotError
+from sureshot.library import committing
+from sureshot.library.committing import Committing
 from sureshot.library.indexed import Indexed
 from sureshot.library.indexing import index, ingest
 from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
 from sureshot.store.header import IndexSettings
+from sureshot.store.parcels import Parcel
 from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 from tests import processes
@@ -358,6 +361,13 @@ def test_a_missing_path_is_reported_and_costs_only_itself(store: Store, library:
     assert result.indexed == 3
 
 
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every video is committed as soon as it is encoded."""
+    monkeypatch.setattr(committing, "_EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("one_by_one")
 def test_progress_is_told_first_and_after_every_window_and_every_video(
     store: Store, library: Path
 ) -> None:
@@ -375,6 +385,7 @@ def test_progress_is_told_first_and_after_every_window_and_every_video(
     assert told[-1] == (3, result.bytes_found, 0)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> None:
     path = coloured(tmp_path / "long.mp4", list(COLOURS) * 2, rate=5)
     size, told, decoded = path.stat().st_size, [], []
@@ -390,13 +401,24 @@ def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> N
     assert told == pytest.approx([0, *expected, size], abs=size / 30)
 
 
-def test_an_interrupt_ends_the_run_and_keeps_what_is_done(store: Store, library: Path) -> None:
-    def stop(result: Indexed) -> None:
-        if result.indexed == 2:
+@pytest.mark.parametrize("pause", [0.0, 1e9])
+def test_an_interrupt_ends_the_run_and_keeps_what_is_done(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    monkeypatch.setattr(committing, "_EVERY", pause)
+    taken = []
+    take = Committing.take
+
+    def until_two(self: Committing, parcels: list[Parcel]) -> None:
+        take(self, parcels)
+        taken.extend(parcels)
+        if len(taken) == 2:
             raise KeyboardInterrupt
 
-    result, _ = run(store, library, observe=stop, workers=1)
-    assert result.interrupted
+    monkeypatch.setattr(Committing, "take", until_two)
+    result, _ = run(store, library, workers=1)
+    monkeypatch.setattr(Committing, "take", take)
+    assert result.interrupted and result.indexed == 2
     assert len(known(store)) == 2
     result, _ = run(store, library)
     assert (result.unchanged, result.indexed, result.interrupted) == (2, 1, False)

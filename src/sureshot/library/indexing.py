@@ -1,6 +1,7 @@
 """From folders to an index: find, decode, encode, write. Can go on after every video.
 
-A video is written when its last window is encoded, so whatever ends the run, what is written stays.
+A video is written when its last window is encoded, or with others within a second of that, so
+whatever ends the run, what is written stays.
 """
 
 import time
@@ -11,21 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ArgumentError, QueryError, option
+from sureshot.library.committing import Committing
 from sureshot.library.crew import Crew, on_ray
 from sureshot.library.excluding import exclude_too, forget_excluded, include_again
 from sureshot.library.indexed import Indexed
 from sureshot.library.packing import Packing, pack_here
-from sureshot.library.planning import Planner, find_sources, is_on_disk, stamped
+from sureshot.library.planning import Planner, find_sources, is_on_disk
 from sureshot.library.shard import WHOLE, Shard
 from sureshot.library.worklist import Worklist
-from sureshot.media.discover import Source
 from sureshot.media.excluded import Excluded
 from sureshot.models.encoders.protocol import Encoder
 from sureshot.models.loading import load_searchable
 from sureshot.models.retriever import Retriever
 from sureshot.places import absolute, absolute_model, exists_at, expand, index_place
 from sureshot.store.header import Decode, IndexSettings
-from sureshot.store.parcels import Parcel
 from sureshot.store.rows import VideoRecord
 from sureshot.store.store import Store
 from sureshot.store.turns import unfinished
@@ -192,33 +192,19 @@ def ingest(
     excluded = Excluded(store.excluded())
     # What is not there as it was written is encoded again.
     lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
-    mended = 0
-    begun: dict[Path, tuple[int, float]] = {}
-
-    def advance(source: Source, share: float, seconds: float) -> None:
-        size, until = begun.get(source.path, (0, 0.0))
-        begun[source.path] = max(size, int(share * source.size)), max(until, seconds)
-        tell()
-
-    def tell() -> None:
-        result.bytes_begun = sum(size for size, _ in begun.values())
-        result.seconds_begun = sum(seconds for _, seconds in begun.values())
-        result.elapsed = time.monotonic() - began
-        observe(result)
-
+    committing = Committing(store, result, lost, observe, began)
     try:
-        tell()
+        committing.tell()
         with unfinished(store.location), ExitStack() as held:
             sources = held.enter_context(find_sources(paths, excluded, shard, result, observe))
             plan = Planner(store, shard, lost, force=force)
             todo = held.enter_context(plan.todo(sources, result, observe))
-            packed = held.enter_context(closing(packing(todo, advance)))
-            for parcels in packed:
-                _settle(store, parcels, result)
-                for record in (parcel.record for parcel in parcels):
-                    mended += record.path in lost and not record.reason
-                    begun.pop(record.path, None)
-                tell()
+            packed = held.enter_context(closing(packing(todo, committing.advance)))
+            try:
+                for parcels in packed:
+                    committing.take(parcels)
+            finally:
+                committing.finish()
             result.forgotten = forget_excluded(store, paths, excluded, shard.has)
             _forget_missing(store, paths, sources, shard, prune, result)
             result.warnings += filter(None, [store.sweep()[1]])
@@ -230,7 +216,7 @@ def ingest(
     store.clear()
     if result.indexed:
         result.engine = getattr(encoder, "engine", "")
-    result.warnings += _on_lost(len(lost), mended)
+    result.warnings += _on_lost(len(lost), committing.mended)
     if result.indexed and store.settings.scenes and not store.settings.look:
         result.warnings.append(_OLD)
     result.bytes_begun, result.seconds_begun = 0, 0.0
@@ -255,39 +241,6 @@ def _on_lost(lost: int, mended: int) -> list[str]:
             f"this run; `sureshot status --check` names them."
         )
     return said
-
-
-def _settle(store: Store, parcels: Sequence[Parcel], result: Indexed) -> None:
-    """Commit videos and note what became of them."""
-    told = [parcel for parcel in parcels if not _still_holds(store, parcel.record)]
-    try:
-        store.commit(told)
-    except KeyboardInterrupt:
-        # They may be committed or not. Once more, so that the result of the run is true.
-        store.commit(told)
-        _note(result, parcels)
-        raise
-    _note(result, parcels)
-
-
-def _still_holds(store: Store, now: VideoRecord) -> bool:
-    """Whether a video was indexed again by force and is out of reach just now."""
-    old = store.at([now.path]).get(now.path) if now.reason and now.transient else None
-    return old is not None and not old.reason and stamped(old, now)
-
-
-def _note(result: Indexed, parcels: Sequence[Parcel]) -> None:
-    for record in (parcel.record for parcel in parcels):
-        result.current = record.path
-        result.bytes_done += record.size
-        if record.reason:
-            result.failed.append((record.path, record.reason))
-            continue
-        result.indexed += 1
-        result.windows += record.windows
-        result.seconds += record.duration
-        if record.note:
-            result.notes.append((record.path, record.note))
 
 
 def _forget_missing(

@@ -46,7 +46,7 @@ def pack_videos(
 
 
 def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Packing:
-    """The packing that this process does by itself; each video is committed by itself."""
+    """The packing that this process does by itself, one video after another."""
 
     def packing(todo: Worklist, advance: Advance) -> Generator[list[Parcel], None, None]:
         for page in todo.pages():

@@ -42,7 +42,7 @@ from sureshot.library.search import Searcher, open_index
 from sureshot.models.encoders import VideoFeatures
 from sureshot.store.checks import sum_of_checks
 from sureshot.store.packed import packed_window
-from sureshot.store.rows import EncodedWindow, StoredWindows, VideoRecord, video_row, window_rows
+from sureshot.store.rows import EncodedWindow, StoredWindows, VideoRecord, video_rows, window_rows
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
 
@@ -226,7 +226,7 @@ def write(store: Store, batch: list[tuple[VideoRecord, list[EncodedWindow]]]) ->
         parts.append(rows)
         known.append(replace(record, windows=len(rows), check_windows=sum_of_checks(rows)))
     lance.write_dataset(pa.concat_tables(parts), f"{store.location}/windows.lance", mode="append")
-    rows = pa.concat_tables([video_row(record, header) for record in known])
+    rows = video_rows(known, header)
     lance.write_dataset(rows, f"{store.location}/videos.lance", mode="append")
 
 

@@ -15,7 +15,7 @@ from sureshot.store.checks import (
     sound_windows,
 )
 from sureshot.store.header import Header
-from sureshot.store.rows import video_row, window_rows
+from sureshot.store.rows import video_rows, window_rows
 from tests.encoded import SETTINGS, flipped, random_windows, record
 
 HEADER = Header(settings=SETTINGS, fingerprint="f", dim=24)
@@ -48,9 +48,9 @@ def test_a_changed_vector_is_seen() -> None:
     assert sound_vectors(changed(ROWS, "vector")).tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize("column", video_row(record("/v.mp4"), HEADER).column_names)
+@pytest.mark.parametrize("column", video_rows([record("/v.mp4")], HEADER).column_names)
 def test_a_changed_value_of_a_video_is_seen(column: str) -> None:
-    rows = pa.concat_tables([video_row(record(f"/{n}.mp4", note="n"), HEADER) for n in range(4)])
+    rows = video_rows([record(f"/{n}.mp4", note="n") for n in range(4)], HEADER)
     rows = rows.combine_chunks()
     assert sound_videos(rows).all()
     assert sound_videos(changed(rows, column)).tolist() == [True, True, False, True]

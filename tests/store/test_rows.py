@@ -20,7 +20,7 @@ from sureshot.store.rows import (
     stored_windows,
     to_text,
     video_record,
-    video_row,
+    video_rows,
     window_key,
     window_rows,
     window_schema,
@@ -64,7 +64,7 @@ def test_a_record_survives() -> None:
         transient=True,
         note="n",
     )
-    (row,) = video_row(whole, HEADER).to_pylist()
+    (row,) = video_rows([whole], HEADER).to_pylist()
     back = video_record(row)
     assert back.indexed_at > 1.6e9
     assert (back.path, back.size, back.mtime_ns, back.duration) == (
@@ -77,7 +77,7 @@ def test_a_record_survives() -> None:
 
 
 def test_a_reason_that_quotes_stray_bytes_is_stored() -> None:
-    (row,) = video_row(record("/v.mp4", reason="no such file: \udce9"), HEADER).to_pylist()
+    (row,) = video_rows([record("/v.mp4", reason="no such file: \udce9")], HEADER).to_pylist()
     assert row["reason"] == "no such file: ?"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from sureshot.store import segments, upkeep
 from sureshot.store.checks import checked_videos, checked_windows
-from sureshot.store.rows import video_row
+from sureshot.store.rows import video_rows
 from sureshot.store.store import Store
 from sureshot.store.tables import Tables
 from tests.encoded import contents, make_store, pointing, random_windows, record
@@ -87,7 +87,7 @@ def test_left_overs_stay_while_a_row_of_a_video_is_damaged(store: Store, tables:
 def test_windows_of_a_failed_video_are_left_overs(store: Store, tables: Tables) -> None:
     store.write(record("/v.mp4"), random_windows(2))
     age(tables, 5000, "/v.mp4")
-    tables.upsert("videos", video_row(record("/v.mp4", reason="is damaged"), store._header))
+    tables.upsert("videos", video_rows([record("/v.mp4", reason="is damaged")], store._header))
     assert store.sweep() == (1, "")
     assert store.count() == 0
 

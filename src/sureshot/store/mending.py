@@ -10,7 +10,7 @@ from sureshot.store.checks import SEARCHED, WINDOW_CHECKS, sound_videos, sound_w
 from sureshot.store.formats import upgrade
 from sureshot.store.header import Header
 from sureshot.store.removal import tidy
-from sureshot.store.rows import VideoRecord, from_text, video_record, video_row
+from sureshot.store.rows import VideoRecord, from_text, video_record, video_rows
 from sureshot.store.tables import Tables
 from sureshot.store.turns import make_locks
 from sureshot.text import counted
@@ -100,7 +100,7 @@ def _adopt(tables: Tables, header: Header, known: Sequence[VideoRecord]) -> list
                 lost[row["video"]] = _grown(lost.get(row["video"]), row)
     found = list(lost.values())
     if found:
-        rows = pa.concat_tables([video_row(record, header) for record in found])
+        rows = video_rows(found, header)
         # An older format has no checksums yet; its upgrade, which comes next, gives them to all.
         tables.upsert("videos", rows.select(tables.use("videos", lambda table: table.schema.names)))
     return found

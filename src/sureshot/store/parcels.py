@@ -13,7 +13,7 @@ import pyarrow as pa
 from sureshot.store.catalogue import id_list
 from sureshot.store.checks import sound_throughout, sum_of_checks
 from sureshot.store.header import Header
-from sureshot.store.rows import VideoRecord, renamed, video_row
+from sureshot.store.rows import VideoRecord, renamed, video_rows
 from sureshot.store.staging import put, stage
 from sureshot.store.tables import Tables
 
@@ -78,9 +78,8 @@ def deliver(tables: Tables, header: Header, parcels: Sequence[Parcel]) -> None:
         instead = _of([parcel.record.id for parcel in whole])
         put(tables, "windows", files, instead=instead)
         tables.sync()
-    rows = [video_row(parcel.record, header) for parcel in parcels]
-    if rows:
-        tables.upsert("videos", pa.concat_tables(rows))
+    if parcels:
+        tables.upsert("videos", video_rows([parcel.record for parcel in parcels], header))
     # Failed ones last: killed between the two, no row must claim windows that are gone.
     if failed and tables.use("windows", lambda table: table.count_rows(_of(failed))):
         tables.drop("windows", _of(failed))

@@ -202,14 +202,17 @@ def _apart(dim: int) -> tuple[tuple[str, pa.DataType], ...]:
     )
 
 
-def video_row(record: VideoRecord, header: Header) -> pa.Table:
-    """A record as a table of one row, stamped with the present time, or a later one it has."""
-    row = {name: getattr(record, name) for name in VideoRecord.__slots__}
-    now = max(time.time(), record.indexed_at)
-    row |= {"id": record.id, "path": to_text(record.path), "indexed_at": now}
-    # What ffmpeg says of a file may quote bytes of it.
-    row |= {name: row[name].encode("utf-8", "replace").decode() for name in ("reason", "note")}
-    return checked_videos(pa.Table.from_pylist([row], schema=video_schema(header)))
+def video_rows(records: Sequence[VideoRecord], header: Header) -> pa.Table:
+    """Records as rows of the table of videos, stamped with now, or a later time that they have."""
+    now, rows = time.time(), []
+    for record in records:
+        row = {name: getattr(record, name) for name in VideoRecord.__slots__}
+        row |= {"id": record.id, "path": to_text(record.path)}
+        row["indexed_at"] = max(now, record.indexed_at)
+        # What ffmpeg says of a file may quote bytes of it.
+        row |= {name: row[name].encode("utf-8", "replace").decode() for name in ("reason", "note")}
+        rows.append(row)
+    return checked_videos(pa.Table.from_pylist(rows, schema=video_schema(header)))
 
 
 def video_record(row: dict[str, Any]) -> VideoRecord:

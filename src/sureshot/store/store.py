@@ -28,7 +28,7 @@ from sureshot.store.rows import (
     EncodedWindow,
     StoredWindows,
     VideoRecord,
-    video_row,
+    video_rows,
     window_rows,
 )
 from sureshot.store.tables import Tables, guard
@@ -284,7 +284,7 @@ class Store:
         with self._writing():
             known = at_paths(self._tables, [record.path])
             if [one.check_windows for one in known] == [record.check_windows]:
-                self._tables.upsert("videos", video_row(record, self._header))
+                self._tables.upsert("videos", video_rows([record], self._header))
         self._committed()
 
     def remove(self, records: Sequence[VideoRecord]) -> None:

@@ -178,6 +178,7 @@ def sure(status: Status, right: float = 0.57, **values) -> Answer:
     "found, sentence",
     [
         (sure("confident", 0.98), "98 % sure, if it is here at all: the first one is right."),
+        (sure("confident", 0.999), "Over 99 % sure, if it is here at all: the first one is right."),
         (
             sure("several plausible"),
             "Unsure: 57 % for the first one, if it is here at all. Look through the first 19 for a "

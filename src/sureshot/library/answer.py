@@ -185,7 +185,8 @@ class Answer:
             rest = f" {few} in 100 searches for something that is there look this weak. Closest:"
             return "Probably not in your videos.", rest
         if self.status == "confident":
-            return f"{right[0].upper()}{right[1:]} sure, if it is here at all", ": the first one is right."
+            sure = f"{right[0].upper()}{right[1:]} sure"
+            return f"{sure}, if it is here at all", ": the first one is right."
         if known.right < WEAK:
             return "Weak", f": {right} for the first one."
         look = ""

@@ -31,6 +31,7 @@ class Copies:
         self._frames: Patterns | None = None
         self._telling = np.zeros(0)
         self._found: dict[int, Bool[np.ndarray, "windows frames"]] = {}
+        self._shown: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}
 
     def fold(self, moments: Sequence[Moment], most: int) -> list[Moment]:
         """The first ``most`` moments, with later ones that show the same pictures under them.
@@ -75,9 +76,14 @@ class Copies:
 
         All windows of the moment count: of two copies of a long shot another one may score best.
         """
+        if (known := self._shown.get(tuple(moment.rows))) is not None:
+            return known
         self._look(moment.rows)
         found = np.any([self._found[row] for row in moment.rows], axis=0).sum(-1)
-        return (found >= _COPY * self._telling) & (self._telling > 0)
+        copies = (found >= _COPY * self._telling) & (self._telling > 0)
+        if len(moment.rows) == 1:  # of longer ones there may be very many
+            self._shown[tuple(moment.rows)] = copies
+        return copies
 
     def _look(self, rows: Sequence[int]) -> None:
         """Compare all windows with those of some that were not compared yet."""

@@ -15,6 +15,7 @@ from sureshot.store.tables import Tables
 
 _PART = 20_000  # videos read at once
 _ROWS_AT_ONCE = 65_536  # of one column
+_AHEAD = 2  # batches that are read ahead; Lance's sixteen hold half a column of a million rows
 
 
 def parts_of_videos(tables: Tables, *columns: str) -> Iterator[tuple[str | None, ...]]:
@@ -38,7 +39,11 @@ def parts_of_videos(tables: Tables, *columns: str) -> Iterator[tuple[str | None,
 
 def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRecord], int]:
     """Videos that meet a condition, and how many damaged rows were left out."""
-    rows = tables.use("videos", lambda table: table.to_table(filter=condition))
+
+    def act(table: Any) -> pa.Table:
+        return table.scanner(filter=condition, batch_readahead=_AHEAD).to_table()
+
+    rows = tables.use("videos", act)
     sound = sound_videos(rows)
     kept = rows.filter(pa.array(sound)).to_pylist()
     return [video_record(row) for row in kept], int((~sound).sum())
@@ -69,7 +74,8 @@ def _with(tables: Tables, column: str, values: Sequence[str] | Sequence[int]) ->
     def act(table: Any) -> pa.Table:
         places, first = [], 0
         wanted = pa.array(values, table.schema.field(column).type)
-        for batch in table.to_batches(columns=[column], batch_size=_ROWS_AT_ONCE):
+        scan = table.scanner(columns=[column], batch_size=_ROWS_AT_ONCE, batch_readahead=_AHEAD)
+        for batch in scan.to_batches():
             found = pc.is_in(batch.column(column), value_set=wanted)
             places += [first + place for place in pc.indices_nonzero(found).to_pylist()]
             first += len(batch)

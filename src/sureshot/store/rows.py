@@ -266,21 +266,21 @@ def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
     counts = np.array([len(window.times) for window in windows], int)
     longest = int(counts.max(initial=1))
     mask = np.arange(longest)[None, :] < counts[:, None]
-    times = np.zeros((len(windows), longest))
-    frames = np.zeros((len(windows), longest, dim), np.float32)
-    signatures = np.zeros((len(windows), longest, SIZE), np.uint8)
-    for row, window in enumerate(windows):
-        times[row, : counts[row]] = window.times
-        frames[row, : counts[row]] = window.frames
-        signatures[row, : counts[row]] = window.signatures
+
+    def padded(parts: list[np.ndarray], kind: type, *shape: int) -> np.ndarray:
+        found: np.ndarray = np.zeros((len(windows), longest, *shape), kind)
+        if parts:
+            found[mask] = np.concatenate(parts)
+        return found
+
     return StoredWindows(
         keys=[window.key for window in windows],
         paths=from_texts([window.path for window in windows]),
         start=np.array([window.start for window in windows]),
         end=np.array([window.end for window in windows]),
-        times=times,
-        signatures=signatures,
-        frames=frames,
+        times=padded([window.times for window in windows], np.float64),
+        signatures=padded([window.signatures for window in windows], np.uint8, SIZE),
+        frames=padded([window.frames for window in windows], np.float32, dim),
         mask=mask,
     )
 

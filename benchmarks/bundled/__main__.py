@@ -3,7 +3,7 @@
     make model                                  # all of it, into the package; resumable
     python -m benchmarks.bundled [--to .cache/bundled] [--without cocoval ade] [--write]
 
-Stages, each kept in the folder: what enters the last block of the image network for every frame;
+Stages, each kept in the folder: what enters the tuned blocks of the image network for every frame;
 maps beside the networks as they come; epochs of tuning; maps anew beside the tuned networks, and
 recalls after each. With ``--write`` the weights go into the package; the bank and the calibration
 card know them and have to be made next, which ``make model`` does. With ``--without`` families of
@@ -27,7 +27,7 @@ from benchmarks.bundled.states import FRAMES, State, states_of
 from sureshot.files import replace_file, write_text
 from sureshot.models.encoders.backbone import Backbone
 from sureshot.models.encoders.bridge import image_network
-from sureshot.models.encoders.bundled import head_path, words_path
+from sureshot.models.encoders.bundled import TUNED_BLOCK, head_path, words_path
 
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
 _GALLERIES = 8  # of a family at most
@@ -90,9 +90,10 @@ def main() -> None:
 def read(folder: Path, without: Sequence[str]) -> tuple[Seen, dict[str, list[Seen]]]:
     """What is trained on, and galleries: validation ones, and those of families left out."""
     backbone = Backbone(image_network, "cpu", None)
+    place = folder / f"states-{TUNED_BLOCK}"
 
     def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
-        return Seen(items, states_of(items, backbone, folder / name, frames))
+        return Seen(items, states_of(items, backbone, place / name, frames))
 
     listed = training()
     sets = [

@@ -1,11 +1,12 @@
 r"""Training of the bundled model: contrast between captions and pictures.
 
-Each step takes a batch of items with one frame and one caption each, and InfoNCE in both
-directions. Videos are drawn twice in an epoch, having several frames and many captions. One caption
-in five is cut to a phrase of one to three words, since people search so, and every other frame is
-mirrored.
+Each step takes a batch of items, of each one frame and two captions that are both right, and
+InfoNCE in both directions. Videos are drawn twice in an epoch, having several frames and many
+captions. One caption in five is cut to a phrase of one to three words, since people search so.
+Every other frame is mirrored, and of every other one only a part is seen.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,28 +17,32 @@ import torch
 from rich.progress import track
 from torch import Tensor
 
+from benchmarks.bundled.heads import contrast
 from benchmarks.bundled.items import Item
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from benchmarks.relevance import LISTED
 from sureshot.files import replace_file
-from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.encoders.bundled import TUNED_BLOCK, TUNED_LAYERS
 
 _PHRASE = 3  # words of a phrase at most
+_LEAST, _MOST = 7, 9  # side of a square that is cropped, where a whole frame has some 10 x 10
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of the training; all were chosen on validation galleries (LOG.md)."""
 
-    epochs: int = 12
+    epochs: int = 10
     batch: int = 256
     maps_rate: float = 5e-4
     text_rate: float = 2e-4
     image_rate: float = 4e-4
     weight_decay: float = 0.1
     phrases: float = 0.2
+    captions: int = 2  # of an item in a step
     mirrored: float = 0.5
+    cropped: float = 0.5
     videos: int = 2  # times that a video is drawn in an epoch
     seed: int = 0
 
@@ -61,10 +66,10 @@ def fit(
         stop: epoch to stop after, with the schedule of all of them; None goes to the end.
     """
     videos = [row for row, item in enumerate(items) if item.family == "msrvtt"]
-    drawn = np.array([*range(len(items)), *videos * (settings.videos - 1)])
-    steps = settings.epochs * (len(drawn) // settings.batch)
+    an_epoch = np.array([*range(len(items)), *videos * (settings.videos - 1)])
+    steps = settings.epochs * (len(an_epoch) // settings.batch)
     optimizer, schedule = _optimizer(network, settings, steps)
-    path, first = folder / f"seed-{settings.seed}-of-{settings.epochs}.pt", 0
+    path, first = folder / f"tuning-{_digest(items, settings)}.pt", 0
     if path.exists():
         kept = torch.load(path, weights_only=True)
         network.load_state_dict(kept["network"])
@@ -74,11 +79,11 @@ def fit(
     for epoch in range(first, settings.epochs if stop is None else stop):
         draw = np.random.default_rng([settings.seed, epoch])
         torch.manual_seed(1000 * settings.seed + epoch)
-        batches = list(_batches(drawn, settings.batch, draw))
+        batches = list(_batches(an_epoch, settings.batch, draw))
         network.train()
         total = 0.0
         for rows in track(batches, f"epoch {epoch + 1} of {settings.epochs}"):
-            loss = _loss(network, *_drawn(items, states, rows, settings, draw))
+            loss = _loss(network, rows, *drawn(items, states, rows, settings, draw))
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             optimizer.step()
@@ -95,20 +100,25 @@ def fit(
             torch.save(state, fresh)
 
 
+def _digest(items: Sequence[Item], settings: Settings) -> str:
+    """A name for what is trained, on what and how, so that no run goes on from another's state."""
+    told = [(item.family, item.path.name, item.captions) for item in items]
+    what = (told, settings, TUNED_BLOCK, TUNED_LAYERS)
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
+
+
 def _optimizer(
     network: Network, settings: Settings, steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """AdamW with a rate a part, rising for a tenth of the steps, then falling as a cosine."""
-    tuned = network.tuned()
-    text, image = tuned[:-2], tuned[-2:]
     parts = [
         (network.maps(), settings.maps_rate),
-        (text, settings.text_rate),
-        (image, settings.image_rate),
+        (network.tuned_text(), settings.text_rate),
+        (network.tuned_image(), settings.image_rate),
     ]
     groups = [
-        {"params": [weight for module in modules for weight in module.parameters()], "lr": rate}
-        for modules, rate in parts
+        {"params": [w for part in modules for w in part.parameters() if w.requires_grad], "lr": r}
+        for modules, r in parts
     ]
     scale = {"params": [network.log_scale], "lr": settings.maps_rate, "weight_decay": 0.0}
     optimizer = torch.optim.AdamW([*groups, scale], weight_decay=settings.weight_decay)
@@ -125,19 +135,33 @@ def _batches(rows: np.ndarray, size: int, draw: np.random.Generator) -> Iterator
         yield order[first : first + size]
 
 
-def _drawn(
+def drawn(
     items: Sequence[Item],
     states: Sequence[list[State]],
     rows: np.ndarray,
     settings: Settings,
     draw: np.random.Generator,
 ) -> tuple[list[str], list[State]]:
-    """One caption, maybe cut to a phrase, and one frame of each item, maybe mirrored."""
-    texts = [str(draw.choice(items[row].captions)) for row in rows]
+    """What a step reads and sees of the items in some rows.
+
+    Returns:
+        ``settings.captions`` captions of each item, one item's after another's, some cut to
+        phrases; one frame of each item, some mirrored, some cropped to a square.
+    """
+    texts = [str(draw.choice(items[row].captions)) for row in np.repeat(rows, settings.captions)]
     texts = [phrase(text, draw) if draw.random() < settings.phrases else text for text in texts]
     frames = [states[row][draw.integers(len(states[row]))] for row in rows]
     turned = draw.random(len(frames)) < settings.mirrored
-    return texts, [state[:, ::-1] if t else state for state, t in zip(frames, turned, strict=True)]
+    frames = [state[:, ::-1] if t else state for state, t in zip(frames, turned, strict=True)]
+    cropped = draw.random(len(frames)) < settings.cropped
+    # All to one size in a step, see `benchmarks.bundled.states.grouped`.
+    side = int(draw.integers(_LEAST, _MOST + 1))
+    for row in np.flatnonzero(cropped):
+        left = np.array(frames[row].shape[:2]) - side
+        if left.min() >= 0:
+            top, first = draw.integers(left + 1)
+            frames[row] = frames[row][top : top + side, first : first + side]
+    return texts, frames
 
 
 def phrase(text: str, draw: np.random.Generator) -> str:
@@ -157,6 +181,9 @@ def phrase(text: str, draw: np.random.Generator) -> str:
     return " ".join(chosen[first : first + length])
 
 
-def _loss(network: Network, texts: list[str], states: list[State]) -> Tensor:
-    similarity = network.texts(texts) @ network.frames(states).T
-    return info_nce(similarity, network.log_scale.exp())
+def _loss(network: Network, rows: np.ndarray, texts: list[str], states: list[State]) -> Tensor:
+    logits = network.log_scale.exp() * network.texts(texts) @ network.frames(states).T
+    # An item may be in a step twice.
+    owner = np.repeat(rows, len(texts) // len(rows))
+    right = torch.from_numpy(owner[:, None] == rows).float()
+    return (contrast(logits, right) + contrast(logits.T, right.T)) / 2

@@ -2,9 +2,9 @@
 
 Of each frame: the mean of the last feature map and of its 3 x 3 cells, by the network of the
 package (``u``, ``uc``) and by the one that ships (``t``, ``tc``), and the means of four layers
-below (``low``). Of each caption its sentence vector (``u``, ``t``); of each training item two
-phrases more. Shards lie in one folder, by what they are of, and several processes may fill it, each
-with its own.
+below by that of the package (``low``). Of each caption its sentence vector (``u``, ``t``); of each
+training item two phrases more. Shards lie in one folder, by what they are of, and several processes
+may fill it, each with its own.
 """
 
 import copy
@@ -26,7 +26,12 @@ from benchmarks.bundled.states import images
 from sureshot.files import replace_file
 from sureshot.models.encoders.backbone import CHANNELS, GRID, resized_whole
 from sureshot.models.encoders.bridge import image_network
-from sureshot.models.encoders.bundled import TUNED_LAYERS, BundledEncoder, load_head
+from sureshot.models.encoders.bundled import (
+    TUNED_BLOCK,
+    TUNED_LAYERS,
+    BundledEncoder,
+    load_head,
+)
 from sureshot.models.encoders.engine import openvino
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 
@@ -125,14 +130,18 @@ def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:
     x = op.multiply(op.subtract(op.convert(frames, np.float32), middle), scale)
     x = op.clamp(_convolved(op, x, untuned.stem), 0.0, 6.0)
     place, grid = op.constant(np.array([2, 3])), op.constant(np.array([GRID, GRID]))
-    means = []
-    for number in range(len(untuned.blocks) - 1):
+    means, ends = [], []
+    for number in range(TUNED_BLOCK):
         x = _through(op, x, untuned.blocks[number])
         if number in BELOW:
             means.append(op.reduce_mean(x, place, False))
-    ends = []
     for network in (untuned, tuned):
-        y = op.clamp(_convolved(op, _through(op, x, network.blocks[-1]), network.head), 0.0, 6.0)
+        y = x
+        for number in range(TUNED_BLOCK, len(network.blocks)):
+            y = _through(op, y, network.blocks[number])
+            if number in BELOW and network is untuned:
+                means.append(op.reduce_mean(y, place, False))
+        y = op.clamp(_convolved(op, y, network.head), 0.0, 6.0)
         ends += [op.reduce_mean(y, place, False), op.adaptive_avg_pool(y, grid)]
     model = ov.Model([op.concat(means, 1), *ends], [frames], "two ends")
     options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"}

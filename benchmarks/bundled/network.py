@@ -4,7 +4,7 @@ r"""What of the bundled model is trained, as torch modules.
    \qquad p = \mathrm{softmax}(C b / T), \qquad L = 380\, W_l E
 
 with s the unit sentence vector of MiniLM, its upper layers tuned; b the mean of the last feature
-map of EfficientNet-Lite2, its last block and head tuned; C its classifier, E the sentence vectors
+map of EfficientNet-Lite2, its last blocks and head tuned; C its classifier, E the sentence vectors
 of the names of the 1000 classes less their mean, both left as they are; l a layer norm without
 weights and n unit length. So a frame begins near the sentences that name what the classifier
 believes to see; 380 brings that to the size of l(b). A video is the mean of its frames.
@@ -26,8 +26,8 @@ from benchmarks.bundled.heads import DROPOUT, LOGIT_SCALE
 from benchmarks.bundled.states import State, grouped
 from sureshot.models.encoders.backbone import CHANNELS
 from sureshot.models.encoders.bridge import BridgeEncoder
-from sureshot.models.encoders.bundled import DIM, TEMPERATURE, TUNED_LAYERS
-from sureshot.models.encoders.efficientnet import EfficientNetLite2
+from sureshot.models.encoders.bundled import DIM, TEMPERATURE, TUNED_BLOCK, TUNED_LAYERS
+from sureshot.models.encoders.efficientnet import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
 from sureshot.models.encoders.packages import image_weights, text_folder
@@ -57,10 +57,22 @@ class Network(nn.Module):
         self.requires_grad_(False)
         for part in (*self.maps(), *self.tuned()):
             part.requires_grad_(True)
+        # Learning filters of single channels costs more than all else of a step together.
+        for block in self.image.blocks:
+            assert isinstance(block, InvertedBottleneck)
+            block.filter.requires_grad_(False)
         self.log_scale.requires_grad_(True)
         self._tokenizer = Tokenizer.from_file(str(text_folder() / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_TOKENS)
+
+    def train(self, mode: bool = True) -> "Network":
+        """Train what is tuned; layers below it are never in training, so that nothing drops out."""
+        super().train(mode)
+        self.bert.embeddings.eval()
+        for layer in self.bert.encoder.layer[:-TUNED_LAYERS]:
+            layer.eval()
+        return self
 
     def maps(self) -> list[nn.Module]:
         """The linear maps, which start at random."""
@@ -68,7 +80,15 @@ class Network(nn.Module):
 
     def tuned(self) -> list[nn.Module]:
         """What starts from the packages: layers of the text network, then of the image network."""
-        return [*self.bert.encoder.layer[-TUNED_LAYERS:], self.image.blocks[-1], self.image.head]
+        return [*self.tuned_text(), *self.tuned_image()]
+
+    def tuned_text(self) -> list[nn.Module]:
+        """The tuned layers of the text network."""
+        return [*self.bert.encoder.layer[-TUNED_LAYERS:]]
+
+    def tuned_image(self) -> list[nn.Module]:
+        """The tuned blocks of the image network and its last convolution."""
+        return [*list(self.image.blocks)[TUNED_BLOCK:], self.image.head]
 
     def texts(self, texts: Sequence[str]) -> Float[Tensor, "n dim"]:
         """Vectors of texts."""
@@ -81,7 +101,8 @@ class Network(nn.Module):
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         size = -(-len(order) // _PARTS)
         parts = [order[i : i + size] for i in range(0, len(order), size)]
-        found = torch.cat([self._sentences([ids[row] for row in part]) for part in parts])
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
+            found = torch.cat([self._sentences([ids[row] for row in part]) for part in parts])
         return found[torch.tensor(order).argsort()]
 
     def tokens(self, texts: Sequence[str]) -> list[Tensor]:
@@ -91,12 +112,11 @@ class Network(nn.Module):
     def _sentences(self, ids: list[Tensor]) -> Float[Tensor, "n 384"]:
         padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
         mask = nn.utils.rnn.pad_sequence([torch.ones_like(i) for i in ids], batch_first=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
-            states = self.bert(padded, attention_mask=mask).last_hidden_state
+        states = self.bert(padded, attention_mask=mask).last_hidden_state
         return functional.normalize((states.float() * mask[..., None]).sum(1), dim=-1)
 
     def frames(self, states: Sequence[State]) -> Float[Tensor, "n dim"]:
-        """Vectors of frames, from what enters the last block."""
+        """Vectors of frames, from what enters the first tuned block."""
         looks, names = self.inputs(states)
         found = self.frame(self.dropout(looks)) + self.label(self.dropout(names))
         return functional.normalize(found, dim=-1)
@@ -106,11 +126,12 @@ class Network(nn.Module):
     ) -> tuple[Float[Tensor, "n 1280"], Float[Tensor, "n 384"]]:
         """What the maps of frames read: how they look, and the names of what is believed there."""
         rows, pooled = [], []
-        for same, batch in grouped(states):
-            with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
-                maps = self.image.upper(batch.contiguous(memory_format=torch.channels_last))
-            rows += same
-            pooled.append(maps.float().mean((-2, -1)))
+        # Around all groups, so that weights are made half once.
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
+            for same, batch in grouped(states):
+                batch = batch.contiguous(memory_format=torch.channels_last)
+                rows += same
+                pooled.append(self.image.upper(batch, TUNED_BLOCK).float().mean((-2, -1)))
         features = torch.cat(pooled)[torch.tensor(rows).argsort()]
         believed = torch.softmax(self.image.classify(features) / TEMPERATURE, dim=-1)
         return functional.layer_norm(features, features.shape[-1:]), believed @ self.named
@@ -134,6 +155,10 @@ def _minilm(folder: Path) -> BertModel:
         num_hidden_layers=LAYERS,
         num_attention_heads=HEADS,
         intermediate_size=4 * SENTENCE,
+        # Torch draws numbers one by one, which takes a tenth of a step; and its faster attention
+        # is slower on the way back.
+        attention_probs_dropout_prob=0.0,
+        attn_implementation="eager",
     )
     network = BertModel(config, add_pooling_layer=False)
     read = load_file(folder / "model.safetensors")

@@ -1,6 +1,6 @@
-"""What enters the last block of the image network, for every frame that is trained on.
+"""What enters the first tuned block of the image network, for every frame that is trained on.
 
-The layers below it are not trained and cost nine tenths of the network, so they are run once and
+The layers below it are not trained and cost most of the network, so they are run once and
 kept on disk, in shards of 256 items: a stopped run goes on where it was. 40 kB a frame.
 """
 
@@ -19,13 +19,15 @@ from sureshot.datasets import Item as Listed
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.backbone import SIDE, Backbone, resized_whole
+from sureshot.models.encoders.bundled import TUNED_BLOCK
 from sureshot.research.features import sampled_frames
 
 FRAMES = 4  # of a video that is trained on: the frame subset has no more
 _SHARD = 256
+_TOGETHER = (32, 8, 2, 1)  # frames of one shape at once
 
 # The states of one frame: rows, columns, channels.
-State = Float16[np.ndarray, "i j 208"]
+State = Float16[np.ndarray, "i j c"]
 
 
 def states_of(
@@ -63,7 +65,7 @@ def _rows(arrays: dict[str, State]) -> list[list[State]]:
 
 def _states(item: Item, backbone: Backbone, frames: int) -> list[State]:
     prepared = resized_whole(np.stack(images(item, frames)))
-    return list(backbone.lower(prepared).astype(np.float16))
+    return list(backbone.lower(prepared, TUNED_BLOCK).astype(np.float16))
 
 
 def images(item: Item, frames: int) -> list[np.ndarray]:
@@ -76,12 +78,20 @@ def images(item: Item, frames: int) -> list[np.ndarray]:
 
 def grouped(
     states: Sequence[State],
-) -> list[tuple[list[int], Float[torch.Tensor, "n 208 i j"]]]:
-    """Frames of one shape together, with their rows: a convolution takes no others."""
+) -> list[tuple[list[int], Float[torch.Tensor, "n c i j"]]]:
+    """Frames of one shape together, with their rows: a convolution takes no others.
+
+    They come in groups of few sizes: oneDNN prepares each convolution anew for every shape and
+    number of frames that it has not seen, which takes longer than to compute it.
+    """
     rows: dict[tuple[int, ...], list[int]] = {}
     for row, state in enumerate(states):
         rows.setdefault(state.shape, []).append(row)
-    return [
-        (same, torch.from_numpy(np.stack([states[r] for r in same])).float().permute(0, 3, 1, 2))
-        for same in rows.values()
-    ]
+    groups = []
+    for same in rows.values():
+        while same:
+            size = next(size for size in _TOGETHER if size <= len(same))
+            some, same = same[:size], same[size:]
+            batch = torch.from_numpy(np.stack([states[r] for r in some])).float()
+            groups.append((some, batch.permute(0, 3, 1, 2)))
+    return groups

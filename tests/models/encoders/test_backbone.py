@@ -2,6 +2,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+import torch
 
 from sureshot.models.encoders.backbone import SIDE, WIDEST, Backbone, resized_whole
 from sureshot.models.encoders.bridge import image_network
@@ -26,5 +27,8 @@ def test_the_features_are_those_of_the_last_map() -> None:
     prepared = resized_whole(frames)
     pooled, cells = backbone.maps(prepared)
     assert pooled.shape == (2, 1280) and cells.shape == (2, 9, 1280)
-    states = backbone.lower(prepared)
-    assert states.shape[0] == 2 and states.shape[3] == 208
+    for block in (11, 20):
+        states = torch.from_numpy(backbone.lower(prepared, block)).permute(0, 3, 1, 2)
+        with torch.inference_mode():
+            above = backbone.net.upper(states, block).mean((-2, -1)).numpy()
+        np.testing.assert_allclose(above, pooled, atol=1e-4)

@@ -78,13 +78,13 @@ class Backbone:
             return maps.mean((-2, -1)).cpu(), grid.cpu()
 
     def lower(
-        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
-    ) -> Float[np.ndarray, "frames i j 208"]:
-        """What enters the last block of the network, channels last."""
+        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"], block: int
+    ) -> Float[np.ndarray, "frames i j c"]:
+        """What enters a block of the network, channels last; blocks count from 0."""
         import torch
 
         with torch.inference_mode():
-            states = self.net.lower(self._scaled(prepared))
+            states = self.net.lower(self._scaled(prepared), block)
             return states.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
     def _scaled(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> "torch.Tensor":

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 DIM = 256
 TUNED_LAYERS = 3  # of MiniLM, the upper ones
+TUNED_BLOCK = 16  # of the image network the first, of 21; those after it are tuned, too
 TEMPERATURE = 2.0  # of the classifier's beliefs
 Head = dict[str, Float[np.ndarray, "..."]]
 _EPSILON = 1e-5  # of torch's layer norm, with which the maps were trained

@@ -92,22 +92,26 @@ class EfficientNetLite2(nn.Module):
         Args:
             x: RGB, scaled by (pixel - 127) / 128.
         """
-        return self.upper(self.lower(x))
+        return self.upper(self.lower(x, 0), 0)
 
-    def lower(self, x: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n 208 i j"]:
-        """What enters the last block, of the same rows and columns as the last feature map.
+    def lower(self, x: Float[Tensor, "n 3 h w"], block: int) -> Float[Tensor, "n c i j"]:
+        """What enters a block.
 
         Args:
             x: RGB, scaled by (pixel - 127) / 128.
+            block: its number, from 0.
         """
         x = functional.relu6(self.stem(x), inplace=True)
-        for number in range(len(self.blocks) - 1):
-            x = self.blocks[number](x)
-        return x
+        return self.blocks[:block](x)
 
-    def upper(self, x: Float[Tensor, "n 208 i j"]) -> Float[Tensor, "n 1280 i j"]:
-        """Feature map of what `lower` gives, values in [0, 6]: the last block and the head."""
-        return functional.relu6(self.head(self.blocks[-1](x)), inplace=True)
+    def upper(self, x: Float[Tensor, "n c i j"], block: int) -> Float[Tensor, "n 1280 i j"]:
+        """Last feature map, values in [0, 6], of what enters a block: the rest of the network.
+
+        Args:
+            x: what `lower` gives of the same block.
+            block: its number, from 0.
+        """
+        return functional.relu6(self.head(self.blocks[block:](x)), inplace=True)
 
     @classmethod
     def load(cls, path: Path) -> "EfficientNetLite2":

@@ -44,13 +44,23 @@ def test_status_says_what_is_indexed(sureshot, db, tmp_path):
     assert lines == [
         f"Index       {db}",
         "Videos      2, 3 s in 2 windows",
-        "Model       tiny (fingerprint FINGERPRINT)",
-        "Settings    4 frames a window, windows of at most 2 s, cut at scene changes, decode auto",
+        "Model       tiny, version FINGERPRINT",
+        "Windows     of at most 2 s, cut at scene changes; 4 frames of each seen",
         "On disk     N kB (N kB a minute of video)",
-        "Confidence  not calibrated",
+        "Percentages not calibrated",
         "Failed      1 video",
     ]
     assert failed.startswith(f"  failed: {tmp_path / 'videos' / 'broken.mp4'} — ")
+
+
+@pytest.mark.parametrize(
+    ("decode", "said"), [("all", "all frames decoded"), ("keyframes", "keyframes only decoded")]
+)
+def test_status_says_what_was_decoded(sureshot, tmp_path, decode, said):
+    (tmp_path / "v").mkdir()
+    index = sureshot("index", tmp_path / "v", "--db", tmp_path / "db", "--decode", decode)
+    assert index.code == 0
+    assert f"cut at scene changes, {said}; " in sureshot("status", "--db", tmp_path / "db").out
 
 
 def test_status_of_an_empty_index(sureshot, tmp_path):

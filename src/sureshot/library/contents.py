@@ -69,15 +69,17 @@ class Contents:
         cut = "cut at scene changes" if settings.scenes else "not cut at scene changes"
         if settings.scenes and not settings.look:
             cut = "cut at hard cuts only"
+        if settings.decode != "auto":
+            cut += f", {'all frames' if settings.decode == 'all' else 'keyframes only'} decoded"
         length = f", {duration(self.seconds)} in {counted(self.windows, 'window')}"
         lines = [
             f"Index       {plain(self.index)}",
             f"Videos      {self.videos}{length if self.videos else ''}",
-            f"Model       {plain(settings.model)} (fingerprint {self.fingerprint[:12]})",
-            f"Settings    {settings.frames} frames a window, windows of at most "
-            f"{settings.window:g} s, {cut}, decode {settings.decode}",
+            f"Model       {plain(settings.model)}, version {self.fingerprint[:12]}",
+            f"Windows     of at most {settings.window:g} s, {cut}; "
+            f"{counted(settings.frames, 'frame')} of each seen",
             f"On disk     {self._size()}",
-            f"Confidence  {plain(self.status)}",
+            f"Percentages {plain(self.status)}",
         ]
         if self.judged:
             lines.append(f"Judged      {said_of_judged(self.judged, self.telling)}")

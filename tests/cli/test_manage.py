@@ -58,8 +58,9 @@ def test_status_says_what_is_indexed(sureshot, db, tmp_path):
 )
 def test_status_says_what_was_decoded(sureshot, tmp_path, decode, said):
     (tmp_path / "v").mkdir()
-    index = sureshot("index", tmp_path / "v", "--db", tmp_path / "db", "--decode", decode)
-    assert index.code == 0
+    coloured(tmp_path / "v" / "red.mp4", ["red"])
+    made = ("--db", tmp_path / "db", "--model", "tiny", "--decode", decode)
+    assert sureshot("index", tmp_path / "v", *made).code == 0
     assert f"cut at scene changes, {said}; " in sureshot("status", "--db", tmp_path / "db").out
 
 

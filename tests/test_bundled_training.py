@@ -1,6 +1,8 @@
 """Training of the bundled model on pictures of one colour each, with the real networks."""
 
+import copy
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +81,22 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(
             (continued.frames(states[0]), network.frames(states[0])),
         ):
             torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
+
+
+def test_what_comes_out_lies_between_the_first_weights_and_the_last(
+    items: list[Item], states: list[list[State]], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    first = Network()
+    found = []
+    for share in (1.0, 0.25):  # the second time nothing is trained any more
+        network = copy.deepcopy(first)
+        fit(network, items, states, replace(SETTINGS, share=share), tmp_path)
+        found.append(network.text.weight.detach())
+    last, between = found
+    assert not torch.allclose(last, first.text.weight, atol=1e-4)
+    torch.testing.assert_close(between, 0.75 * first.text.weight.detach() + 0.25 * last)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_the_shipped_encoder_computes_what_was_trained(

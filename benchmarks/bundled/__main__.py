@@ -4,10 +4,10 @@
     python -m benchmarks.bundled [--to .cache/bundled] [--without cocoval ade] [--write]
 
 Stages, each kept in the folder: what enters the tuned blocks of the image network for every frame;
-maps beside the networks as they come; epochs of tuning; maps anew beside the tuned networks, and
-recalls after each. With ``--write`` the weights go into the package; the bank and the calibration
-card know them and have to be made next, which ``make model`` does. With ``--without`` families of
-pictures stay out of training and their recalls are printed as well: so settings are chosen.
+maps beside the networks as they come; epochs of tuning. Recalls are printed after either. With
+``--write`` the weights go into the package; the bank and the calibration card know them and have to
+be made next, which ``make model`` does. With ``--without`` families of pictures stay out of
+training and their recalls are printed as well: so settings are chosen.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from safetensors.numpy import save_file
 
 from benchmarks.bundled import maps
 from benchmarks.bundled.fit import Settings, fit
-from benchmarks.bundled.heads import Data
 from benchmarks.bundled.items import CAPTIONED, Item, caption_words, captioned, training, validation
+from benchmarks.bundled.measure import recalls, shown
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import FRAMES, State, states_of
 from sureshot.files import replace_file, write_text
@@ -47,7 +47,7 @@ class Seen:
 
 
 def main() -> None:
-    """Compute, fit, tune, fit again, measure, and write with --write."""
+    """Compute, fit, tune, measure, and write with --write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(".cache/bundled"))
     parser.add_argument("--without", nargs="*", default=[], choices=CAPTIONED)
@@ -61,30 +61,27 @@ def main() -> None:
     print(f"{len(train.items)} items", flush=True)
     settings = replace(Settings(), epochs=options.epochs, seed=options.seed)
 
-    def felt(network: Network) -> tuple[Data, dict[str, list[Data]]]:
-        asked = {
-            name: [maps.data_of(network, g.items, g.states, folder, phrases=0) for g in some]
-            for name, some in galleries.items()
-        }
-        return maps.data_of(network, train.items, train.states, folder), asked
-
     network = Network()
-    data, asked = felt(network)
-    head = maps.fitted(maps.BEFORE, data, settings.seed, folder)
-    print(f"maps: {maps.measured(head, asked)}", flush=True)
-    maps.put(head, network)
-    del data, asked
+    data = maps.data_of(network, train.items, train.states, folder)
+    maps.put(maps.fitted(maps.HOW, data, settings.seed, folder), network)
+    del data
+    print(f"maps: {measured(network, galleries)}", flush=True)
     fit(network, train.items, train.states, settings, folder)
-    data, asked = felt(network)
-    print(f"tuned: {maps.measured(maps.taken(network, data), asked)}", flush=True)
-    head = maps.fitted(maps.AFTER, data, settings.seed, folder)
-    print(f"maps beside the tuned networks: {maps.measured(head, asked)}", flush=True)
-    maps.put(head, network)
+    print(f"tuned: {measured(network, galleries)}", flush=True)
     if options.write:
         with replace_file(head_path()) as fresh:
             save_file(weights(network), fresh)
         write_text(words_path(), "\n".join(caption_words(train.items)) + "\n")
         print(f"wrote {head_path().name}: make the bank and the card next")
+
+
+def measured(network: Network, galleries: dict[str, list[Seen]]) -> str:
+    """Recalls in each kind of gallery, in a line; the mean where there are several of a kind."""
+    found = {
+        name: np.mean([recalls(network, seen.items, seen.states) for seen in some], axis=0)
+        for name, some in galleries.items()
+    }
+    return ", ".join(f"{name} {shown((r[0], r[1], r[2]))}" for name, r in found.items())
 
 
 def read(folder: Path, without: Sequence[str]) -> tuple[Seen, dict[str, list[Seen]]]:

@@ -3,13 +3,16 @@ r"""Training of the bundled model: contrast between captions and pictures.
 Each step takes a batch of items, of each one frame and two captions that are both right, and
 InfoNCE in both directions. Videos are drawn twice in an epoch, having several frames and many
 captions. One caption in five is cut to a phrase of one to three words, since people search so.
-Every other frame is mirrored, and of every other one only a part is seen.
+Every other frame is mirrored, and of every other one only a part is seen. What comes out are
+weights on the line from those that it began with to those that it ended with (Wortsman et al.
+2022): a little short of the end they are no worse on what is like the training, and better on
+other pictures.
 """
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +46,7 @@ class Settings:
     captions: int = 2  # of an item in a step
     mirrored: float = 0.5
     cropped: float = 0.5
+    share: float = 0.7  # of the way from the first weights to the last
     videos: int = 2  # times that a video is drawn in an epoch
     seed: int = 0
 
@@ -57,6 +61,8 @@ def fit(
 ) -> None:
     """Train a network; its state is kept after each epoch, and a stopped run goes on from there.
 
+    At the end of all epochs its weights are ``(1 - share) first + share last``.
+
     Args:
         network: what is trained, in place.
         items: what is trained on.
@@ -69,6 +75,7 @@ def fit(
     an_epoch = np.array([*range(len(items)), *videos * (settings.videos - 1)])
     steps = settings.epochs * (len(an_epoch) // settings.batch)
     optimizer, schedule = _optimizer(network, settings, steps)
+    begun = {name: weight.clone() for name, weight in network.state_dict().items()}
     path, first = folder / f"tuning-{_digest(items, settings)}.pt", 0
     if path.exists():
         kept = torch.load(path, weights_only=True)
@@ -98,12 +105,18 @@ def fit(
         }
         with replace_file(path) as fresh:
             torch.save(state, fresh)
+    if stop is None or stop >= settings.epochs:
+        ended = network.state_dict()
+        network.load_state_dict(
+            {name: begun[name].lerp(ended[name], settings.share) for name in ended}
+        )
 
 
 def _digest(items: Sequence[Item], settings: Settings) -> str:
     """A name for what is trained, on what and how, so that no run goes on from another's state."""
     told = [(item.family, item.path.name, item.captions) for item in items]
-    what = (told, settings, TUNED_BLOCK, TUNED_LAYERS)
+    # The share is taken of what was trained, so that another one needs no other training.
+    what = (told, replace(settings, share=1.0), TUNED_BLOCK, TUNED_LAYERS)
     return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 
 

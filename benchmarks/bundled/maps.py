@@ -1,8 +1,7 @@
 """The maps of the bundled model, fitted on what its networks make of all that is trained on.
 
-They are fitted twice: before the networks are tuned, which then begin with maps that fit and are
-bent less by what they see, and after, since maps that are tuned together with the networks follow
-features that move.
+The networks stand still meanwhile. Their tuning then begins with maps that fit, and they are bent
+less by what they see; maps that are fitted anew after it are no better (LOG.md).
 """
 
 import hashlib
@@ -15,16 +14,14 @@ from rich.progress import track
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.bundled.fit import phrase
-from benchmarks.bundled.heads import Data, Head, Trial, fit, map_of, recalls, scores
+from benchmarks.bundled.heads import Data, Head, Trial, fit, map_of
 from benchmarks.bundled.items import Item
-from benchmarks.bundled.measure import shown
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from sureshot.files import replace_file
 
 # Chosen on validation galleries (LOG.md). Only a sixth of the items are videos.
-AFTER = Trial(epochs=96, captions=3, weights=(("msrvtt", 2.0),))
-BEFORE = Trial(epochs=24, captions=3, weights=(("msrvtt", 2.0),))
+HOW = Trial(epochs=24, captions=3, weights=(("msrvtt", 2.0),))
 _FRAMES, _TEXTS = 256, 512  # at once
 _PHRASES = 2  # of an item that is trained on
 
@@ -34,7 +31,6 @@ def data_of(
     items: Sequence[Item],
     states: Sequence[list[State]],
     folder: Path,
-    phrases: int = _PHRASES,
 ) -> Data:
     """What the networks make of items, kept in the folder by networks and items.
 
@@ -43,12 +39,11 @@ def data_of(
         items: pictures and videos.
         states: frames of each.
         folder: where features are kept.
-        phrases: how many are cut of the captions of an item, to be trained on; a gallery has none.
     """
     draw = np.random.default_rng(0)
     texts: list[tuple[str, int, bool]] = []
     for row, item in enumerate(items):
-        cut = [phrase(str(draw.choice(item.captions)), draw) for _ in range(phrases)]
+        cut = [phrase(str(draw.choice(item.captions)), draw) for _ in range(_PHRASES)]
         texts += [(text, row, False) for text in item.captions]
         texts += [(text, row, True) for text in cut]
     flat = [state for frames in states for state in frames]
@@ -56,7 +51,7 @@ def data_of(
     for module in network.tuned():
         for weight in module.state_dict().values():
             digest.update(weight.numpy().tobytes())
-    path = folder / f"{digest.hexdigest()[:12]}-{phrases}.safetensors"
+    path = folder / f"{digest.hexdigest()[:12]}-{_PHRASES}.safetensors"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         found = _features(network, [text for text, _, _ in texts], flat)
@@ -108,26 +103,6 @@ def fitted(how: Trial, train: Data, seed: int, folder: Path) -> Head:
     with replace_file(path) as fresh:
         save_file({name: value.numpy() for name, value in head.state_dict().items()}, fresh)
     return head
-
-
-def measured(head: Head, galleries: dict[str, list[Data]]) -> str:
-    """Recalls in each kind of gallery, in a line; the mean where there are several of a kind."""
-    found = {
-        name: np.mean([recalls(scores([head], data), data) for data in some], axis=0)
-        for name, some in galleries.items()
-    }
-    return ", ".join(f"{name} {shown((r[0], r[1], r[2]))}" for name, r in found.items())
-
-
-def taken(network: Network, data: Data) -> Head:
-    """The maps of a network as a head."""
-    head = Head(AFTER, data)
-    with torch.no_grad():
-        head.text.load_state_dict(network.text.state_dict())
-        map_of(head, 0).load_state_dict(network.frame.state_dict())
-        map_of(head, 1).load_state_dict(network.label.state_dict())
-        head.log_scale.copy_(network.log_scale)
-    return head.eval()
 
 
 def put(head: Head, network: Network) -> None:

@@ -177,7 +177,7 @@ class _Desk:
 
         when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
         copies = "".join(f"  = {show.short(copy)}" for copy in hit.copies)
-        line = f"{hit.rank}  {when}  {hit.score:.3f}  {show.short(hit.path)}{copies}"
+        line = f"{hit.rank}  {when}  {hit.score:z.3f}  {show.short(hit.path)}{copies}"
         self._out.print(Text(line, overflow="fold"))
         if not self._told:
             self._told = True

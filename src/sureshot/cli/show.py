@@ -122,7 +122,7 @@ def print_answer(out: Console, answer: Answer) -> None:
             timecode(hit.peak),
             *([hit.percentage] if known else []),
             time_range(hit.start, hit.end),
-            f"{hit.score:.3f}",
+            f"{hit.score:z.3f}",
         ]
         for hit in answer.hits
     ]
@@ -158,7 +158,7 @@ def print_descriptions(out: Console, found: Descriptions) -> None:
     out.print(Text(short(found.video) + at, "bold"))
     table = _table("", "score", "sentence")
     for row in found.ranked:
-        table.add_row(str(row.rank), f"{row.score:.3f}", Text(plain(row.text), overflow="fold"))
+        table.add_row(str(row.rank), f"{row.score:z.3f}", Text(plain(row.text), overflow="fold"))
     print_table(out, table)
     print_notes(out, found.warnings)
     out.print(Text("".join(NOT_CALIBRATED), "dim"))

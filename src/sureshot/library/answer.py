@@ -263,7 +263,7 @@ class Answer:
                 timecode(h.peak),
                 *([h.percentage] if known else []),
                 time_range(h.start, h.end),
-                f"{h.score:.3f}",
+                f"{h.score:z.3f}",
                 _named(h),
             )
             for h in self.hits
@@ -329,7 +329,7 @@ class Descriptions:
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         head = f"{html.escape(plain(self.video))}</b> · {self.status}"
-        rows = [(str(d.rank), f"{d.score:.3f}", html.escape(plain(d.text))) for d in self.ranked]
+        rows = [(str(d.rank), f"{d.score:z.3f}", html.escape(plain(d.text))) for d in self.ranked]
         return _html(head, ("", "score", "sentence"), rows, self.warnings)
 
 

@@ -28,7 +28,7 @@ def _row(hit: Hit, frame_rate: float) -> SheetRow:
     title = f"{hit.rank}. {printable(hit.path.name)}"
     right = f"right {hit.percentage} · " if hit.percentage else ""
     folder = f" · in {printable(hit.path.parent.name)}" if hit.path.parent.name else ""
-    subtitle = f"{time_range(hit.start, hit.end)} · {right}score {hit.score:.3f}{folder}"
+    subtitle = f"{time_range(hit.start, hit.end)} · {right}score {hit.score:z.3f}{folder}"
     if hit.copies:
         subtitle += f" · {counted(len(hit.copies), 'copy', 'copies')} elsewhere"
     chosen = _thinned(hit.frames)

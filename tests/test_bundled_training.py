@@ -137,6 +137,17 @@ def test_filters_of_single_channels_stay_as_they_are(network: Network) -> None:
     assert not any("filter" in name for name in weights(network))
 
 
+def test_what_is_kept_of_other_items_is_not_taken(tmp_path: Path) -> None:
+    kept, backbone = tmp_path / "kept", Backbone(image_network, "cpu", 1)
+    found = []
+    for colour in ("red", "blue"):
+        path = tmp_path / f"{colour}.png"
+        Image.new("RGB", (64, 48), colour).save(path)
+        ((state,),) = states_of([Item("cc", path, ("a wall",))], backbone, kept, 4)
+        found.append(state)
+    assert not np.allclose(*found, atol=0.1)
+
+
 def test_every_frame_is_in_one_group_with_others_of_its_shape() -> None:
     draw = np.random.default_rng(0)
     shapes = [(3, 4), (4, 3), (2, 6)]

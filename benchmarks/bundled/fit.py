@@ -21,7 +21,7 @@ from rich.progress import track
 from torch import Tensor
 
 from benchmarks.bundled.heads import contrast
-from benchmarks.bundled.items import Item
+from benchmarks.bundled.items import Item, digest_of
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from benchmarks.relevance import LISTED
@@ -114,9 +114,8 @@ def fit(
 
 def _digest(items: Sequence[Item], settings: Settings) -> str:
     """A name for what is trained, on what and how, so that no run goes on from another's state."""
-    told = [(item.family, item.path.name, item.captions) for item in items]
     # The share is taken of what was trained, so that another one needs no other training.
-    what = (told, replace(settings, share=1.0), TUNED_BLOCK, TUNED_LAYERS)
+    what = (digest_of(items), replace(settings, share=1.0), TUNED_BLOCK, TUNED_LAYERS)
     return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 
 

@@ -6,6 +6,7 @@ for it. No test video and none of the 26 clips is read.
 """
 
 import csv
+import hashlib
 import re
 import zlib
 from collections import Counter
@@ -38,6 +39,12 @@ class Item:
     def held_out(self) -> bool:
         """Whether no model is trained on it, because it is asked for in a benchmark."""
         return self.family in ROOMS and zlib.crc32(self.path.stem.encode()) % 5 == 0
+
+
+def digest_of(items: Sequence[Item]) -> str:
+    """A name that other items, or others of their captions, do not have."""
+    told = repr([(item.family, item.path.name, item.captions) for item in items])
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
 def training() -> list[Item]:

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 from torch.nn import functional
 
 from benchmarks.bundled.fit import phrase
-from benchmarks.bundled.items import Item
+from benchmarks.bundled.items import Item, digest_of
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import images
 from sureshot.files import replace_file
@@ -104,18 +104,12 @@ def _shards(
     folder.mkdir(parents=True, exist_ok=True)
     for first in range(part[0] * size, len(items), part[1] * size):
         some = items[first : first + size]
-        path = folder / f"{first:05}-{_name_of(some)}.safetensors"
+        path = folder / f"{first:05}-{digest_of(some)}.safetensors"
         if not path.exists():
             with replace_file(path) as fresh:
                 save_file(made(some), fresh)
             print(path, flush=True)
         yield load_file(path)
-
-
-def _name_of(items: Sequence[Item]) -> str:
-    """A name that other items, or others of their captions, do not have."""
-    told = repr([(item.family, item.path.name, item.captions) for item in items])
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
 def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from benchmarks.bundled.fit import phrase
 from benchmarks.bundled.heads import Data, Head, Trial, fit, map_of
-from benchmarks.bundled.items import Item
+from benchmarks.bundled.items import Item, digest_of
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from sureshot.files import replace_file
@@ -47,7 +47,7 @@ def data_of(
         texts += [(text, row, False) for text in item.captions]
         texts += [(text, row, True) for text in cut]
     flat = [state for frames in states for state in frames]
-    digest = hashlib.sha256(repr([(i.family, i.path.name, i.captions) for i in items]).encode())
+    digest = hashlib.sha256(digest_of(items).encode())
     for module in network.tuned():
         for weight in module.state_dict().values():
             digest.update(weight.numpy().tobytes())

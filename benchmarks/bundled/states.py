@@ -14,7 +14,7 @@ from PIL import Image
 from rich.progress import track
 from safetensors.numpy import load_file, save_file
 
-from benchmarks.bundled.items import Item
+from benchmarks.bundled.items import Item, digest_of
 from sureshot.datasets import Item as Listed
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
@@ -38,15 +38,16 @@ def states_of(
     Args:
         items: pictures and videos.
         backbone: the untrained network.
-        folder: where shards are kept, by what they hold.
+        folder: where shards are kept, by what they are of.
         frames: most frames of a video.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: list[list[State]] = []
     for first in track(range(0, len(items), _SHARD), f"frames of {folder.name}"):
-        path = folder / f"{first // _SHARD:04}.safetensors"
+        some = items[first : first + _SHARD]
+        path = folder / f"{first // _SHARD:04}-{digest_of(some)}.safetensors"
         if not path.exists():
-            rows = [_states(item, backbone, frames) for item in items[first : first + _SHARD]]
+            rows = [_states(item, backbone, frames) for item in some]
             arrays = {f"{i} {k}": s for i, row in enumerate(rows) for k, s in enumerate(row)}
             with replace_file(path) as fresh:
                 save_file(arrays, fresh)

@@ -54,7 +54,7 @@ def test_status_says_what_is_indexed(sureshot, db, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("decode", "said"), [("all", "all frames decoded"), ("keyframes", "keyframes only decoded")]
+    ("decode", "said"), [("all", "all frames decoded"), ("keyframes", "only keyframes decoded")]
 )
 def test_status_says_what_was_decoded(sureshot, tmp_path, decode, said):
     (tmp_path / "v").mkdir()

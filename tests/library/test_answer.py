@@ -224,3 +224,12 @@ def test_percentages_are_seen_wherever_an_answer_is_shown():
     table = found._repr_html_()
     assert "<td>57 %</td>" in table and "<th>right</th>" in table and "Unsure: 57 %" in table
     assert "<th>right</th>" not in answer(hit())._repr_html_()
+
+
+def test_a_score_just_below_zero_is_shown_without_a_sign():
+    found = answer(hit(score=-0.0001))
+    texts = Descriptions(
+        Path("/v/a.mp4"), None, (Description(1, "red", -0.0001),), "not calibrated", "tiny", ()
+    )
+    for shown in (repr(found), found._repr_html_(), repr(texts), texts._repr_html_()):
+        assert "0.000" in shown and "-0.000" not in shown

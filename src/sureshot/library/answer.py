@@ -247,7 +247,7 @@ class Answer:
         known = self.has_percentages
         rows = [
             f"{h.rank:>4}  {timecode(h.peak):>7}  {f'{h.percentage:>9}  ' if known else ''}"
-            f"{time_range(h.start, h.end):>15}  {h.score:6.3f}  {plain(h.path)}{h.mark}"
+            f"{time_range(h.start, h.end):>15}  {h.score:z6.3f}  {plain(h.path)}{h.mark}"
             for h in self.hits
         ]
         said = [] if self.confidence is None else ["".join(self.verdict)]
@@ -323,7 +323,7 @@ class Descriptions:
 
     def __repr__(self) -> str:
         head = f"{plain(self.video)}: {counted(len(self), 'sentence')} ({self.status})"
-        rows = [f"{d.rank:>4}  {d.score:6.3f}  {plain(d.text)}" for d in self.ranked]
+        rows = [f"{d.rank:>4}  {d.score:z6.3f}  {plain(d.text)}" for d in self.ranked]
         return "\n".join([head, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
 
     def _repr_html_(self) -> str:

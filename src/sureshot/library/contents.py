@@ -70,7 +70,7 @@ class Contents:
         if settings.scenes and not settings.look:
             cut = "cut at hard cuts only"
         if settings.decode != "auto":
-            cut += f", {'all frames' if settings.decode == 'all' else 'keyframes only'} decoded"
+            cut += f", {'all frames' if settings.decode == 'all' else 'only keyframes'} decoded"
         length = f", {duration(self.seconds)} in {counted(self.windows, 'window')}"
         lines = [
             f"Index       {plain(self.index)}",

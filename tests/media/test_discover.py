@@ -118,9 +118,13 @@ def test_links_that_lead_nowhere_are_told(tmp_path):
     (tmp_path / "dead.mp4").symlink_to(tmp_path / "gone.mp4")
     (tmp_path / "ring.mp4").symlink_to(tmp_path / "ring.mp4")
     assert found(tmp_path) == [
-        Unreadable(tmp_path / "dead.mp4", "no such file or directory"),
+        Unreadable(
+            tmp_path / "dead.mp4", f"is a link to {tmp_path / 'gone.mp4'}, which is not there"
+        ),
         Unreadable(tmp_path / "ring.mp4", "too many levels of symbolic links"),
     ]
+    (told,) = found(tmp_path / "dead.mp4")
+    assert told.reason.startswith("is a link to ")
 
 
 def test_a_path_that_does_not_exist_is_told_and_the_others_are_searched(tmp_path):

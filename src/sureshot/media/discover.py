@@ -84,7 +84,7 @@ def discover(
                     yield Unreadable(top, "is not a regular file")
                     continue
             except OSError as error:
-                yield Unreadable(top, reason_of(error))
+                yield Unreadable(top, _reason(top, error))
                 continue
             yield from _walk(top, seen, leave_out)
 
@@ -225,11 +225,18 @@ def _file(path: Path, seen: Seen) -> Iterator[Source | Unreadable]:
         stat = path.stat()
         is_file = path.is_file()
     except OSError as error:
-        yield Unreadable(path, reason_of(error))
+        yield Unreadable(path, _reason(path, error))
         return
     # Hard and symbolic links to one file are one video.
     if is_file and seen.add(stat):
         yield Source(path=path, kind="file", size=stat.st_size, mtime_ns=stat.st_mtime_ns)
+
+
+def _reason(path: Path, error: OSError) -> str:
+    """Why a path cannot be looked at; of a link that leads nowhere, where it leads."""
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return f"is a link to {plain(path.readlink())}, which is not there"
+    return reason_of(error)
 
 
 def _may_be_mpeg_ts(path: Path) -> bool:

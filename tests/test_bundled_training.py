@@ -16,6 +16,7 @@ from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State, grouped, states_of
 from PIL import Image
 from safetensors.numpy import save_file
+from torch.nn import functional
 
 from sureshot.models.encoders import bundled
 from sureshot.models.encoders.backbone import Backbone
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(
     reason="the bundled model's packages are not installed",
 )
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "purple", "orange")
-SETTINGS = Settings(epochs=2, batch=4, phrases=0.5)
+SETTINGS = Settings(epochs=(2,), batch=4, phrases=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,33 @@ def test_what_comes_out_lies_between_the_first_weights_and_the_last(
     assert not torch.allclose(last, first.text.weight, atol=1e-4)
     torch.testing.assert_close(between, 0.75 * first.text.weight.detach() + 0.25 * last)
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_runs_differ_and_their_weights_are_averaged(
+    items: list[Item], states: list[list[State]], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    network = Network()
+    settings = replace(SETTINGS, epochs=(1, 2), share=1.0)
+    fit(network, items, states, settings, tmp_path)
+    kept = [torch.load(path, weights_only=True) for path in sorted(tmp_path.iterdir())]
+    assert [state["epochs"] for state in kept] == [1, 2]
+    one, two = (state["network"]["text.weight"] for state in kept)
+    assert not torch.allclose(one, two, atol=1e-4)
+    torch.testing.assert_close(network.text.weight.detach(), (one + two) / 2)
+
+
+def test_a_sentence_is_the_same_beside_others_and_asked_again(network: Network) -> None:
+    texts = ["a wall", "a wall that is much longer than all the others", "", "red"]
+    with torch.inference_mode():
+        found, again = network.sentences(texts * 2), network.sentences(texts[::-1])
+    for text, ours, other, third in zip(texts, found[:4], found[4:], again.flip(0), strict=True):
+        torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours, third, atol=1e-5, rtol=0)
+        with torch.no_grad():
+            (ids,) = network.tokens([text])
+            whole = network.bert(ids[None]).last_hidden_state.sum(1)[0]
+        torch.testing.assert_close(ours, functional.normalize(whole, dim=0), atol=1e-3, rtol=0)
 
 
 def test_the_shipped_encoder_computes_what_was_trained(

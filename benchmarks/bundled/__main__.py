@@ -51,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=Path(".cache/bundled"))
     parser.add_argument("--without", nargs="*", default=[], choices=CAPTIONED)
-    parser.add_argument("--epochs", type=int, default=Settings().epochs)
+    parser.add_argument("--epochs", type=int, nargs="+", default=Settings().epochs)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="ship the weights")
     options = parser.parse_args()
@@ -59,7 +59,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     train, galleries = read(options.to, options.without)
     print(f"{len(train.items)} items", flush=True)
-    settings = replace(Settings(), epochs=options.epochs, seed=options.seed)
+    settings = replace(Settings(), epochs=tuple(options.epochs), seed=options.seed)
 
     network = Network()
     data = maps.data_of(network, train.items, train.states, folder)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float16
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -65,6 +65,7 @@ class Network(nn.Module):
         self._tokenizer = Tokenizer.from_file(str(text_folder() / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_TOKENS)
+        self._begun: dict[str, Tensor] = {}
 
     def train(self, mode: bool = True) -> "Network":
         """Train what is tuned; layers below it are never in training, so that nothing drops out."""
@@ -97,23 +98,39 @@ class Network(nn.Module):
 
     def sentences(self, texts: Sequence[str]) -> Float[Tensor, "n 384"]:
         """Unit sentence vectors, which the map of texts reads."""
-        ids = self.tokens(texts)
-        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
-        size = -(-len(order) // _PARTS)
-        parts = [order[i : i + size] for i in range(0, len(order), size)]
         with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
-            found = torch.cat([self._sentences([ids[row] for row in part]) for part in parts])
-        return found[torch.tensor(order).argsort()]
+            begun = self.begun(texts)
+            parts = _by_length(begun)
+            found = torch.cat([self._sentences([begun[row] for row in part]) for part in parts])
+        return found[torch.tensor([row for part in parts for row in part]).argsort()]
 
     def tokens(self, texts: Sequence[str]) -> list[Tensor]:
         """Numbers of the tokens of each text."""
         return [torch.tensor(found.ids) for found in self._tokenizer.encode_batch(list(texts))]
 
-    def _sentences(self, ids: list[Tensor]) -> Float[Tensor, "n 384"]:
-        padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
-        mask = nn.utils.rnn.pad_sequence([torch.ones_like(i) for i in ids], batch_first=True)
-        states = self.bert(padded, attention_mask=mask).last_hidden_state
-        return functional.normalize((states.float() * mask[..., None]).sum(1), dim=-1)
+    def begun(self, texts: Sequence[str]) -> list[Float16[Tensor, "tokens 384"]]:
+        """What enters the first tuned layer for each text; computed once for each, and kept."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._begun]
+        ids = self.tokens(new)
+        with torch.no_grad():
+            for part in _by_length(ids):
+                states, mask = _padded([ids[row] for row in part])
+                states = self.bert.embeddings(states)
+                for layer in self.bert.encoder.layer[:-TUNED_LAYERS]:
+                    states = layer(states, mask)
+                for row, state in zip(part, states, strict=True):
+                    self._begun[new[row]] = state[: len(ids[row])].half().clone()
+        return [self._begun[text] for text in texts]
+
+    def _sentences(self, begun: list[Float16[Tensor, "tokens 384"]]) -> Float[Tensor, "n 384"]:
+        states, mask = _padded(begun)
+        states = states.float()
+        for layer in self.bert.encoder.layer[-TUNED_LAYERS:]:
+            states = layer(states, mask)
+        # A mean over the words but for its length, which the unit length takes away.
+        return functional.normalize(
+            (states.float() * (mask[:, 0, 0] == 0)[..., None]).sum(1), dim=-1
+        )
 
     def frames(self, states: Sequence[State]) -> Float[Tensor, "n dim"]:
         """Vectors of frames, from what enters the first tuned block."""
@@ -139,6 +156,21 @@ class Network(nn.Module):
     def labels(self) -> Float[Tensor, "dim classes"]:
         """The L of the equation, which ships in place of its factors."""
         return self.label.weight @ self.named.T
+
+
+def _by_length(rows: Sequence[Tensor]) -> list[list[int]]:
+    """Row numbers in a few parts of like length."""
+    order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
+    size = max(1, -(-len(order) // _PARTS))
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def _padded(rows: list[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
+    """Rows in one tensor, and what attention adds so that none looks at the padding."""
+    mask = nn.utils.rnn.pad_sequence(
+        [torch.zeros(len(row)) for row in rows], batch_first=True, padding_value=-1e4
+    )
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True), mask[:, None, None]
 
 
 def class_inputs() -> Float[Tensor, "classes 384"]:

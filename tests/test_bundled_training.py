@@ -112,6 +112,9 @@ def test_runs_differ_and_their_weights_are_averaged(
     one, two = (state["network"]["text.weight"] for state in kept)
     assert not torch.allclose(one, two, atol=1e-4)
     torch.testing.assert_close(network.text.weight.detach(), (one + two) / 2)
+    # The second run of a seed begins with other maps than the first of the next one.
+    fit(network, items, states, replace(settings, epochs=(2,), seed=1), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_sentence_is_the_same_beside_others_and_asked_again(network: Network) -> None:

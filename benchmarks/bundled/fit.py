@@ -6,7 +6,7 @@ captions. One caption in five is cut to a phrase of one to three words, since pe
 Every other frame is mirrored, and of every other one only a part is seen. Several runs begin with
 the same weights, and the weights that they end with are averaged. What comes out are weights on the
 line from the first ones to these (Wortsman et al. 2022, both): a little short of the end they are
-no worse on what is like the training, and better on other pictures.
+nearly as good on what is like the training, and better on other pictures.
 """
 
 import hashlib
@@ -132,8 +132,9 @@ def _run(
 
 def _digest(items: Sequence[Item], settings: Settings, epochs: int) -> str:
     """A name for what is trained, on what and how, so that no run goes on from another's state."""
-    # The share is taken of what was trained, and so is the mean: others need no other training.
-    own = replace(settings, share=1.0, seed=0, epochs=(epochs,))
+    # Share and mean are taken of what was trained: others need no other training. The seed counts:
+    # the maps that a run begins with are of it.
+    own = replace(settings, share=1.0, epochs=(epochs,))
     what = (digest_of(items), own, TUNED_BLOCK, TUNED_LAYERS)
     return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 

@@ -145,7 +145,8 @@ def test_padding_does_not_count_whatever_stands_there(form: str) -> None:
         )
     )
     whole = scores(made, words, films)
-    torch.testing.assert_close(scores(made, longer, padded), whole, atol=2e-5, rtol=0)
+    # Some scores are hundreds, where single precision has steps of 3e-5.
+    torch.testing.assert_close(scores(made, longer, padded), whole, atol=2e-5, rtol=1e-6)
 
 
 @every
@@ -296,7 +297,7 @@ def test_codes_of_batches_are_joined_as_if_they_had_been_one() -> None:
     assert found["mask"].dtype == torch.bool and torch.equal(found["mask"], whole["mask"])
     coded = made.texts(texts(4))
     torch.testing.assert_close(
-        made.similarity(coded, found), made.similarity(coded, whole), atol=1e-5, rtol=0
+        made.similarity(coded, found), made.similarity(coded, whole), atol=1e-5, rtol=1e-6
     )
     assert joined(parts[:1])["frames"].shape == parts[0]["frames"].shape
 

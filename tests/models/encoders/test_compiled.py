@@ -53,7 +53,8 @@ def test_vectors_are_those_of_torch(shape, torch_one, openvino_one):
         assert one.shape == other.shape and one.dtype == other.dtype
         assert cosines(one, other).min() > 1 - 1e-5, name
     # Other frames, or the same ones in another order, must not pass for them.
-    assert not np.allclose(ours.frames[0], theirs.frames[1], atol=1e-3)
+    own, other = (np.abs(ours.frames[0] - theirs.frames[k]).max() for k in (0, 1))
+    assert own < other / 2
 
 
 def test_shapes_take_turns_on_one_network(torch_one, openvino_one):

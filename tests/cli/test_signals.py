@@ -38,6 +38,7 @@ def ended(process):
         said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
+        process.communicate()  # one left running would fail the next test as well
     return process.returncode, said
 
 

@@ -19,13 +19,12 @@ import numpy as np
 
 from benchmarks import fit_card
 from benchmarks.relevance import by_words
-from sureshot.models.loading import load
-from sureshot.models.scorer import Scorer
+from sureshot.models.load import Scorer, load
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import known_of, ranking
-from sureshot.trust.assessment import ABSTAIN
+from sureshot.trust.assess import ABSTAIN
 from sureshot.trust.card import Calibration
-from sureshot.trust.fitting import fit_over
+from sureshot.trust.fit import fit_over
 
 SIZES = (26, 72, 200, 1000)  # videos of a library, as far as a data set has so many
 _DRAWS = 5

@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.store import segments
-from sureshot.store.header import IndexSettings
-from sureshot.store.rows import EncodedWindow, VideoRecord
-from sureshot.store.store import Store
+from sureshot.store import vector_search
+from sureshot.store.index import Store
+from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
 
 _PER_VIDEO = 5000
 _CANDIDATES = 200
@@ -40,10 +39,10 @@ def main() -> None:
     rng = np.random.default_rng(args.seed)
     centres = rng.standard_normal((max(args.windows // 50, 1), args.dim)).astype(np.float32)
     with tempfile.TemporaryDirectory(dir=args.place) as folder:
-        segments.SCANNED = 10**9  # not by itself, while it fills
+        vector_search.SCANNED = 10**9  # not by itself, while it fills
         store = Store.create(folder, IndexSettings(), "benchmark", args.dim)
         vectors = _fill(store, centres, args.windows, rng)
-        segments.SCANNED = 0
+        vector_search.SCANNED = 0
         queries = {
             kind: _around(centres, noise, args.queries, rng)
             for kind, noise in (("near", 1.0), ("far", 4.0))

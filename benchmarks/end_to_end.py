@@ -24,14 +24,19 @@ from torch import nn
 from transformers import CLIPConfig, CLIPModel, CLIPTextConfig, CLIPVisionConfig
 
 from sureshot.datasets import Item
-from sureshot.media.filmstrip import read_filmstrip, write_filmstrip
 from sureshot.media.sampling_rule import Sampling
-from sureshot.media.size import shrunk
+from sureshot.media.signature import shrunk
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.load import load_system
-from sureshot.models.systems.system import System, objective
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.models.systems.base import (
+    Sizes,
+    System,
+    TextTokens,
+    VideoTokens,
+    load_system,
+    objective,
+)
 from sureshot.research.features import sampled_frames
+from sureshot.research.training.data import read_filmstrip, write_filmstrip
 
 DIM, CHANNELS, SIDE, WORDS = 512, 768, 224, 32
 ALONE = "InfoNCE on the mean frame"

@@ -23,7 +23,7 @@ from PIL import Image
 
 from benchmarks import data
 from sureshot.datasets import load_split
-from sureshot.models.encoders.bridge import BridgeEncoder
+from sureshot.models.encoders.bundled import BridgeEncoder
 from sureshot.research.features import extract
 
 _BATCH, _TEXTS = 16, 64

@@ -22,9 +22,8 @@ import numpy as np
 
 from benchmarks import data
 from sureshot.datasets import Split, load_split
-from sureshot.models.encoders.bridge import BridgeEncoder
-from sureshot.research.feature_cache import FeatureCache
-from sureshot.research.features import extract
+from sureshot.models.encoders.bundled import BridgeEncoder
+from sureshot.research.features import FeatureCache, extract
 
 _SHAPES = {"frames": (12, 512), "patches": (12, 9, 512), "backbone": (12, 768)}
 

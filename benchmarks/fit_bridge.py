@@ -27,7 +27,7 @@ from safetensors.numpy import save_file
 from benchmarks import data
 from sureshot.media.discover import Source, discover
 from sureshot.media.video import open_video
-from sureshot.models.encoders.bridge import BridgeEncoder
+from sureshot.models.encoders.bundled import BridgeEncoder
 
 SEED = 0
 FRAMES = 3

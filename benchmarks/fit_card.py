@@ -27,11 +27,9 @@ from benchmarks import data
 from benchmarks.relevance import by_words, keywords
 from sureshot.datasets import Split, load_split
 from sureshot.datasets.split import Caption, Item
-from sureshot.metrics.detection import auroc
-from sureshot.metrics.reliability import brier, ece, ece_floor
-from sureshot.models.bank import home_of
-from sureshot.models.loading import load
-from sureshot.models.scorer import Scorer
+from sureshot.metrics.confidence import auroc, brier, ece, ece_floor
+from sureshot.models.hub_bank import home_of
+from sureshot.models.load import Scorer, load
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.figures.canvas import (
     MUTED,
@@ -45,11 +43,9 @@ from sureshot.research.figures.canvas import (
     save_figure,
 )
 from sureshot.research.scores import known_of, ranking
-from sureshot.trust.assessment import ABSTAIN
+from sureshot.trust.assess import ABSTAIN
 from sureshot.trust.card import FILE, Calibration, save_card
-from sureshot.trust.fitting import fit_over
-from sureshot.trust.labelled import Labelled, labelled
-from sureshot.trust.own import JudgedQuery, adapt
+from sureshot.trust.fit import JudgedQuery, Labelled, adapt, fit_over, labelled
 
 _EACH = {"MSR-VTT": 5, "Flickr8k": 2}  # captions of a video; more teach little more
 _WORDS = 500  # searches of few words of each data set

@@ -120,8 +120,8 @@ def index(folder: Path, encoder: object) -> int:
     """Sureshot's way, into a store on disk."""
     from sureshot.library.indexing import ingest
     from sureshot.models.encoders.bundled import BundledEncoder
-    from sureshot.store.header import IndexSettings
-    from sureshot.store.store import Store
+    from sureshot.store.index import Store
+    from sureshot.store.rows import IndexSettings
 
     assert isinstance(encoder, BundledEncoder)
     with tempfile.TemporaryDirectory() as place:

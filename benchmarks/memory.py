@@ -24,16 +24,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import folder
-from sureshot.library.encode import encode_videos
-from sureshot.library.indexed import Indexed
+from sureshot.library.encoding import encode_videos
 from sureshot.library.indexing import ingest
+from sureshot.library.results import Indexed
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.bundled import BundledEncoder
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.header import IndexSettings
-from sureshot.store.parcels import Parcel
-from sureshot.store.rows import EncodedWindow, VideoRecord
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
+from sureshot.store.writing import Parcel
 
 EVERY = 1000
 PER_VIDEO = 50

@@ -19,16 +19,16 @@ from jaxtyping import Bool, Float
 from benchmarks import fit_card
 from benchmarks.films import Interval, captioned, join_several
 from benchmarks.relevance import by_words
-from sureshot.library.answer import Hit
 from sureshot.library.indexing import ingest
+from sureshot.library.results import Hit
 from sureshot.library.search import Searcher
-from sureshot.metrics.reliability import ece, ece_floor
-from sureshot.models.loading import load, load_searchable
-from sureshot.store.header import IndexSettings
-from sureshot.store.store import Store
-from sureshot.trust.assessment import CONFIDENT
+from sureshot.metrics.confidence import ece, ece_floor
+from sureshot.models.load import load, load_searchable
+from sureshot.store.index import Store
+from sureshot.store.rows import IndexSettings
+from sureshot.trust.assess import CONFIDENT
 from sureshot.trust.card import FILE, save_card
-from sureshot.trust.fitting import fit_over
+from sureshot.trust.fit import fit_over
 
 PLACES = 6
 _EACH = 5  # captions of a video

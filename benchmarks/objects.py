@@ -21,7 +21,7 @@ import sureshot
 from benchmarks import data
 from sureshot.media.discover import VIDEO_SUFFIXES
 from sureshot.media.video import frames_at
-from sureshot.places import absolute
+from sureshot.paths import absolute
 
 DELAY = 0.03  # seconds before each answer
 QUERIES = ("people riding bicycles", "a cartoon rabbit", "a man in a car")

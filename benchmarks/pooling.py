@@ -22,8 +22,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
-from sureshot.models.layers.fast_pooling import fast_scores, precompute
+from sureshot.models.layers.pooling import (
+    CrossAttentionPooling,
+    fast_scores,
+    precompute,
+    scores_direct,
+)
 
 SAMPLE = 100  # texts and videos over which the two forms' scores are compared
 UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes

@@ -24,9 +24,8 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from sureshot.media.sampling import sample_frames
-from sureshot.media.size import FrameSize
-from sureshot.models.encoders.pixels import Preprocessing
-from sureshot.models.encoders.snapshot import Snapshot
+from sureshot.media.signature import FrameSize
+from sureshot.models.encoders.clip import Preprocessing, Snapshot
 
 WAYS = ("ours", "pillow", "area first")
 _FRAMES, _SIDE = 12, 224

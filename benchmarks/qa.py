@@ -28,14 +28,19 @@ import numpy as np
 from benchmarks import data
 from sureshot.datasets import Caption, load_split
 from sureshot.datasets.questions import Questions, load_questions
-from sureshot.metrics.answers import AnswerReport, answer_report
 from sureshot.models.encoders import load_encoder
-from sureshot.models.encoders.protocol import Encoder, FrameFeatures
+from sureshot.models.encoders.base import Encoder, FrameFeatures
+from sureshot.research.answers import (
+    AnswerCheckpoint,
+    AnswerRecipe,
+    AnswerReport,
+    Start,
+    answer_report,
+    answerable,
+    predict,
+    train_answers_on,
+)
 from sureshot.research.features import SplitFeatures, caption_features, extract
-from sureshot.research.questions.answerer import answerable, predict
-from sureshot.research.questions.checkpoint import AnswerCheckpoint
-from sureshot.research.questions.recipe import AnswerRecipe
-from sureshot.research.questions.run import Start, train_answers_on
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import train_on
 

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.films import LEAST, Interval, captioned, join_several
-from sureshot.library.answer import Answer
 from sureshot.library.indexing import ingest
+from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
-from sureshot.models.encoders.protocol import Encoder
-from sureshot.models.loading import load_searchable
-from sureshot.store.header import IndexSettings
-from sureshot.store.store import Store
+from sureshot.models.encoders.base import Encoder
+from sureshot.models.load import load_searchable
+from sureshot.store.index import Store
+from sureshot.store.rows import IndexSettings
 
 MOMENTS = 3  # of a film that are looked at
 

@@ -37,13 +37,19 @@ import pyarrow as pa
 from jaxtyping import Float, UInt8
 
 from benchmarks.data import folder, jsfusion, split
-from sureshot.library.candidates import CANDIDATES
+from sureshot.library.ranking import CANDIDATES
 from sureshot.library.search import Searcher, open_index
 from sureshot.models.encoders import VideoFeatures
-from sureshot.store.checks import sum_of_checks
-from sureshot.store.packed import packed_window
-from sureshot.store.rows import EncodedWindow, StoredWindows, VideoRecord, video_rows, window_rows
-from sureshot.store.store import Store
+from sureshot.store.index import Store
+from sureshot.store.rows import (
+    EncodedWindow,
+    StoredWindows,
+    VideoRecord,
+    packed_window,
+    sum_of_checks,
+    video_rows,
+    window_rows,
+)
 from sureshot.store.tables import Tables
 
 FRAMES = 12

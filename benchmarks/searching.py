@@ -19,9 +19,8 @@ import numpy as np
 
 from sureshot.library.search import Searcher
 from sureshot.models.encoders.bundled import BundledEncoder
-from sureshot.store.header import IndexSettings
-from sureshot.store.rows import EncodedWindow, VideoRecord
-from sureshot.store.store import Store
+from sureshot.store.index import Store
+from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
 
 PER_VIDEO = 50
 QUERIES = ("a dog catches a frisbee", "someone is cooking", "a car on a road", "people on a stage")

@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from sureshot.models.systems.load import known_systems, load_system
-from sureshot.models.systems.system import Codes, System, joined, objective
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.models.systems.base import (
+    Codes,
+    Sizes,
+    System,
+    TextTokens,
+    VideoTokens,
+    joined,
+    known_systems,
+    load_system,
+    objective,
+)
 
 FRAMES, WORDS = 12, 16
 _OFF = {"similarity_evidence": False, "distance_loss": False, "distance_evidence": False}

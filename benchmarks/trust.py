@@ -25,15 +25,13 @@ from jaxtyping import Bool, Float, Integer
 from benchmarks import data
 from benchmarks.relevance import by_captions
 from sureshot.datasets import Split, load_split
-from sureshot.metrics.detection import auroc, fpr_at_tpr
-from sureshot.metrics.reliability import brier, ece, ece_floor
-from sureshot.models.comparing import Comparing
-from sureshot.models.loading import load
-from sureshot.models.scorer import Scorer
+from sureshot.metrics.confidence import auroc, brier, ece, ece_floor, fpr_at_tpr
+from sureshot.models.load import Scorer, load
+from sureshot.models.similarity import Comparing
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import elsewhere, ranking, similarity
 from sureshot.trust.card import Calibration
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import About, top_is_relevant
 
 Scores = Float[np.ndarray, "queries videos"]

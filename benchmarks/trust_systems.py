@@ -20,19 +20,25 @@ from typing import Any
 import numpy as np
 
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder
+from sureshot.models.similarity import Trained
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.reproduction.bench import HOME, Bench, Features, Plan, read_plan
-from sureshot.research.reproduction.needs import Place
+from sureshot.research.reproduction.plan import (
+    HOME,
+    Bench,
+    Features,
+    Place,
+    Plan,
+    Variant,
+    read_plan,
+    settings_of,
+)
 from sureshot.research.reproduction.runs import PlannedRun, cells, recipe_of
-from sureshot.research.reproduction.tables import Variant, settings_of
 from sureshot.research.scores import similarity, text_measures
 from sureshot.research.training.recipe import placed
 from sureshot.research.training.run import train_on
-from sureshot.trust.fitting import fit_card
-from sureshot.trust.measure import measure
-from sureshot.trust.report import BEST, OURS, TrustReport
+from sureshot.trust.fit import fit_card
+from sureshot.trust.report import BEST, OURS, TrustReport, measure
 
 _NAMED: dict[str, str | dict[str, Any]] = {
     "CLIP4Clip": "clip4clip",

@@ -7,7 +7,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.models.encoders.toy import COLOURS
 
 
 def coloured(

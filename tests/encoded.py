@@ -8,10 +8,9 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.header import IndexSettings
-from sureshot.store.rows import EncodedWindow, VideoRecord
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
 
 SETTINGS = IndexSettings(model="tiny")
 

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from sureshot.library.labels import Label, append
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.models.encoders.toy import COLOURS
 from tests.encoded import make_store, pointing, record
 
 

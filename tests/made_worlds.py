@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.made_world import MadeDials
-from sureshot.research.making import write_world
+from sureshot.datasets.synthetic import MadeDials
+from sureshot.research.synthetic import write_world
 from sureshot.research.training.recipe import Recipe
 
 

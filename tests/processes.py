@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.library import committing
+from sureshot.library import indexing
 from sureshot.library.indexing import ingest
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.locks import turn, unfinished
 from sureshot.store.tables import Tables
-from sureshot.store.turns import turn, unfinished
 from tests.encoded import make_store, random_windows, record
 
 # The server only imports Lance; what must not be forked starts with its first table.
@@ -77,7 +77,7 @@ def index(place: Path, folders: list[Path], gate=None, die_at: int = -1, times: 
     if gate is not None:
         gate.wait()
     if die_at >= 0:
-        committing._EVERY = 0.0  # so that each video has commits of its own
+        indexing._EVERY = 0.0  # so that each video has commits of its own
         _die_before_change(die_at)
     for time_ in range(times):
         run = ingest(store, TinyEncoder(), folders, workers=1, force=time_ > 0)

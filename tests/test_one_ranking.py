@@ -1,6 +1,6 @@
 """An evaluation ranks the videos of a split as a search ranks the same videos in an index.
 
-Both compare through `sureshot.models.comparing`, on what different paths have read: an evaluation
+Both compare through `sureshot.models.similarity`, on what different paths have read: an evaluation
 samples a whole video and keeps what the encoder sees in 16 bits, an index cuts windows and keeps
 what has come through the model's stem in 16 bits. Here each video is one window, so that only the
 rounding to 16 bits differs.
@@ -17,12 +17,12 @@ import sureshot
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.library.indexing import index
 from sureshot.library.search import open_index
-from sureshot.models.bank import FILE, Bank
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.scorer import Scorer
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import FILE, Bank
+from sureshot.models.load import Scorer
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import elsewhere, ranking, similarity, stored_videos
-from sureshot.research.training.correction import encoded
+from sureshot.research.training.hub_correction import encoded
 from tests.clips import coloured
 from tests.trained import saved
 

@@ -7,7 +7,7 @@ import pytest
 
 from sureshot import library
 from sureshot.errors import ArgumentError, StoreError, SureshotError
-from sureshot.places import (
+from sureshot.paths import (
     absolute,
     absolute_model,
     cache_dir,

@@ -19,10 +19,9 @@ from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import ENCODER, WEIGHTS
 from sureshot.models.encoders import load_encoder
-from sureshot.models.tokens import Sizes
+from sureshot.models.systems.base import Sizes
 from sureshot.research import Recipe
-from sureshot.research.training.log import read
-from sureshot.research.training.loop import LOG
+from sureshot.research.training.loop import LOG, read
 from sureshot.research.training.run import new_model
 from tests.heard import Heard
 from tests.layouts import benchmark
@@ -59,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("SURESHOT_DATA", str(folder))
         patch.setattr("sureshot.files.cache_dir", lambda: folder / "digests")
         # Pictures of two steps would take half of the time.
-        patch.setattr("sureshot.research.training.plot.draw", lambda *_, **__: None)
+        patch.setattr("sureshot.research.training.loop.draw", lambda *_, **__: None)
         yield folder
 
 

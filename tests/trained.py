@@ -7,10 +7,9 @@ from typing import Any
 import torch
 
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
-from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.load import load_system
-from sureshot.models.tokens import Sizes
+from sureshot.models.systems.base import Sizes, load_system
 
 SYSTEMS = ("clip4clip", "xpool", "duq", "hit")
 WIDTH = 16  # of a linear stem: not the size of the encoder's space

@@ -26,8 +26,7 @@ from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import FRAMES, State, states_of
 from sureshot.files import replace_file, write_text
 from sureshot.models.encoders.backbone import Backbone
-from sureshot.models.encoders.bridge import image_network
-from sureshot.models.encoders.bundled import TUNED_BLOCK, head_path, words_path
+from sureshot.models.encoders.bundled import TUNED_BLOCK, head_path, image_network, words_path
 
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
 _GALLERIES = 8  # of a family at most

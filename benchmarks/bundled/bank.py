@@ -17,10 +17,10 @@ from benchmarks import data
 from benchmarks.bundled.items import Item, training
 from sureshot.datasets import Caption, Split, load_split
 from sureshot.datasets import Item as Listed
-from sureshot.models.bank import FILE, home_of
-from sureshot.models.loading import load
+from sureshot.models.hub_bank import FILE, home_of
+from sureshot.models.load import load
 from sureshot.research.features import extract
-from sureshot.research.training.correction import VIDEOS, equip
+from sureshot.research.training.hub_correction import VIDEOS, equip
 
 _KINDS = {"msrvtt": "frame subset", "flickr8k": "photos", "captioned": "photos"}
 

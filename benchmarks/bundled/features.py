@@ -12,8 +12,7 @@ from benchmarks.bundled import kept
 from benchmarks.bundled.heads import Data
 from benchmarks.bundled.items import Item, training, validation
 from benchmarks.bundled.network import class_inputs
-from sureshot.models.encoders.bridge import image_network
-from sureshot.models.encoders.bundled import TEMPERATURE
+from sureshot.models.encoders.bundled import TEMPERATURE, image_network
 
 
 def sets_of(items: int | None) -> dict[str, list[Item]]:

@@ -25,15 +25,15 @@ from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import images
 from sureshot.files import replace_file
 from sureshot.models.encoders.backbone import CHANNELS, GRID, resized_whole
-from sureshot.models.encoders.bridge import image_network
 from sureshot.models.encoders.bundled import (
     TUNED_BLOCK,
     TUNED_LAYERS,
     BundledEncoder,
+    image_network,
     load_head,
 )
-from sureshot.models.encoders.engine import openvino
 from sureshot.models.encoders.minilm import DIM as SENTENCE
+from sureshot.models.encoders.openvino import openvino
 
 BELOW = {6: 48, 10: 88, 14: 120, 19: 208}  # blocks whose mean outputs are kept: channels
 _FRAMES, _PICTURES, _TEXTS, _AT_ONCE = 4, 64, 512, 64
@@ -114,7 +114,7 @@ def _shards(
 
 def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:
     """Run both image networks by OpenVINO: one body, two ends."""
-    from sureshot.models.encoders.compiled import _convolved
+    from sureshot.models.encoders.openvino import _convolved
 
     ov = openvino()
     op = ov.opset13
@@ -151,7 +151,7 @@ def _seen() -> Callable[[UInt8[np.ndarray, "n 3 rows columns"]], Shard]:
 
 
 def _through(op: Any, x: Any, block: Any) -> Any:
-    from sureshot.models.encoders.compiled import _convolved
+    from sureshot.models.encoders.openvino import _convolved
 
     y = x if block.expand is None else op.clamp(_convolved(op, x, block.expand), 0.0, 6.0)
     y = _convolved(op, op.clamp(_convolved(op, y, block.filter), 0.0, 6.0), block.project)

@@ -10,7 +10,7 @@ from benchmarks.bundled.items import Item
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from sureshot.metrics.ranks import text_ranks
-from sureshot.models.mean_frames import cosine, mean_pool
+from sureshot.models.encoders.base import cosine, mean_pool
 
 _FRAMES, _TEXTS = 256, 512  # at once
 

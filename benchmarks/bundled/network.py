@@ -25,12 +25,18 @@ from transformers import BertConfig, BertModel
 from benchmarks.bundled.heads import DROPOUT, LOGIT_SCALE
 from benchmarks.bundled.states import State, grouped
 from sureshot.models.encoders.backbone import CHANNELS
-from sureshot.models.encoders.bridge import BridgeEncoder
-from sureshot.models.encoders.bundled import DIM, TEMPERATURE, TUNED_BLOCK, TUNED_LAYERS
+from sureshot.models.encoders.bundled import (
+    DIM,
+    TEMPERATURE,
+    TUNED_BLOCK,
+    TUNED_LAYERS,
+    BridgeEncoder,
+    image_weights,
+    text_folder,
+)
 from sureshot.models.encoders.efficientnet import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
-from sureshot.models.encoders.packages import image_weights, text_folder
 
 _SCALE = 380.0
 _TOKENS = 48  # of a caption that is trained on

@@ -5,8 +5,7 @@ import sys
 
 def main() -> None:
     """Run the command line; imports what the command needs, nothing more."""
-    from sureshot.cli.signals import catch_signals, exit_code
-    from sureshot.cli.streams import drop_output, open_streams
+    from sureshot.cli.app import catch_signals, drop_output, exit_code, open_streams
 
     open_streams()
     try:

@@ -61,7 +61,7 @@ def option(name: str, value: str | Path | bool = "") -> str:
     """A choice of the caller, as messages name it: ``db=``, or as an option in the terminal.
 
     The terminal finds the backticks in what it prints and writes its own option there
-    (`sureshot.library.printed.as_typed`).
+    (`sureshot.library.results.as_typed`).
 
     Args:
         name: parameter of the public function that takes the choice.

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ModelError, SureshotError
-from sureshot.objects.path import ObjectPath
-from sureshot.places import cache_dir
+from sureshot.paths import cache_dir
+from sureshot.s3 import ObjectPath
 
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
 _LONGEST_NAME = 40  # characters of a name that the name of its hidden folder repeats

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from sureshot.cli.app import run
-from sureshot.research.questions.checkpoint import CONFIG
+from sureshot.research.answers import CONFIG
 from tests.asked import asked, line, put
 
 

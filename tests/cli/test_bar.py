@@ -6,8 +6,8 @@ import time
 import pytest
 from rich.console import Console
 
-from sureshot.cli import bar as module
-from sureshot.cli.bar import Bar
+from sureshot.cli import terminal as module
+from sureshot.cli.terminal import Bar
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ import pytest
 from sureshot.library.confidence import find_card
 from sureshot.library.labels import append, read_labels
 from sureshot.library.search import open_index
-from sureshot.models.loading import load_searchable
+from sureshot.models.load import load_searchable
 from sureshot.trust.card import Calibration
 from tests.cli.terminal import in_terminal
 from tests.judged import judged, split

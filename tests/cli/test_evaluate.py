@@ -10,7 +10,7 @@ import pytest
 from sureshot.cli.app import run
 from sureshot.datasets import load_split
 from sureshot.models.checkpoint import CONFIG, WEIGHTS
-from sureshot.models.loading import load
+from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
 from tests.walls import walls, write

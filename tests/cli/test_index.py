@@ -10,11 +10,11 @@ from typing import get_args
 
 import pytest
 
-from sureshot.cli import bar
 from sureshot.cli import index as module
-from sureshot.cli.show import console
-from sureshot.library.indexed import Indexed
-from sureshot.store.header import Decode
+from sureshot.cli import terminal
+from sureshot.cli.terminal import console
+from sureshot.library.results import Indexed
+from sureshot.store.rows import Decode
 from tests.cli.terminal import COMMAND, colours, in_terminal
 from tests.clips import coloured
 
@@ -279,8 +279,8 @@ def result(**values):
 
 def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
     now, broken = [0.0], [(Path("a"), "b")]
-    monkeypatch.setattr(bar.time, "monotonic", lambda: now[0])
-    with bar.Bar(console(err=True)) as shown:
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    with terminal.Bar(console(err=True)) as shown:
         progress = module._Progress(shown)
         for seconds, values in (
             (10, {}),

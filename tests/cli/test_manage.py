@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
-from sureshot.models.bank import Bank
-from sureshot.models.loading import load_searchable
-from sureshot.store.store import Store
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import load_searchable
+from sureshot.store.index import Store
 from tests.cli.terminal import in_terminal, spawn
 from tests.clips import coloured
 from tests.encoded import spoil

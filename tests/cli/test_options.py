@@ -2,9 +2,9 @@
 
 import ast
 
-from sureshot.cli.options import examples
+from sureshot.cli.terminal import examples
 from sureshot.errors import option
-from sureshot.library.printed import as_typed
+from sureshot.library.results import as_typed
 from tests.cli.terminal import COMMANDS
 from tests.house import files
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.cli.player import player_of
+from sureshot.cli.search import player_of
 from sureshot.errors import SureshotError
 from tests.clips import coloured
 from tests.small_library import index

@@ -35,7 +35,7 @@ def test_a_host_that_others_reach_asks_for_a_password(sureshot) -> None:
 
 BUSY = """
 import threading, time
-from sureshot.cli.serve import _leave
+from sureshot.cli.manage import _leave
 threading.Thread(target=time.sleep, args=(600,), name="sureshot_0").start()
 _leave()
 """

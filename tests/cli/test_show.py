@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sureshot.cli import show
-from sureshot.library.answer import Answer, Confidence, FrameScore, Hit
+from sureshot.cli import terminal
+from sureshot.library.results import Answer, Confidence, FrameScore, Hit
 
 
 def answer(*hits, warnings=()):
@@ -22,7 +22,7 @@ def hit(path="/v/a.mp4", copies=()):
 
 
 def printed(capsys, *answers):
-    show.print_answers(show.console(), answers)
+    terminal.print_answers(terminal.console(), answers)
     return capsys.readouterr().out.splitlines()
 
 
@@ -74,7 +74,7 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
 def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
     path = "/home/somebody/Videos/2024 summer/by the lake/family holiday at the lake.mp4"
     out = Console(file=io.StringIO(), width=60)
-    show.print_answer(out, answer(hit(path, copies=["/v/b.mp4"])))
+    terminal.print_answer(out, answer(hit(path, copies=["/v/b.mp4"])))
     assert out.file.getvalue().splitlines() == [
         "red",
         "1  best at 1:02:05  1:02:00-1:02:30  0.500",
@@ -112,18 +112,18 @@ def test_paths_are_shown_from_here_or_from_home(monkeypatch, tmp_path):
     here.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(here)
-    assert show.short(here / "a" / "b.mp4") == "a/b.mp4"
-    assert show.short(home / "c.mp4") == "~/c.mp4"
-    assert show.short(tmp_path / "d.mp4") == str(tmp_path / "d.mp4")
-    assert show.short(here) == "~/here"
-    assert show.short(home) == str(home)
+    assert terminal.short(here / "a" / "b.mp4") == "a/b.mp4"
+    assert terminal.short(home / "c.mp4") == "~/c.mp4"
+    assert terminal.short(tmp_path / "d.mp4") == str(tmp_path / "d.mp4")
+    assert terminal.short(here) == "~/here"
+    assert terminal.short(home) == str(home)
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "é日本🐕", "\x1b\x7f\x9b\u2028\u202e\U000e0041", "\udce9"]
 )
 def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys, text):
-    show.print_json({"text": text})
+    terminal.print_json({"text": text})
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
     assert json.loads(out) == {"schema": 2, "text": text}
@@ -132,8 +132,8 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
 def test_a_path_that_is_too_long_for_the_line_gets_lines_of_its_own():
     out = Console(file=io.StringIO(), width=30)
     long, short = Path("/films/holidays of 2024/the beach.mp4"), Path("/v/a.mp4")
-    show.print_paths(out, "failed", [(short, "is cut"), (long, "is no video")], "red")
-    show.print_path(out, "Index:", str(long))
+    terminal.print_paths(out, "failed", [(short, "is cut"), (long, "is no video")], "red")
+    terminal.print_path(out, "Index:", str(long))
     assert out.file.getvalue().splitlines() == [
         "  failed: /v/a.mp4 — is cut",
         "  failed:",

@@ -10,7 +10,7 @@ import pytest
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 WAITS = """
 import sys, time
-from sureshot.cli.signals import catch_signals, exit_code
+from sureshot.cli.app import catch_signals, exit_code
 catch_signals()
 code = 0
 try:
@@ -79,7 +79,7 @@ def test_what_nohup_ignores_stays_ignored():
 
 def test_a_signal_while_the_program_starts_is_no_trace():
     code = (
-        "import signal; from sureshot.__main__ import main; import sureshot.cli.signals as s;"
+        "import signal; from sureshot.__main__ import main; import sureshot.cli.app as s;"
         "s.time.sleep(0); old = s.catch_signals;"
         f"s.catch_signals = lambda: (old(), signal.raise_signal({int(signal.SIGTERM)}));"
         "main()"

@@ -2,7 +2,7 @@
 
 import os
 
-from sureshot.cli.threads import compute_alone
+from sureshot.cli.terminal import compute_alone
 
 
 def test_what_the_user_says_stays(monkeypatch) -> None:

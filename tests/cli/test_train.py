@@ -6,10 +6,10 @@ import re
 import pytest
 from safetensors.torch import load_file
 
-from sureshot.cli import bar
+from sureshot.cli import terminal
 from sureshot.cli.app import run
 from sureshot.models.checkpoint import CONFIG, WEIGHTS
-from sureshot.research.training.log import read
+from sureshot.research.training.loop import read
 from tests.walls import walls, write
 
 
@@ -169,7 +169,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_model(train, place, tmp_
 
     to = ("--to", tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(bar.Bar, "update", stop)
+        patch.setattr(terminal.Bar, "update", stop)
         assert train(*to).code == 130
     assert [entry["step"] for entry in read(tmp_path / "run/log.jsonl") if "losses" in entry]
     ran = train(*to)

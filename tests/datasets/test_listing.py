@@ -2,7 +2,7 @@
 
 import pytest
 
-from sureshot.datasets.listing import Listing, to_split
+from sureshot.datasets.split import Listing, to_split
 from sureshot.errors import SureshotError
 from tests.datasets.files import films, put, told
 

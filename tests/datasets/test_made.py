@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.datasets.made import FILE, VIDEOS, read_part, read_truth, written
-from sureshot.datasets.made_truth import truth_of
-from sureshot.datasets.made_world import MadeDials, make_world
+from sureshot.datasets.synthetic import (
+    FILE,
+    VIDEOS,
+    MadeDials,
+    make_world,
+    read_part,
+    read_truth,
+    truth_of,
+    written,
+)
 from sureshot.errors import SureshotError
 
 PARTS = make_world(MadeDials(train=12, val=5, test=9, captions=2, whole=0.3, noise=0.2))

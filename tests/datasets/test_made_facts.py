@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sureshot.datasets.made_facts import FACTS, sentence
+from sureshot.datasets.synthetic import FACTS, sentence
 
 WHOLE = {
     "colour": "purple",

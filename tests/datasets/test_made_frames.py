@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sureshot.datasets.made_facts import FACTS
-from sureshot.datasets.made_frames import PER_SCENE, SIDE, frames_of
+from sureshot.datasets.synthetic import FACTS, PER_SCENE, SIDE, frames_of
 
 SCENE = {
     "colour": "red",

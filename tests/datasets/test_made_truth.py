@@ -5,14 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sureshot.datasets import made_world
-from sureshot.datasets.made_truth import truth_of
-from sureshot.datasets.made_world import (
+from sureshot.datasets import synthetic
+from sureshot.datasets.synthetic import (
     MadeCaption,
     MadeDials,
     MadePart,
     MadeVideo,
     make_world,
+    truth_of,
 )
 
 
@@ -43,7 +43,7 @@ def counted(dials, videos, draws):
     found = {}
     for number, video in enumerate(videos):
         for _ in range(draws):
-            caption = made_world._caption(video, number, dials, draw)
+            caption = synthetic._caption(video, number, dials, draw)
             key = (caption.scene is None, tuple(tuple(sorted(s.items())) for s in caption.said))
             found.setdefault(key, (caption, Counter()))[1][number] += 1
     return found

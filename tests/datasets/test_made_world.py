@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sureshot.datasets.made_world import MadeDials, make_world
+from sureshot.datasets.synthetic import MadeDials, make_world
 from sureshot.errors import SureshotError
 
 FEW = {"train": 150, "val": 20, "test": 30, "captions": 3}

@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 import numpy as np
 import pytest
 
-from sureshot.datasets.pickles import read_pickle
+from sureshot.datasets.annotation import read_pickle
 from sureshot.errors import SureshotError
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)

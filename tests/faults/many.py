@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sureshot.library import crew
+from sureshot.library import ray_workers
 from sureshot.library.indexing import index
-from sureshot.models.encoders.tiny import COLOURS
-from sureshot.store.checking import find_faults
-from sureshot.store.staging import unnamed
+from sureshot.models.encoders.toy import COLOURS
+from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import NAMES, Tables
+from sureshot.store.writing import unnamed
 from tests.clips import coloured
 from tests.encoded import contents
 
@@ -138,7 +138,7 @@ def main(folder: Path, seed: int, kills: int) -> int:
             place = folder / "index"
             shutil.rmtree(place, ignore_errors=True)
             # Now many commits of few videos, now few of many.
-            crew._COMMIT_EVERY = draw.choice((0.05, 0.05, 2.0))
+            ray_workers._COMMIT_EVERY = draw.choice((0.05, 0.05, 2.0))
             killer = Killer(made, draw)
             thread = killer.run(min(_IN_A_RUN, kills - total.total()))
             result = index(videos, db=place, model="tiny", ray=made.address)

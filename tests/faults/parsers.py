@@ -25,11 +25,11 @@ from sureshot.datasets.questions import load_questions
 from sureshot.errors import SureshotError
 from sureshot.library.labels import read_labels
 from sureshot.models import encoders
-from sureshot.models.bank import Bank
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.research.reproduction.bench import Plan
+from sureshot.models.hub_bank import Bank
+from sureshot.research.reproduction.plan import Plan
+from sureshot.research.training.loop import load_state, read_values, save_state
 from sureshot.research.training.recipe import Recipe, read_toml
-from sureshot.research.training.state import load_state, read_values, save_state
 from sureshot.settings import build, override
 from sureshot.trust.card import _checksum, load_card
 from tests.trained import checkpoint

@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
-from sureshot.library.contents import reset
+from sureshot.library.catalog import reset
 from tests.faults.world import (
     SEED,
     Library,

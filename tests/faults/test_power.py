@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 from tests.faults.disk import Disk
 from tests.faults.doom import KILLED
 from tests.faults.verbs import until_power_goes

@@ -9,9 +9,8 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.library.indexing import index as ingest_all
-from sureshot.library.label_paths import labels_of_index
-from sureshot.library.labels import read_labels
-from sureshot.store.store import Store
+from sureshot.library.labels import labels_of_index, read_labels
+from sureshot.store.index import Store
 from tests.faults.doom import KILLED
 from tests.faults.verbs import JUDGED, VERBS, act
 from tests.faults.world import (

@@ -9,12 +9,12 @@ from typing import Any
 
 from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
-from sureshot.library.contents import remove, reset, status
-from sureshot.library.indexed import Indexed
+from sureshot.library.catalog import remove, reset, status
 from sureshot.library.judging import judge_again
+from sureshot.library.results import Indexed
 from sureshot.library.search import describe, open_index
 from sureshot.research.training.run import train
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 from tests.faults.disk import Disk
 from tests.faults.doom import Doom
 from tests.faults.world import World, ask, index

@@ -16,14 +16,14 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
-from sureshot.library.contents import remove
-from sureshot.library.indexed import Indexed
+from sureshot.library.catalog import remove
 from sureshot.library.indexing import index as ingest_all
+from sureshot.library.results import Indexed
 from sureshot.library.search import open_index
-from sureshot.models.encoders.tiny import COLOURS
-from sureshot.store import segments
-from sureshot.store.checking import find_faults
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import COLOURS
+from sureshot.store import vector_search
+from sureshot.store.index import Store
+from sureshot.store.maintenance import find_faults
 from tests.clips import coloured
 from tests.encoded import contents
 
@@ -126,7 +126,7 @@ def build(root: Path) -> World:
     labels.write_text("query,video\n" + "".join(lines))
     index(base, clips[: _INDEXED - 3])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "SCANNED", 10)
+        patch.setattr(vector_search, "SCANNED", 10)
         assert Store.open(base).index_vectors()
     # Some deletions, and files that no compaction has joined.
     with pytest.MonkeyPatch.context() as patch:
@@ -282,8 +282,7 @@ def healed(db: Path, world: World, kind: str, outcomes: Outcomes) -> bool:
 
 
 def _judge(db: Path, clip: Path) -> None:
-    from sureshot.library.label_paths import labels_of_index
-    from sureshot.library.labels import Label, append
+    from sureshot.library.labels import Label, append, labels_of_index
 
     for number in range(12):
         append(labels_of_index(str(db)), Label(f"red {number}", (clip,)))

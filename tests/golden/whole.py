@@ -24,13 +24,11 @@ from torch import Tensor, nn
 
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.model import Model, StemConfig
-from sureshot.models.systems.system import Codes
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
-from sureshot.research.training.optimisers import new_optimiser
+from sureshot.models.systems.base import Codes, Sizes, TextTokens, VideoTokens
+from sureshot.research.training.encoder_tuning import TunedClip
+from sureshot.research.training.optim import Optimizer, multiplier, new_optimiser
 from sureshot.research.training.run import fresh_model
-from sureshot.research.training.schedule import Optimizer, multiplier
 from sureshot.research.training.step import Method, gradients, update
-from sureshot.research.training.tuning import TunedClip
 from tests.golden import VARIABLE, folders
 
 LOSS, NORM, MOVE = 1e-5, 1e-4, 2e-4  # relative differences allowed, see the README of the set

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.library.answer import (
+from sureshot.library.results import (
     Answer,
     Confidence,
     Description,

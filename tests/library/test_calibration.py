@@ -8,10 +8,15 @@ import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.library.calibration import calibrate, card_of_index, forget
-from sureshot.library.label_paths import given_labels_of_index, labels_of_index
-from sureshot.library.labels import JudgedMoment, Label, append
+from sureshot.library.labels import (
+    JudgedMoment,
+    Label,
+    append,
+    given_labels_of_index,
+    labels_of_index,
+)
 from sureshot.library.search import open_index
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import About, word_counts
 from tests.judged import judged
 from tests.small_library import index

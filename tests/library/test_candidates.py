@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.library import candidates as candidates_module
-from sureshot.library import request
-from sureshot.library.candidates import CANDIDATES, Candidates
-from sureshot.library.request import Request
-from sureshot.models.comparing import MeanFrames
+from sureshot.library import ranking
+from sureshot.library import ranking as candidates_module
+from sureshot.library.ranking import CANDIDATES, Candidates, Request
+from sureshot.models.similarity import MeanFrames
+from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow
-from sureshot.store.store import Store
 from tests.encoded import make_store, random_windows, record
 
 LOOKS = MeanFrames()
@@ -87,7 +86,7 @@ def copies(store: Store, videos: int, each: int) -> None:
 def test_a_library_of_copies_is_not_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request, "_LOOKED_AT", 320)
+    monkeypatch.setattr(ranking, "_LOOKED_AT", 320)
     store = make_store(tmp_path)
     copies(store, 8, 100)
     read = []

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library.choosing import Choice
+from sureshot.library.catalog import Choice
 from sureshot.library.search import open_index
-from sureshot.store.conditions import Among
+from sureshot.store.vector_search import Among
 from tests.clips import coloured
 from tests.small_library import index
 

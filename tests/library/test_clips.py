@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError, VideoError
-from sureshot.library.answer import Answer, FrameScore, Hit
 from sureshot.library.clips import cut, export, export_name
+from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.media import mp4 as film
 from tests.grey import grey_clip, watch
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.library import committing
-from sureshot.library.committing import Committing
-from sureshot.library.indexed import Indexed
+from sureshot.library import indexing
+from sureshot.library.indexing import Committing
+from sureshot.library.results import Indexed
 from sureshot.media.discover import Source
-from sureshot.store.parcels import Parcel
-from sureshot.store.store import Store
-from sureshot.store.turns import unfinished
+from sureshot.store.index import Store
+from sureshot.store.locks import unfinished
+from sureshot.store.writing import Parcel
 from tests.encoded import make_store, random_windows, record
 
 
@@ -41,7 +41,7 @@ def packed(store: Store, number: int) -> Parcel:
 def test_the_first_is_committed_at_once_and_the_rest_together(
     store: Store, run: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "_EVERY", 1e9)
+    monkeypatch.setattr(indexing, "_EVERY", 1e9)
     with unfinished(store.location):
         for number in range(4):
             run.take([packed(store, number)])
@@ -60,11 +60,11 @@ def test_what_waits_does_not_wait_for_the_end_of_a_long_film(
 ) -> None:
     film = Source(path=Path("/film.mp4"), kind="file", size=1000, mtime_ns=1)
     with unfinished(store.location):
-        monkeypatch.setattr(committing, "_EVERY", 1e9)
+        monkeypatch.setattr(indexing, "_EVERY", 1e9)
         for number in range(2):
             run.take([packed(store, number)])
         run.advance(film, 0.1, 60.0)
         assert told[-1] == 1
-        monkeypatch.setattr(committing, "_EVERY", 0.0)
+        monkeypatch.setattr(indexing, "_EVERY", 0.0)
         run.advance(film, 0.2, 120.0)
     assert told[-1] == 2 and len(store.videos()) == 2

@@ -9,13 +9,13 @@ import pytest
 
 from sureshot.errors import QueryError
 from sureshot.library.confidence import Rivals, drift, find_card, judged
-from sureshot.library.moments import Moment
+from sureshot.library.ranking import Moment
 from sureshot.library.search import open_index
-from sureshot.models.bank import bank_of
 from sureshot.models.encoders import load_encoder
-from sureshot.trust.assessment import assess
+from sureshot.models.hub_bank import bank_of
+from sureshot.trust.assess import assess
 from sureshot.trust.card import FILE
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import About
 from tests.small_library import index
 from tests.trust.worlds import world
@@ -266,7 +266,7 @@ def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
 
 
 def _hit(path):
-    from sureshot.library.answer import FrameScore, Hit
+    from sureshot.library.results import FrameScore, Hit
 
     return Hit(1, path, 0.0, 1.0, 0.9, (FrameScore(0.0, 0.9),))
 

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from sureshot.errors import QueryError, StoreError
-from sureshot.library.contents import CHECKED, has_index, remove, reset, status
-from sureshot.store.store import Store
+from sureshot.library.catalog import CHECKED, has_index, remove, reset, status
+from sureshot.store.index import Store
 from tests.clips import coloured
 from tests.encoded import spoil
 from tests.small_library import index

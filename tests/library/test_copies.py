@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sureshot.library.copies import Copies
-from sureshot.library.moments import join_adjacent
+from sureshot.library.ranking import Copies, join_adjacent
 from sureshot.media.signature import likeness
 from tests.library.test_moments import BACKGROUND, pictures, windows
 

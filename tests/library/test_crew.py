@@ -16,12 +16,12 @@ import pytest
 
 import sureshot
 from sureshot.errors import SureshotError
-from sureshot.library import crew
-from sureshot.library.crew import on_ray
-from sureshot.library.indexed import Indexed
+from sureshot.library import ray_workers
 from sureshot.library.indexing import index
-from sureshot.store import store
-from sureshot.store.store import Store
+from sureshot.library.ray_workers import on_ray
+from sureshot.library.results import Indexed
+from sureshot.store import index as store_index
+from sureshot.store.index import Store
 from tests.buckets import Bucket
 from tests.clips import coloured
 from tests.encoded import contents
@@ -122,7 +122,7 @@ class TestCluster:
         from tests.faults.many import add, cluster
 
         videos, db = clips(tmp_path / "videos", 24), tmp_path / "db"
-        real, died = store.deliver, []
+        real, died = index.deliver, []
 
         def deliver(*given: Any) -> None:
             if len(died) < 4:
@@ -132,8 +132,8 @@ class TestCluster:
                 add(made)
             real(*given)
 
-        monkeypatch.setattr(store, "deliver", deliver)
-        monkeypatch.setattr(crew, "_COMMIT_EVERY", 0.05)
+        monkeypatch.setattr(index, "deliver", deliver)
+        monkeypatch.setattr(ray_workers, "_COMMIT_EVERY", 0.05)
         with cluster() as made:
             result = index(videos, db=db, model="tiny", ray=made.address)
         assert died
@@ -234,8 +234,8 @@ def clips(folder: Path, count: int) -> Path:
 
 def left_over(db: Path) -> int:
     """Files of an index that no version of it names."""
-    from sureshot.store.staging import unnamed
     from sureshot.store.tables import NAMES, Tables
+    from sureshot.store.writing import unnamed
 
     return sum(unnamed(Tables(str(db)), name) for name in NAMES)
 

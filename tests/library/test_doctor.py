@@ -164,15 +164,15 @@ def test_a_home_that_does_not_exist_is_no_obstacle(tmp_path, monkeypatch):
 
 def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypatch):
     from sureshot.library import doctor
-    from sureshot.models.encoders import engine
+    from sureshot.models.encoders import openvino
 
-    monkeypatch.setenv(engine.VARIABLE, "steam")
+    monkeypatch.setenv(openvino.VARIABLE, "steam")
     assert doctor._engine().state == "broken"
-    monkeypatch.delenv(engine.VARIABLE)
-    monkeypatch.setattr(engine, "OPENVINO", "no_such_package_here")
+    monkeypatch.delenv(openvino.VARIABLE)
+    monkeypatch.setattr(openvino, "OPENVINO", "no_such_package_here")
     found = doctor._engine()
     assert "torch computes" in found.detail and "cuda" not in found.detail
-    assert (found.state, found.fix) == ("note", f"for half the time: {engine.INSTALL}")
+    assert (found.state, found.fix) == ("note", f"for half the time: {openvino.INSTALL}")
 
 
 @pytest.mark.skipif(not find_spec("openvino"), reason="OpenVINO is not installed")

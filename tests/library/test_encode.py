@@ -16,16 +16,16 @@ from jaxtyping import Shaped, UInt8
 from PIL import Image
 
 from sureshot.errors import VideoError
-from sureshot.library.encode import (
+from sureshot.library.encoding import (
     EncodedVideo,
     content_digest,
     encode_video,
     encode_videos,
 )
 from sureshot.media.discover import Source, discover
-from sureshot.models.encoders.protocol import FrameFeatures
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.store.header import IndexSettings
+from sureshot.models.encoders.base import FrameFeatures
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.store.rows import IndexSettings
 from tests.clips import coloured
 from tests.encoded import SETTINGS
 
@@ -345,7 +345,7 @@ def test_a_decoder_that_hangs_does_not_keep_a_stop_waiting(
                 release.wait(30)
             return super().prepare(frames)
 
-    monkeypatch.setattr("sureshot.media.ahead._PATIENCE", 0.2)
+    monkeypatch.setattr("sureshot.media.workers._PATIENCE", 0.2)
     chosen = sources(*(clips / f"{n}.mp4" for n in (0, 1, 3, 5)))
     try:
         videos = encode_videos(chosen, SETTINGS, Stuck(), workers=2)

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sureshot.library.answer import FrameScore
-from sureshot.library.explain import sheet_rows
+from sureshot.library.clips import sheet_rows
+from sureshot.library.results import FrameScore
 from sureshot.library.search import open_index
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured
 from tests.small_library import index
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sureshot.library.foreign_text import looks_foreign
+from sureshot.library.query_checks import looks_foreign
 from tests.paths import DATA
 
 FOREIGN = [

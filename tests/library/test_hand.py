@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.library.hand import Hand, version
+from sureshot.library.ray_workers import Hand, version
 from sureshot.media.discover import Source, discover
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.parcels import Parcel
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.writing import Parcel
 from tests.clips import coloured
 from tests.encoded import make_store
 
@@ -43,7 +43,7 @@ def test_what_a_machine_lacks_is_one_sentence(tmp_path: Path) -> None:
 def test_a_hand_packs_and_what_stops_it_comes_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sureshot.library.hand._QUIET", 0.0)
+    monkeypatch.setattr("sureshot.library.ray_workers._QUIET", 0.0)
     store, one = make_store(tmp_path / "index"), hand(tmp_path / "index")
     coloured(tmp_path / "a.mp4", ["red", "green"], rate=5)
     sources = [source for source in discover([tmp_path]) if isinstance(source, Source)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.library.indexed import Indexed
+from sureshot.library.results import Indexed
 
 BROKEN = [(Path("/v/a.mp4"), "is \x1b[2Jbroken")]
 

@@ -15,15 +15,13 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from sureshot.errors import QueryError, StoreError, SureshotError
-from sureshot.library import committing
-from sureshot.library.committing import Committing
-from sureshot.library.indexed import Indexed
-from sureshot.library.indexing import index, ingest
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.store.header import IndexSettings
-from sureshot.store.parcels import Parcel
-from sureshot.store.rows import VideoRecord
-from sureshot.store.store import Store
+from sureshot.library import indexing
+from sureshot.library.indexing import Committing, index, ingest
+from sureshot.library.results import Indexed
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.rows import IndexSettings, VideoRecord
+from sureshot.store.writing import Parcel
 from tests import processes
 from tests.clips import coloured
 from tests.encoded import contents, make_store, random_windows, record, spoil
@@ -148,7 +146,7 @@ def test_a_touched_file_is_not_encoded_again_and_is_known_from_then_on(
     def unread(source: object) -> str:
         raise AssertionError(f"{source} was read again")
 
-    monkeypatch.setattr("sureshot.library.planning.content_digest", unread)
+    monkeypatch.setattr("sureshot.library.indexing.content_digest", unread)
     assert run(store, library)[0].unchanged == 3
 
 
@@ -364,7 +362,7 @@ def test_a_missing_path_is_reported_and_costs_only_itself(store: Store, library:
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every video is committed as soon as it is encoded."""
-    monkeypatch.setattr(committing, "_EVERY", 0.0)
+    monkeypatch.setattr(indexing, "_EVERY", 0.0)
 
 
 @pytest.mark.usefixtures("one_by_one")
@@ -405,7 +403,7 @@ def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> N
 def test_an_interrupt_ends_the_run_and_keeps_what_is_done(
     store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, pause: float
 ) -> None:
-    monkeypatch.setattr(committing, "_EVERY", pause)
+    monkeypatch.setattr(indexing, "_EVERY", pause)
     taken = []
     take = Committing.take
 

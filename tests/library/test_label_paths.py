@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.library.label_paths import located
-from sureshot.library.labels import Label
+from sureshot.library.labels import Label, located
 
 VIDEOS = [Path("/films/2023/goal.mp4"), Path("/films/2024/goal.mp4"), Path("/films/dog.mp4")]
 

@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.library.label_paths import located
-from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels, taken_together
+from sureshot.library.labels import (
+    JudgedMoment,
+    Label,
+    append,
+    located,
+    mend,
+    read_labels,
+    taken_together,
+)
 
 VIDEOS = [
     Path(p) for p in ("/v/goal.mp4", "/v/2024/swan.mov", "/v/2024/dog.mp4", "/v/2025/dog.mp4")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library.listing import list_videos, video_values
+from sureshot.library.catalog import list_videos, video_values
+from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
-from sureshot.store.store import Store
 from tests.clips import coloured
 from tests.small_library import index
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.library.looked import Looked
-from sureshot.models.comparing import MeanFrames
-from sureshot.models.encoders.protocol import VideoFeatures
-from sureshot.store.store import Store
+from sureshot.library.ranking import Looked
+from sureshot.models.encoders.base import VideoFeatures
+from sureshot.models.similarity import MeanFrames
+from sureshot.store.index import Store
 from tests.encoded import make_store, random_windows, record
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.library.moments import join_adjacent
+from sureshot.library.ranking import join_adjacent
 
 FLAT = np.zeros((4, 288), np.uint8)
 

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from sureshot.library.packing import pack_here, pack_videos
-from sureshot.library.worklist import Worklist
+from sureshot.library.encoding import Worklist, pack_here, pack_videos
 from sureshot.media.discover import Source, discover
-from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.encoders.toy import TinyEncoder
 from tests.clips import coloured
 from tests.encoded import make_store
 

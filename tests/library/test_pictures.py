@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from sureshot.errors import QueryError, VideoError
-from sureshot.library.pictures import like_frame, like_photo, still
+from sureshot.library.clips import like_frame, like_photo, still
 from sureshot.library.search import open_index
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from sureshot.library.encoding import Shard
 from sureshot.library.indexing import ingest
-from sureshot.library.shard import Shard
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.store.index import Store
 from tests.clips import coloured
 from tests.encoded import contents, make_store
 

@@ -6,7 +6,7 @@ import av
 import pytest
 
 from sureshot.errors import QueryError, VideoError
-from sureshot.library.playing import (
+from sureshot.library.clips import (
     LONGEST,
     Film,
     film_of,
@@ -14,7 +14,7 @@ from sureshot.library.playing import (
     part_around,
     write_part,
 )
-from sureshot.media.playable import MP4, Playable
+from sureshot.media.excerpt import MP4, Playable
 from sureshot.store.rows import VideoRecord
 from tests.web.kinds import written
 

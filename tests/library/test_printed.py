@@ -3,7 +3,7 @@
 import json
 
 from sureshot.errors import option
-from sureshot.library.printed import as_typed, json_text
+from sureshot.library.results import as_typed, json_text
 
 
 def test_sentences_name_options_of_the_terminal_and_data_stay() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError, VideoError
-from sureshot.library.query_video import asked_windows
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.store.store import Store
+from sureshot.library.search import asked_windows
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.store.index import Store
 from tests.clips import coloured
 
 

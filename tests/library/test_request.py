@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library.looked import Looked
-from sureshot.library.moments import Moment
-from sureshot.library.request import NearWindows, Request, check_shares, why_few, why_nothing
-from sureshot.models.comparing import MeanFrames
-from sureshot.store.store import Store
+from sureshot.library.ranking import (
+    Looked,
+    Moment,
+    NearWindows,
+    Request,
+    check_shares,
+    why_few,
+    why_nothing,
+)
+from sureshot.models.similarity import MeanFrames
+from sureshot.store.index import Store
 from tests.encoded import make_store, random_windows, record
 
 

@@ -14,11 +14,11 @@ from benchmarks.films import join
 
 import sureshot
 from sureshot.errors import QueryError, StoreError
-from sureshot.library import candidates, request
+from sureshot.library import ranking
 from sureshot.library.search import open_index
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.places import absolute
-from sureshot.store.header import IndexSettings
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.paths import absolute
+from sureshot.store.rows import IndexSettings
 from tests.clips import blocks, coloured, film
 from tests.encoded import make_store, pointing, random_windows, record
 from tests.small_library import index
@@ -207,8 +207,8 @@ def test_copies_without_end_are_not_looked_through_to_the_last(tmp_path, monkeyp
     store.write(record("/other.mp4"), pointing([white]))
     answer = open_index(tmp_path).search("red", k=2)
     assert [hit.path.stem for hit in answer] == ["0", "other"] and not copied(answer)
-    monkeypatch.setattr(request, "_LOOKED_AT", 250)
-    monkeypatch.setattr(candidates, "IN_MEMORY", 0)
+    monkeypatch.setattr(ranking, "_LOOKED_AT", 250)
+    monkeypatch.setattr(ranking, "IN_MEMORY", 0)
     answer = open_index(tmp_path).search("red", k=2)
     assert len(answer.hits) == 1
     assert copied(answer) == ["1 hit of 2 asked for: the 250 nearest windows are copies of these."]
@@ -508,9 +508,8 @@ def test_searching_loads_no_torch(library):
 )
 def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     from sureshot.models.encoders.bundled import BundledEncoder
-    from sureshot.store.header import IndexSettings
-    from sureshot.store.rows import EncodedWindow, VideoRecord
-    from sureshot.store.store import Store
+    from sureshot.store.index import Store
+    from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
 
     encoder = BundledEncoder("cpu")
     db = str(tmp_path / "index")

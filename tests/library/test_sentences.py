@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sureshot.library.sentences import Sentences
-from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.library.search import Sentences
+from sureshot.models.encoders.toy import TinyEncoder
 
 
 class Noting(TinyEncoder):

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sureshot.library.stretches import Stretches, by_scene
+from sureshot.library.encoding import Stretches, by_scene
 from sureshot.store.rows import EncodedWindow
 
 RED, BLUE = np.eye(8, dtype=np.float32)[:2]

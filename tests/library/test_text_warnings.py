@@ -2,8 +2,8 @@
 
 import pytest
 
-from sureshot.library.text_warnings import is_foreign, text_warnings
-from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.library.query_checks import is_foreign, text_warnings
+from sureshot.models.encoders.toy import TinyEncoder
 
 
 def warned(*texts, encoder=None):

@@ -6,7 +6,7 @@ import pytest
 
 from sureshot.errors import QueryError
 from sureshot.library.search import Searcher, open_index
-from sureshot.library.together import Together
+from sureshot.web.session import Together
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sureshot.library.unknown_words import unknown_words
+from sureshot.library.query_checks import unknown_words
 
 KNOWN = {"dog", "dogs", "run", "kitchen", "bicycle", "cake"}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library import videos as gallery
+from sureshot.library import ranking as gallery
 from sureshot.library.search import open_index
 
 QUERIES = ["red", "something yellow", "a white wall", "blue sky"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.library.worklist import Worklist
+from sureshot.library.encoding import Worklist
 from sureshot.media.discover import Source
 
 
@@ -46,7 +46,7 @@ def test_a_list_without_room_is_told_and_let_go_of() -> None:
         "import resource, signal\n"
         "from pathlib import Path\n"
         "from sureshot.errors import SureshotError\n"
-        "from sureshot.library.worklist import Worklist\n"
+        "from sureshot.library.encoding import Worklist\n"
         "from sureshot.media.discover import Source\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "with Worklist() as listed:\n"

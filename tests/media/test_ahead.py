@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from sureshot.media import ahead
-from sureshot.media.ahead import Ahead, beat, stream
+from sureshot.media import workers
+from sureshot.media.workers import Ahead, beat, stream
 from tests.processes import error_after_ctrl_c
 
 
@@ -154,7 +154,7 @@ def test_an_error_of_a_stream_is_raised_where_it_is_read(error: BaseException) -
 def test_work_that_hangs_does_not_keep_an_end_waiting(
     monkeypatch: pytest.MonkeyPatch, work, kind: str
 ) -> None:
-    monkeypatch.setattr(ahead, "_PATIENCE", 0.2)
+    monkeypatch.setattr(workers, "_PATIENCE", 0.2)
     squares = Ahead(work, 2)
     numbers = stream(lambda key: [key or work(key)], [1, 0, 2], waiting=3, workers=2)
     began = time.monotonic()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.media.clock import Clock
+from sureshot.media.video import Clock
 
 MILLI = Fraction(1, 1000)
 

@@ -10,8 +10,7 @@ import av
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.container import PLAIN, open_container
-from sureshot.media.effort import Effort
+from sureshot.media.container import PLAIN, Effort, open_container
 from sureshot.media.excerpt import footage
 from sureshot.media.sampling import sample_frames
 from sureshot.media.video import frames_at

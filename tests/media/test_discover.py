@@ -11,7 +11,7 @@ from PIL import Image
 
 from sureshot.media import discover as discover_module
 from sureshot.media.discover import Source, Unreadable, discover, frame_files, is_gone
-from sureshot.places import absolute
+from sureshot.paths import absolute
 from tests.clips import film, greys
 
 # Python itself may lie where nobody else may look, so all of it is imported first.

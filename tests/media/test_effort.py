@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.ahead import stream
+from sureshot.media.container import MOST_PIXELS, Effort, tame, timed
 from sureshot.media.discover import Source
-from sureshot.media.effort import MOST_PIXELS, Effort, tame, timed
 from sureshot.media.excerpt import footage
 from sureshot.media.video import frames_at, open_video
+from sureshot.media.workers import stream
 from tests.clips import film, greys
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.media.excluded import Excluded, as_pattern
+from sureshot.media.discover import Excluded, as_pattern
 
 TOPS = [Path("/v"), Path("/w/private")]
 

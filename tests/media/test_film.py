@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sureshot.media.film import write_pictures
+from sureshot.media.mp4 import write_pictures
 from sureshot.media.sampling import sample_frames
 
 

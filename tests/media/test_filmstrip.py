@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.filmstrip import read_filmstrip, write_filmstrip
+from sureshot.research.training.data import read_filmstrip, write_filmstrip
 
 
 def frames(count=5, height=24, width=40):

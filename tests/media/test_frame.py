@@ -11,7 +11,7 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.media.discover import Source
-from sureshot.media.frame import FileFrame, ImageFrame, Scalers, read_image
+from sureshot.media.frames import FileFrame, ImageFrame, Scalers, read_image
 from sureshot.media.video import open_video
 from tests.clips import coloured, film, greys, patterns
 

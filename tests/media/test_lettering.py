@@ -2,8 +2,8 @@
 
 import pytest
 
-from sureshot.media import lettering
-from sureshot.media.lettering import drawable, face_for, fitted, load_font, wrapped
+from sureshot.media import contact_sheet
+from sureshot.media.contact_sheet import drawable, face_for, fitted, load_font, wrapped
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ def test_face_is_pillows_own_where_it_has_the_letters():
 
 def test_face_with_the_letters_is_preferred(monkeypatch):
     faces = {"": {"é"}, "more": {"é", "д"}, "all": {"é", "д", "犬"}, "absent": None}
-    monkeypatch.setattr(lettering, "_FACES", tuple(faces))
+    monkeypatch.setattr(contact_sheet, "_FACES", tuple(faces))
 
     def lacking(face, letters):
         return float("inf") if faces[face] is None else len(letters - faces[face])
 
-    monkeypatch.setattr(lettering, "_lacking", lacking)
+    monkeypatch.setattr(contact_sheet, "_lacking", lacking)
     assert [face_for(text) for text in ("café", "дом", "犬 дом", "木")] == ["", "more", "all", ""]
 
 
 def test_pillows_own_face_lacks_what_it_draws_as_a_box():
-    assert lettering._lacking("", {"犬", "д", "·"}) == 2
-    assert lettering._lacking("no such typeface.ttf", {"a"}) == float("inf")
+    assert contact_sheet._lacking("", {"犬", "д", "·"}) == 2
+    assert contact_sheet._lacking("no such typeface.ttf", {"a"}) == float("inf")

@@ -4,7 +4,7 @@ import av
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.playable import lay_anew, playable
+from sureshot.media.excerpt import lay_anew, playable
 from tests.clips import film, patterns, remuxed, sound
 from tests.web.kinds import KINDS, written
 

@@ -7,7 +7,7 @@ from PIL import Image
 from sureshot.errors import VideoError
 from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured, film
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sureshot.media.scenes import CutDetector, colour_change, colour_shares
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.media.windows import CutDetector, colour_change, colour_shares
+from sureshot.models.encoders.toy import COLOURS
 from tests.clips import patterns
 
 PICTURES = arrays(np.uint8, st.tuples(st.integers(2, 9), st.integers(2, 9), st.just(3)))

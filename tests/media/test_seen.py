@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sureshot.media.seen import Seen
+from sureshot.media.discover import Seen
 
 
 def test_names_of_one_file_are_one_file(tmp_path: Path) -> None:

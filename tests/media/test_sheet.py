@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageColor
 
 from sureshot.errors import SureshotError
-from sureshot.media import sheet
-from sureshot.media.sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
+from sureshot.media import contact_sheet as sheets
+from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 
 
 def frame(score=0.5, time=0.0, width=64, height=64, level=120):
@@ -31,14 +31,14 @@ def where(image, colour):
 
 def bars(image):
     """Filled and whole length of every bar, line by line."""
-    filled = where(image, sheet._BLUE) | where(image, sheet._BEST)
-    drawn = filled | where(image, sheet._TRACK)
+    filled = where(image, sheets._BLUE) | where(image, sheets._BEST)
+    drawn = filled | where(image, sheets._TRACK)
     # A bar is 8 pixels high, the ring around a frame 4: what stays of 6 rows is a bar or a badge.
     thick = np.lib.stride_tricks.sliding_window_view(drawn, 6, axis=0).all(-1)
     inside, lengths, last = slice(48 + 28, image.width - 48 - 28), [], -9
     for y in np.flatnonzero(thick[:, inside].sum(1) > 100):
         if y > last + 8:
-            last, middle = y, ~where(image, sheet._CARD)[y + 3, inside]
+            last, middle = y, ~where(image, sheets._CARD)[y + 3, inside]
             for solid, places in groupby(range(middle.size), key=middle.__getitem__):
                 xs = list(places)
                 if solid:
@@ -65,17 +65,17 @@ def test_scores_of_any_finite_size_have_bars():
 
 def test_the_best_frame_of_each_hit_has_a_ring_and_a_badge():
     plain = frame(0.1)
-    ring = where(contact_sheet("q", [row(plain, frame(0.9, 1), plain)]), sheet._BEST)
+    ring = where(contact_sheet("q", [row(plain, frame(0.9, 1), plain)]), sheets._BEST)
     columns = np.flatnonzero(ring.sum(0) > 140)  # the sides of the ring
     assert columns.min() == 48 + 28 + 176 - 6 and columns.max() == 48 + 28 + 176 + 160 + 5
     badge = ring[:, 48 + 28 + 176 + 12 : 48 + 28 + 176 + 40]
-    assert badge[sheet._THUMB :].sum() > 400
+    assert badge[sheets._THUMB :].sum() > 400
 
 
 def test_the_same_frame_twice_has_one_badge():
     same = frame(0.9)
     once, twice = (
-        where(contact_sheet("q", [row(same, frame(0.1, 1), *more)]), sheet._BEST).sum()
+        where(contact_sheet("q", [row(same, frame(0.1, 1), *more)]), sheets._BEST).sum()
         for more in ([], [same])
     )
     assert once == pytest.approx(twice, rel=0.02)
@@ -110,10 +110,10 @@ def test_too_many_frames_are_thinned_out_and_the_best_stays():
     frames = [frame(0.1 + (n == 77), n) for n in range(500)]
     image = contact_sheet("q", [row(*frames)])
     assert len(bars(image)) == 32
-    kept = sheet._thinned(tuple(frames), 32)
+    kept = sheets._thinned(tuple(frames), 32)
     assert kept[0] is frames[0] and kept[-1] is frames[-1] and frames[77] in kept
     assert [f.time for f in kept] == sorted({f.time for f in kept})
-    assert sheet._thinned(tuple(frames), 1) == (frames[77],)
+    assert sheets._thinned(tuple(frames), 1) == (frames[77],)
 
 
 def test_many_hits_stay_in_bounds():
@@ -135,9 +135,13 @@ def test_a_hit_without_frames_has_a_card():
 
 
 def test_times_have_tenths_only_where_seconds_repeat():
-    assert sheet._times([frame(time=t) for t in (0, 59.99, 3725.5)]) == ["0:00", "0:59", "1:02:05"]
+    assert sheets._times([frame(time=t) for t in (0, 59.99, 3725.5)]) == [
+        "0:00",
+        "0:59",
+        "1:02:05",
+    ]
     times = [frame(time=t) for t in (0.0, 0.5, 1.9999999, 61.25)]
-    assert sheet._times(times) == ["0:00.0", "0:00.5", "0:02.0", "1:01.2"]
+    assert sheets._times(times) == ["0:00.0", "0:00.5", "0:02.0", "1:01.2"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sureshot.media.size import FrameSize, shrunk
+from sureshot.media.signature import FrameSize, shrunk
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from sureshot.errors import VideoError
+from sureshot.media.container import Effort
 from sureshot.media.discover import Source
-from sureshot.media.effort import Effort
 from sureshot.media.video import _seek_to, frames_at, open_video
 from tests.clips import coloured, film, greys, remuxed, sound
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.media.discover import Source
-from sureshot.media.frame import Frame
+from sureshot.media.frames import Frame
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
 from tests.clips import coloured, film, greys, patterns

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from sureshot.metrics.paired import SeedRanks, paired_gap, recall_at_one
-from sureshot.metrics.verdicts import Comparison, decide
+from sureshot.metrics.intervals import Comparison, SeedRanks, decide, paired_gap, recall_at_one
 
 _CAPTIONS = 2  # of a video
 

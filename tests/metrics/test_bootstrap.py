@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics import blocks
-from sureshot.metrics.bootstrap import (
+from sureshot.metrics import ranks
+from sureshot.metrics.intervals import (
     Interval,
     interval,
     intervals,
@@ -64,7 +64,7 @@ def test_several_statistics_come_from_the_same_resamples():
 def test_blocks_of_resamples_change_nothing(monkeypatch):
     values, cluster = rng(5).exponential(size=60), rng(6).integers(0, 20, 60)
     whole = interval(mean_of(values), cluster, rng())
-    monkeypatch.setattr(blocks, "CELLS", 500)
+    monkeypatch.setattr(ranks, "CELLS", 500)
     assert interval(mean_of(values), cluster, rng()) == whole
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import interval
-from sureshot.metrics.detection import (
+from sureshot.metrics.confidence import (
     abstention_nauc,
     augrc,
     aurc,
@@ -20,6 +19,7 @@ from sureshot.metrics.detection import (
     risk_at_coverage,
     risk_curve,
 )
+from sureshot.metrics.intervals import interval
 
 ORDERINGS = [
     lambda c, r: auroc(c, r),

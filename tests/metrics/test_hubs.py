@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics import blocks
 from sureshot.metrics import hubs as module
+from sureshot.metrics import ranks
 from sureshot.metrics.hubs import (
     dual_softmax,
     hubness_skewness,
@@ -307,7 +307,7 @@ def test_occurrences_count_one_text_at_a_time(texts, videos, data):
 def test_occurrences_in_small_parts_are_those_of_the_whole(monkeypatch):
     similarity = np.round(cosines(13, 6), 1)
     whole = occurrences(similarity, 3)
-    monkeypatch.setattr(blocks, "CELLS", 10)
+    monkeypatch.setattr(ranks, "CELLS", 10)
     np.testing.assert_allclose(occurrences(similarity, 3), whole)
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from sureshot.metrics.bootstrap import interval, mean_of, median_of
-from sureshot.metrics.lines import Judge
-from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.metrics.recall import recall, recall_at
+from sureshot.metrics.intervals import interval, mean_of, median_of
+from sureshot.metrics.ranks import recall, recall_at, text_ranks, video_ranks
+from sureshot.metrics.report import Judge
 
 
 def world(texts=40, videos=9, seed=0):

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.paired import (
+from sureshot.metrics.intervals import (
     SeedRanks,
     mean_of_recalls,
     paired_gap,

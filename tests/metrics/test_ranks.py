@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics import blocks
+from sureshot.metrics import ranks
 from sureshot.metrics.ranks import check, text_ranks, video_ranks
 
 INF = float("inf")
@@ -69,7 +69,7 @@ def test_small_parts_give_the_ranks_of_the_whole(monkeypatch, how):
     similarity = np.round(rng.normal(size=(23, 7)), 1)
     owner = rng.integers(0, 7, 23)
     texts, videos = text_ranks(similarity, owner), video_ranks(similarity, owner, how)
-    monkeypatch.setattr(blocks, "CELLS", 10)
+    monkeypatch.setattr(ranks, "CELLS", 10)
     np.testing.assert_array_equal(text_ranks(similarity, owner), texts)
     np.testing.assert_array_equal(video_ranks(similarity, owner, how), videos)
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.ranks import text_ranks
-from sureshot.metrics.recall import Recall, r_sum, recall, recall_at, rsum
+from sureshot.metrics.ranks import Recall, r_sum, recall, recall_at, rsum, text_ranks
 
 RANKS = st.lists(st.integers(2, 240).map(lambda twice: twice / 2), min_size=1, max_size=30)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.reliability import (
+from sureshot.metrics.confidence import (
     brier,
     ece,
     ece_floor,

@@ -13,8 +13,7 @@ from sureshot.metrics.hubs import (
     nearest_neighbour_normalised,
     querybank_norm,
 )
-from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.metrics.recall import recall, rsum
+from sureshot.metrics.ranks import recall, rsum, text_ranks, video_ranks
 from sureshot.metrics.report import report
 
 EVERY = ["dsl", "inverted_softmax", "qb_norm", "nnn"]

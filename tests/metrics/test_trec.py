@@ -6,9 +6,8 @@ import pytest
 from ir_measures import R, Success
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.metrics.recall import recall
-from sureshot.metrics.trec import write_qrels, write_run
+from sureshot.metrics.ranks import recall, text_ranks, video_ranks
+from sureshot.metrics.report import write_qrels, write_run
 
 QUERIES, ITEMS = ["q0", "q1"], ["a", "b", "c"]
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sureshot.metrics.paired import Gap
-from sureshot.metrics.verdicts import Comparison, decide
+from sureshot.metrics.intervals import Comparison, Gap, decide
 from tests.metrics.families import wrong_families
 
 

@@ -7,10 +7,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sureshot.errors import ModelError
-from sureshot.models.bank import FILE, Bank, bank_of, home_of
 from sureshot.models.encoders import load_encoder
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.research.training.correction import encoded
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
+from sureshot.research.training.hub_correction import encoded
 
 MASK = np.array([[True, True], [True, False]] * 3)
 CAPTIONS = ("red", "a green wall", "blue and yellow", "a dog", "white")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sureshot.models.changes import parts, price_of
-from sureshot.models.mean_frames import unit_vectors
+from sureshot.library.encoding import parts, price_of
+from sureshot.models.encoders.base import unit_vectors
 
 ANY = {"shortest": 1.5, "longest": 30.0}
 

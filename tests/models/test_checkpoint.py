@@ -20,10 +20,10 @@ from sureshot.models.checkpoint import (
     _as_first,
     is_checkpoint,
 )
+from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.protocol import FrameFeatures, stack
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.tokens import text_tokens, video_tokens
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.systems.base import text_tokens, video_tokens
 from tests.models.encoders.test_clip import clip
 from tests.trained import SYSTEMS, checkpoint
 

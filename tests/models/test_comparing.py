@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from sureshot.models.bank import Bank
-from sureshot.models.comparing import Comparing, Corrected, MeanFrames, Trained, comparing
-from sureshot.models.encoders.protocol import TextFeatures, VideoFeatures
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load_searchable
-from sureshot.models.mean_frames import cosine, mean_pool
+from sureshot.models.encoders.base import TextFeatures, VideoFeatures, cosine, mean_pool
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import load_searchable
+from sureshot.models.similarity import Comparing, Corrected, MeanFrames, Trained, comparing
 from tests.trained import WIDTH, checkpoint, saved
 
 TINY = TinyEncoder()
@@ -86,7 +85,7 @@ def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):
     np.testing.assert_allclose(
         how.similarity(how.join(asked), how.videos(videos)), whole, atol=1e-5
     )
-    monkeypatch.setattr("sureshot.models.comparing._VIDEOS", 3)
+    monkeypatch.setattr("sureshot.models.similarity._VIDEOS", 3)
     np.testing.assert_allclose(how.similarity(codes, how.videos(videos)), whole, atol=1e-5)
 
 

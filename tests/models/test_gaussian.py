@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
-from sureshot.models.gaussian import (
+from sureshot.models.layers.gaussian import (
     Gaussian,
     draw_noise,
     kl_between,

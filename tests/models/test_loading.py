@@ -9,12 +9,11 @@ import pytest
 
 import sureshot
 from sureshot.errors import ModelError
-from sureshot.models.bank import Bank
 from sureshot.models.checkpoint import CONFIG
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load, load_searchable
-from sureshot.models.retriever import Retriever
-from sureshot.models.systems.load import known_systems
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import Retriever, load, load_searchable
+from sureshot.models.systems.base import known_systems
 from tests.trained import FRAMES, checkpoint, saved
 
 both = pytest.mark.parametrize("read", [load, load_searchable])
@@ -153,7 +152,7 @@ def loaded(code: str, *names: str) -> list[str]:
 
 def test_an_encoder_alone_needs_neither_torch_nor_a_decoder():
     code = (
-        "from sureshot.models.comparing import comparing; import sureshot; "
+        "from sureshot.models.similarity import comparing; import sureshot; "
         "m = sureshot.load('tiny'); comparing(m.searchable).texts(m.encoder.encode_texts(['red']))"
     )
     assert loaded(code, "torch", "av") == []

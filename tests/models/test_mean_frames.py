@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from sureshot.models.mean_frames import cosine, mean_pool, pool_grid
+from sureshot.models.encoders.base import cosine, mean_pool, pool_grid
 
 
 def slow_mean_pool(frames, mask):

@@ -6,7 +6,7 @@ from torch.nn import functional
 
 from sureshot.errors import SureshotError
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.tokens import Sizes, VideoTokens
+from sureshot.models.systems.base import Sizes, VideoTokens
 from tests.models.systems.every import EXPERTS, SIZES, WIDTH, system, texts, videos
 
 

@@ -10,15 +10,15 @@ import torch
 from sureshot.cli.app import run
 from sureshot.errors import ModelError, StoreError
 from sureshot.library.search import open_index
-from sureshot.models.bank import FILE as BANK
-from sureshot.models.bank import Bank
 from sureshot.models.checkpoint import CONFIG, Checkpoint
-from sureshot.models.encoders.protocol import Encoder, FrameFeatures, VideoFeatures
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load_searchable
-from sureshot.models.tokens import VideoTokens, text_tokens
-from sureshot.research.training.correction import encoded
-from sureshot.store.store import Store
+from sureshot.models.encoders.base import Encoder, FrameFeatures, VideoFeatures
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import FILE as BANK
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import load_searchable
+from sureshot.models.systems.base import VideoTokens, text_tokens
+from sureshot.research.training.hub_correction import encoded
+from sureshot.store.index import Store
 from tests.clips import coloured
 from tests.trained import FRAMES, SYSTEMS, WIDTH, checkpoint, saved
 

@@ -10,12 +10,12 @@ from PIL import Image
 
 from sureshot.errors import ModelError, SureshotError, VideoError
 from sureshot.media.sampling import sample_frames
-from sureshot.models.bank import Bank
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.encoders.protocol import VideoFeatures, stack
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.models.loading import load
-from sureshot.models.tokens import text_tokens, video_tokens
+from sureshot.models.encoders.base import VideoFeatures, stack
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import load
+from sureshot.models.systems.base import text_tokens, video_tokens
 from tests.clips import coloured
 from tests.models.encoders.test_clip import clip
 from tests.trained import FRAMES, SYSTEMS, checkpoint, saved
@@ -85,8 +85,8 @@ def test_a_checkpoint_scores_all_pairs_as_it_scores_one(tmp_path, videos, system
 def test_how_many_are_coded_at_once_does_not_count(tmp_path, videos, monkeypatch):
     model = load(saved(tmp_path / "model", "uatvr", "linear"), "cpu")
     whole = model.similarity(model.embed_texts(TEXTS), model.embed_videos(videos))
-    monkeypatch.setattr("sureshot.models.scorer._TEXTS", 1)
-    monkeypatch.setattr("sureshot.models.scorer._VIDEOS", 3)
+    monkeypatch.setattr("sureshot.models.load._TEXTS", 1)
+    monkeypatch.setattr("sureshot.models.load._VIDEOS", 3)
     parts = model.similarity(model.embed_texts(TEXTS), model.embed_videos(videos))
     np.testing.assert_allclose(parts, whole, atol=1e-5)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.experts import pack
-from sureshot.models.encoders.protocol import FrameFeatures, stack
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.tokens import VideoTokens, text_tokens, video_tokens, without_first
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.systems.base import VideoTokens, text_tokens, video_tokens, without_first
 
 
 def test_texts() -> None:

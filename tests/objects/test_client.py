@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from sureshot.objects import client
-from sureshot.objects.client import (
+from sureshot import s3
+from sureshot.s3 import (
     delete,
     lance_options,
     listed,
@@ -62,7 +62,7 @@ def test_a_write_on_a_condition_fails_where_others_were_quicker(bucket: Bucket) 
 
 
 def test_503_and_cut_bodies_are_tried_again(bucket: Bucket, monkeypatch) -> None:
-    monkeypatch.setattr(client, "_PAUSE", 0.001)
+    monkeypatch.setattr(s3, "_PAUSE", 0.001)
     put_object(BUCKET, "a", b"x" * 1000)
     turns = itertools.chain(["503", "cut", "drop", "cut"], itertools.repeat(None))
     bucket.fault = lambda asked: next(turns) if asked.is_read else None
@@ -70,7 +70,7 @@ def test_503_and_cut_bodies_are_tried_again(bucket: Bucket, monkeypatch) -> None
 
 
 def test_a_storage_that_stays_out_of_order_is_told_of(bucket: Bucket, monkeypatch) -> None:
-    monkeypatch.setattr(client, "_PAUSE", 0.001)
+    monkeypatch.setattr(s3, "_PAUSE", 0.001)
     put_object(BUCKET, "a", b"x" * 1000)
     bucket.fault = lambda asked: "cut" if asked.is_read else None
     with pytest.raises(OSError, match="breaks connections off"):
@@ -101,7 +101,7 @@ def test_without_credentials_it_says_where_they_belong(bucket: Bucket, monkeypat
 def test_an_endpoint_that_is_not_there_is_told_soon(bucket: Bucket, monkeypatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setattr(client, "_TRIES", 1)
+    monkeypatch.setattr(s3, "_TRIES", 1)
     with pytest.raises(OSError, match="cannot be reached"):
         look(BUCKET, "a")
 
@@ -113,7 +113,7 @@ def test_lance_is_told_the_same_and_of_other_places_nothing(bucket: Bucket, monk
     assert options["aws_endpoint"] == bucket.url
     assert (options["aws_secret_access_key"], options["aws_session_token"]) == (SECRET, TOKEN)
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    monkeypatch.setattr(client, "_region", lambda *_: "eu-west-1")
+    monkeypatch.setattr(s3, "_region", lambda *_: "eu-west-1")
     assert "aws_endpoint" not in lance_options(f"s3://{BUCKET}/index")
 
 

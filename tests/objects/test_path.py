@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.files import replace_file, write_text
-from sureshot.objects.path import ObjectPath, is_plain_key, object_path
+from sureshot.s3 import ObjectPath, is_plain_key, object_path
 from tests.buckets import BUCKET, Bucket
 
 

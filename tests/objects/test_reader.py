@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from sureshot.objects.path import ObjectPath
-from sureshot.objects.reader import ObjectReader
+from sureshot.s3 import ObjectPath, ObjectReader
 from tests.buckets import BUCKET, Bucket
 
 

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from sureshot.objects.refusals import reason_in, refusal
+from sureshot.s3 import reason_in, refusal
 
 
 class AnsweredError(Exception):

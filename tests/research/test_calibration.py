@@ -8,11 +8,11 @@ import pytest
 from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.loading import load
+from sureshot.models.load import load
 from sureshot.research.calibration import calibrate, calibrate_scores, card_of_model, check_unseen
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.card import Calibration
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.fit import fit_card
 from tests.judged import split as split_of_photos
 from tests.trained import saved
 from tests.walls import walls

@@ -7,10 +7,9 @@ import pytest
 
 from sureshot.datasets import load_split
 from sureshot.errors import ArgumentError
-from sureshot.models.loading import load
-from sureshot.research.corrected_scores import candidate_scores, check_printed, printed_scores
+from sureshot.models.load import load
 from sureshot.research.features import extract
-from sureshot.research.scores import similarity
+from sureshot.research.scores import candidate_scores, check_printed, printed_scores, similarity
 from tests import judged
 from tests.trained import saved
 

@@ -11,15 +11,15 @@ from PIL import Image
 from sureshot import research
 from sureshot.datasets import Caption, Item, load_split
 from sureshot.errors import ArgumentError, SureshotError
-from sureshot.models.bank import Bank
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load, load_searchable
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import load, load_searchable
 from sureshot.research.evaluation import recall_report
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import elsewhere, similarity, stored_videos
-from sureshot.research.training.correction import encoded
-from sureshot.trust.fitting import fit_card
-from sureshot.trust.measure import measure
+from sureshot.research.training.hub_correction import encoded
+from sureshot.trust.fit import fit_card
+from sureshot.trust.report import measure
 from sureshot.trust.signals import About
 from tests import judged
 from tests.cli.test_json import DOCUMENT, fields, shape

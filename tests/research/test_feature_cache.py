@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from sureshot.errors import SureshotError
-from sureshot.research.feature_cache import FeatureCache
+from sureshot.research.features import FeatureCache
 
 
 def entry(number: int, rows: int = 2) -> dict[str, np.ndarray]:

@@ -18,9 +18,8 @@ from sureshot.errors import SureshotError
 from sureshot.media.discover import Source
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
-from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
-from sureshot.models.mean_frames import pool_grid
+from sureshot.models.encoders.base import FrameFeatures, TextFeatures, pool_grid
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.research import features
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from tests.clips import coloured

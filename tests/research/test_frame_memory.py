@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.datasets.split import Item
-from sureshot.research.frame_memory import FrameMemory
+from sureshot.research.features import FrameMemory
 
 
 def test_what_fits_is_kept_and_the_rest_is_not():

@@ -1,6 +1,6 @@
 """What listeners do with what they hear."""
 
-from sureshot.research.listener import Listener, Notes, Silence
+from sureshot.research.progress import Listener, Notes, Silence
 
 
 class Heard(Silence):

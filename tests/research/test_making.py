@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.datasets.made import read_part
-from sureshot.datasets.made_frames import frames_of
-from sureshot.datasets.made_world import MadeDials
+from sureshot.datasets.synthetic import MadeDials, frames_of, read_part
 from sureshot.errors import SureshotError
 from sureshot.research.features import sampled_frames
-from sureshot.research.making import best_recall, write_world
+from sureshot.research.synthetic import best_recall, write_world
 
 DIALS = MadeDials(train=6, val=2, test=4, captions=2)
 
@@ -50,7 +48,7 @@ def test_the_lines_say_how_hard_it_is(world):
 
 
 def test_the_best_scorer_guesses_where_several_fit_alike():
-    from sureshot.datasets.made_world import MadeCaption, MadePart, MadeVideo
+    from sureshot.datasets.synthetic import MadeCaption, MadePart, MadeVideo
 
     scene = {"colour": "red", "shape": "ring", "size": "small"}
     scene |= {"place": "top left", "direction": "up"}

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from sureshot.datasets.split import Caption, Item, Split
-from sureshot.models.comparing import MeanFrames, Trained
-from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.system import Codes
-from sureshot.models.tokens import TextTokens, VideoTokens, video_tokens
+from sureshot.models.similarity import MeanFrames, Trained
+from sureshot.models.systems.base import Codes, TextTokens, VideoTokens, video_tokens
 from sureshot.research import scores as evaluation
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import (

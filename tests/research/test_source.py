@@ -3,9 +3,8 @@
 import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
-from sureshot.models.loading import load
-from sureshot.research.listener import Notes, Silence
-from sureshot.research.source import (
+from sureshot.models.load import load
+from sureshot.research.evaluation import (
     encode,
     read_source,
     source_of,
@@ -13,6 +12,7 @@ from sureshot.research.source import (
     training_splits,
     warn_of_shared,
 )
+from sureshot.research.progress import Notes, Silence
 from tests.trained import checkpoint
 from tests.walls import walls, write
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.store.agreement import (
+from sureshot.store.index import Store
+from sureshot.store.integrity import (
     disagreeing,
     owners,
     stored_by_video,
     videos_of_damaged_windows,
     window_batches,
 )
-from sureshot.store.store import Store
 from sureshot.store.tables import Tables
 from tests.encoded import make_store, random_windows, record, spoil
 

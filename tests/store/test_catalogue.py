@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.store import catalogue
-from sureshot.store.store import Store
+from sureshot.store import integrity
+from sureshot.store.index import Store
 from tests.encoded import make_store, random_windows, record
 
 
@@ -22,8 +22,8 @@ def store(tmp_path: Path) -> Store:
 def test_parts_are_all_videos_each_once(
     store: Store, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "_PART", part)
-    assert len(list(catalogue.parts_of_videos(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]
+    monkeypatch.setattr(integrity, "_PART", part)
+    assert len(list(integrity.parts_of_videos(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]
     assert sorted(store.each_video(), key=lambda r: r.path) == store.videos()
     assert store.lost() == []
     store._tables.drop("windows", "path = '/7.mp4'")

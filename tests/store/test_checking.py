@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.store.checking import find_faults
-from sureshot.store.store import Store
+from sureshot.store.index import Store
+from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import Tables
 from tests.encoded import make_store, random_windows, record, spoil
 

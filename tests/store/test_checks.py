@@ -6,16 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sureshot.store.checks import (
+from sureshot.store.rows import (
     SEARCHED,
     WINDOW_CHECKS,
+    Header,
     checked_windows,
     sound_vectors,
     sound_videos,
     sound_windows,
+    video_rows,
+    window_rows,
 )
-from sureshot.store.header import Header
-from sureshot.store.rows import video_rows, window_rows
 from tests.encoded import SETTINGS, flipped, random_windows, record
 
 HEADER = Header(settings=SETTINGS, fingerprint="f", dim=24)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.store import claims
-from sureshot.store.claims import on_lost
-from sureshot.store.store import Store
+from sureshot.store import integrity
+from sureshot.store.index import Store
+from sureshot.store.integrity import on_lost
 from tests.encoded import make_store, random_windows, record
 
 
@@ -30,11 +30,11 @@ def newest(store: Store, name: str) -> Path:
     return min(Path(store.location, f"{name}.lance", "_versions").glob("*.manifest"))
 
 
-@pytest.mark.parametrize("most", [claims.MOST, 0])
+@pytest.mark.parametrize("most", [integrity.MOST, 0])
 def test_a_newest_manifest_that_is_gone_is_told_of(
     store: Store, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "MOST", most)
+    monkeypatch.setattr(integrity, "MOST", most)
     assert told(store) == []
     newest(store, "windows").unlink()
     (said,) = told(store)

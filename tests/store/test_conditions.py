@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.places import video_id
-from sureshot.store.conditions import Among, path_below, path_is
-from sureshot.store.store import Store
+from sureshot.paths import video_id
+from sureshot.store.index import Store
+from sureshot.store.vector_search import Among, path_below, path_is
 from tests.encoded import make_store, random_windows, record
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.durable import Durable, sync_paths
-from sureshot.store.store import Store
-from sureshot.store.tables import Tables
-from sureshot.store.turns import LOCKS
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.locks import LOCKS
+from sureshot.store.tables import Durable, Tables, sync_paths
 from tests.encoded import make_store, random_windows, record
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.finding import damage
-from sureshot.store.header import SCHEMA_VERSION, Header
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.rows import SCHEMA_VERSION, Header
 from sureshot.store.tables import Tables
+from sureshot.store.vector_search import damage
 from tests.encoded import SETTINGS, random_windows, record, spoil
 
 QUERY = np.eye(24, dtype=np.float32)[0]

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.checks import WINDOW_CHECKS
-from sureshot.store.formats import upgrade
-from sureshot.store.header import CHECKED, Header
-from sureshot.store.store import Store
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.repair import upgrade
+from sureshot.store.rows import CHECKED, WINDOW_CHECKS, Header
 from sureshot.store.tables import Tables
 from tests import processes
 from tests.encoded import SETTINGS, contents, random_windows, record, spoil

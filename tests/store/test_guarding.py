@@ -3,7 +3,7 @@
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store.guarding import guard
+from sureshot.store.tables import guard
 
 
 def told(error: Exception, place: str = "/home/ann/index") -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import StoreError, SureshotError
 from sureshot.settings import build, to_values
-from sureshot.store.header import SCHEMA_VERSION, Header, IndexSettings, ours
+from sureshot.store.rows import SCHEMA_VERSION, Header, IndexSettings, ours
 
 
 def test_settings_survive_json() -> None:

@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.models.bank import bank_of
-from sureshot.models.comparing import comparing
+from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.encoders.bundled import BundledEncoder
-from sureshot.models.encoders.protocol import VideoFeatures
-from sureshot.store.header import CHECKED, Header, IndexSettings
-from sureshot.store.hubs import asking, with_hubs
-from sureshot.store.store import Store
+from sureshot.models.hub_bank import bank_of
+from sureshot.models.similarity import comparing
+from sureshot.store.index import Store
+from sureshot.store.rows import CHECKED, Header, IndexSettings, asking, with_hubs
 from tests.encoded import pointing, record
 
 HEADER = Header(settings=IndexSettings(model="tiny"), fingerprint="f", dim=24)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 from tests.encoded import make_store, record
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 from sureshot.store.tables import Tables
 from tests.encoded import flipped, make_store, random_windows, record
 

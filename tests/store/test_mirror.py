@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.store import mirror
-from sureshot.store.store import Store
+from sureshot.store import remote
+from sureshot.store.index import Store
 from tests.buckets import BUCKET, Bucket
 from tests.encoded import make_store, random_windows, record
 
@@ -18,7 +18,7 @@ QUERY = np.full(24, 0.2, np.float32)
 @pytest.fixture
 def cache(bucket: Bucket, tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(mirror, "_FRESH", 0.0)
+    monkeypatch.setattr(remote, "_FRESH", 0.0)
     return tmp_path / "sureshot" / "indexes"
 
 
@@ -47,7 +47,7 @@ def test_what_is_written_is_found_at_once_and_what_is_replaced_goes(
     writer.write(record("/v/b.mp4"), random_windows(4, seed=1))
     assert reader.count() == 7
     assert len(reader.videos()) == 2
-    monkeypatch.setattr(mirror, "_ABANDONED", -1.0)
+    monkeypatch.setattr(remote, "_ABANDONED", -1.0)
     writer.remove(writer.videos())
     writer.compact()
     assert reader.count() == 0
@@ -106,23 +106,23 @@ def test_a_damaged_copy_is_brought_anew(bucket: Bucket, cache: Path, harm: str) 
 @pytest.mark.slow
 def test_copies_stay_within_their_limit(bucket: Bucket, cache: Path, monkeypatch) -> None:
     make_store(PLACE).write(record("/v/a.mp4"), random_windows(200))
-    monkeypatch.setenv(mirror.LIMIT, "0")
+    monkeypatch.setenv(remote.LIMIT, "0")
     assert Store.open(PLACE, cached=True).count() == 200
     assert not cache.exists()
-    monkeypatch.setenv(mirror.LIMIT, "1")
-    monkeypatch.setattr(mirror, "_MEGABYTE", 1000)
+    monkeypatch.setenv(remote.LIMIT, "1")
+    monkeypatch.setattr(remote, "_MEGABYTE", 1000)
     assert Store.open(PLACE, cached=True).count() == 200
     assert not files(cache)
-    monkeypatch.setattr(mirror, "_MEGABYTE", 1_000_000)
+    monkeypatch.setattr(remote, "_MEGABYTE", 1_000_000)
     other = cache / "another"
     other.mkdir(parents=True)
     (other / "x").write_bytes(bytes(990_000))
     assert Store.open(PLACE, cached=True).count() == 200
     assert files(cache)
     assert not other.exists()
-    monkeypatch.setenv(mirror.LIMIT, "much")
+    monkeypatch.setenv(remote.LIMIT, "much")
     with pytest.raises(SureshotError, match="megabytes"):
-        mirror.limit()
+        remote.limit()
 
 
 @pytest.mark.slow
@@ -134,5 +134,5 @@ def test_without_room_for_a_copy_the_storage_is_read(bucket: Bucket, cache: Path
 
 
 def test_folders_have_no_copy(tmp_path: Path) -> None:
-    assert mirror.mirror_of(str(tmp_path)) is None
-    assert mirror.mirror_of("gs://bucket/index") is None
+    assert remote.mirror_of(str(tmp_path)) is None
+    assert remote.mirror_of("gs://bucket/index") is None

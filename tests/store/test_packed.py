@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.store.packed import (
+from sureshot.store.rows import (
     Packed,
     is_sound,
     names_in,

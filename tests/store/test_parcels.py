@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.store.parcels import Parcel
-from sureshot.store.staging import unnamed
-from sureshot.store.store import Store
+from sureshot.store.index import Store
+from sureshot.store.locks import unfinished
 from sureshot.store.tables import Tables
-from sureshot.store.turns import unfinished
+from sureshot.store.writing import Parcel, unnamed
 from tests import processes
 from tests.encoded import contents, make_store, random_windows, record
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sureshot.store.patterns import store_patterns, stored_patterns
 from sureshot.store.tables import Tables
+from sureshot.store.writing import store_patterns, stored_patterns
 from tests.encoded import make_store
 from tests.processes import barrier, exclude, finish, start
 

@@ -4,7 +4,7 @@ import pytest
 
 from sureshot.errors import StoreError
 from sureshot.store import remote
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 from sureshot.store.tables import NAMES
 from tests.buckets import BUCKET, SECRET, Bucket
 from tests.encoded import make_store, random_windows, record

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store.removal import delete_index, leftovers, tidy
-from sureshot.store.store import Store
-from sureshot.store.turns import LOCKS
+from sureshot.store.index import Store
+from sureshot.store.locks import LOCKS
+from sureshot.store.repair import delete_index, leftovers, tidy
 from tests import processes
 from tests.encoded import contents, make_store, random_windows, record
 

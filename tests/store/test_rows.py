@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.models.mean_frames import mean_pool
-from sureshot.store.checks import sound_windows
-from sureshot.store.header import Header, IndexSettings
+from sureshot.models.encoders.base import mean_pool
 from sureshot.store.rows import (
+    Header,
+    IndexSettings,
     from_text,
     renamed,
+    sound_windows,
     stored_windows,
     to_text,
     video_record,

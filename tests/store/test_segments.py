@@ -9,18 +9,18 @@ import lance
 import numpy as np
 import pytest
 
-from sureshot.store import segments
-from sureshot.store.checking import find_faults
-from sureshot.store.segments import add_segment, due
-from sureshot.store.store import Store
+from sureshot.store import vector_search
+from sureshot.store.index import Store
+from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import Tables
+from sureshot.store.vector_search import add_segment, due
 from tests.encoded import make_store, pointing, record
 from tests.paths import SOURCE
 
 KILLED = """
 import os, signal, sys, lance
 from sureshot.store import segments
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 segments.SCANNED = 100
 def killed(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -48,7 +48,7 @@ def parts(store: Store) -> list[int]:
     """How many windows each segment covers, the largest first."""
     table = windows_table(store)
     rows = {f.fragment_id: f.count_rows() for f in table.get_fragments()}
-    found = segments.segments(table)
+    found = vector_search.segments(table)
     return sorted((sum(rows[n] for n in part if n in rows) for part in found), reverse=True)
 
 
@@ -70,7 +70,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_few_new_windows_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 100)
+    monkeypatch.setattr(vector_search, "SCANNED", 100)
     assert due({0: 60, 1: 40}, []) == frozenset()
     assert due({0: 60, 1: 41}, []) == {0, 1}
     assert due({0: 500, 1: 100}, [frozenset({0})]) == frozenset()
@@ -79,16 +79,16 @@ def test_few_new_windows_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_new_segment_takes_in_those_that_are_not_much_larger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 100)
+    monkeypatch.setattr(vector_search, "SCANNED", 100)
     there = [frozenset({0}), frozenset({1}), frozenset({2})]
     assert due({0: 150, 1: 400, 2: 5000, 3: 101}, there) == {0, 1, 3}
     assert due({0: 150, 1: 5000, 2: 600, 3: 101}, there) == {0, 3}
-    monkeypatch.setattr(segments, "_LARGEST", 300)
+    monkeypatch.setattr(vector_search, "_LARGEST", 300)
     assert due({0: 150, 1: 400, 2: 5000, 3: 101}, there) == {0, 3}
 
 
 def test_segments_stay_few_as_an_index_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 20)
+    monkeypatch.setattr(vector_search, "SCANNED", 20)
     rows: dict[int, int] = {}
     there: list[frozenset[int]] = []
     made = 0
@@ -104,7 +104,7 @@ def test_segments_stay_few_as_an_index_grows(monkeypatch: pytest.MonkeyPatch) ->
 def test_segments_find_what_comparing_all_finds(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 900)
+    monkeypatch.setattr(vector_search, "SCANNED", 900)
     queries = drawn(30, 100)
     store.write(record("/a.mp4"), pointing(drawn(2500, 1)))
     assert store.index_vectors()
@@ -143,7 +143,7 @@ def test_a_kill_while_a_segment_is_made_loses_nothing(
     assert parts(opened) == []
     assert opened.nearest(vectors[0], 20).keys == before
     assert find_faults(store.location) == []
-    monkeypatch.setattr(segments, "SCANNED", 100)
+    monkeypatch.setattr(vector_search, "SCANNED", 100)
     assert opened.index_vectors()
     assert parts(opened) == [600]
     assert set(opened.nearest(vectors[0], 20).keys[:5]) <= set(before)
@@ -152,16 +152,16 @@ def test_a_kill_while_a_segment_is_made_loses_nothing(
 def test_a_segment_of_others_is_not_harmed_where_two_make_one(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 100)
+    monkeypatch.setattr(vector_search, "SCANNED", 100)
     store.write(record("/a.mp4"), pointing(drawn(400, 1)))
-    make = segments.make_segment
+    make = vector_search.make_segment
 
     def slower(table, fragments):
-        monkeypatch.setattr(segments, "make_segment", make)
+        monkeypatch.setattr(vector_search, "make_segment", make)
         assert add_segment(Tables(store.location))  # another process is quicker
         return make(table, fragments)
 
-    monkeypatch.setattr(segments, "make_segment", slower)
+    monkeypatch.setattr(vector_search, "make_segment", slower)
     store.index_vectors()
     assert parts(store) == [400]
     assert recall(store, drawn(5, 3)) >= 0.98
@@ -172,7 +172,7 @@ def test_a_segment_of_others_is_not_harmed_where_two_make_one(
 def test_many_segments_find_what_comparing_all_finds(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 4000)
+    monkeypatch.setattr(vector_search, "SCANNED", 4000)
     for number in range(12):
         store.write(record(f"/{number}.mp4"), pointing(drawn(5000, number)))
         store.compact()

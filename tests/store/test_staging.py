@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import StoreError
+from sureshot.store.index import Store
 from sureshot.store.rows import window_rows
-from sureshot.store.staging import put, stage, unnamed
-from sureshot.store.store import Store
 from sureshot.store.tables import Tables
+from sureshot.store.writing import put, stage, unnamed
 from tests.encoded import make_store, random_windows, record
 
 

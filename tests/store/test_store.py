@@ -12,8 +12,8 @@ import pytest
 from jaxtyping import Float
 
 from sureshot.errors import StoreError
-from sureshot.models.mean_frames import mean_pool
-from sureshot.store.store import Store
+from sureshot.models.encoders.base import mean_pool
+from sureshot.store.index import Store
 from tests import processes
 from tests.encoded import SETTINGS, contents, make_store, pointing, random_windows, record
 

@@ -18,10 +18,10 @@ import pytest
 
 from sureshot.errors import StoreError
 from sureshot.files import write_json
-from sureshot.store.header import SCHEMA_VERSION
-from sureshot.store.store import Store
+from sureshot.store.index import Store
+from sureshot.store.locks import LOCKS
+from sureshot.store.rows import SCHEMA_VERSION
 from sureshot.store.tables import Tables, guard
-from sureshot.store.turns import LOCKS
 from tests import processes
 from tests.encoded import make_store, pointing, random_windows, record
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store import turns
-from sureshot.store.store import Store
+from sureshot.store import locks
+from sureshot.store.index import Store
+from sureshot.store.locks import turn
 from sureshot.store.tables import Tables
-from sureshot.store.turns import turn
 from tests import processes
 from tests.encoded import make_store, random_windows, record
 
@@ -21,7 +21,7 @@ def test_a_place_without_a_folder_and_object_storage_have_no_lock(tmp_path: Path
 
 
 def test_a_turn_that_never_ends_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_PATIENCE", 0.05)
+    monkeypatch.setattr(locks, "_PATIENCE", 0.05)
     told = pytest.raises(StoreError, match=f"writing to the index at {tmp_path} .*End it")
     with turn(str(tmp_path)), told, turn(str(tmp_path)):
         raise AssertionError("held twice")

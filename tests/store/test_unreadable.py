@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store.store import Store
+from sureshot.store.index import Store
 from sureshot.store.tables import NAMES
 from tests.encoded import contents, make_store, random_windows, record
 

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sureshot.store import segments, upkeep
-from sureshot.store.checks import checked_videos, checked_windows
-from sureshot.store.rows import video_rows
-from sureshot.store.store import Store
+from sureshot.store import maintenance, vector_search
+from sureshot.store.index import Store
+from sureshot.store.rows import checked_videos, checked_windows, video_rows
 from sureshot.store.tables import Tables
 from tests.encoded import contents, make_store, pointing, random_windows, record
 
@@ -104,7 +103,7 @@ def test_windows_written_again_while_a_sweep_looks_stay(
         drop(self, name, condition)
 
     monkeypatch.setattr(Tables, "drop", late)
-    upkeep.sweep(tables)  # without the turn that keeps others off on a local disk
+    maintenance.sweep(tables)  # without the turn that keeps others off on a local disk
     assert store.count() == 2
 
 
@@ -131,7 +130,7 @@ def test_compaction_changes_nothing_but_the_number_of_files(store: Store) -> Non
 
 
 def test_compaction_leaves_full_files_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(upkeep._FULL_FILE, "windows", 40)
+    monkeypatch.setitem(maintenance._FULL_FILE, "windows", 40)
 
     def files() -> set[str]:
         return {p.name for p in Path(store.location, "windows.lance", "data").iterdir()}
@@ -148,11 +147,11 @@ def test_compaction_leaves_full_files_alone(store: Store, monkeypatch: pytest.Mo
 
 
 def test_a_large_index_has_large_files() -> None:
-    assert upkeep.full_file(30_000, 2048) == 2048
-    assert upkeep.full_file(40_000, 2048) == 4096
-    assert upkeep.full_file(1_000_000, 2048) == 65_536
-    assert upkeep.full_file(100_000_000, 2048) == 65_536
-    assert upkeep.full_file(1_000_000, 65_536) == 65_536
+    assert maintenance.full_file(30_000, 2048) == 2048
+    assert maintenance.full_file(40_000, 2048) == 4096
+    assert maintenance.full_file(1_000_000, 2048) == 65_536
+    assert maintenance.full_file(100_000_000, 2048) == 65_536
+    assert maintenance.full_file(1_000_000, 65_536) == 65_536
 
 
 def test_compaction_of_what_is_damaged_is_left_for_next_time(store: Store) -> None:
@@ -178,7 +177,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = make_store(place)
     store.write(record("/first.mp4"), pointing(spread(1500)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "SCANNED", 1000)
+        patch.setattr(vector_search, "SCANNED", 1000)
         assert store.index_vectors()
     return place
 
@@ -211,7 +210,7 @@ def test_few_windows_are_compared_one_by_one(store: Store) -> None:
 def test_many_windows_are_indexed_by_compaction_and_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 1000)
+    monkeypatch.setattr(vector_search, "SCANNED", 1000)
     store.write(record("/v.mp4"), pointing(spread(1100)))
     store.compact()
     (index,) = lance.dataset(f"{store.location}/windows.lance").describe_indices()
@@ -265,7 +264,7 @@ def test_filters_hold_with_an_index_of_vectors(indexed: Store) -> None:
 def test_vectors_of_any_size_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.encoded import SETTINGS
 
-    monkeypatch.setattr(segments, "SCANNED", 10)
+    monkeypatch.setattr(vector_search, "SCANNED", 10)
     store = Store.create(tmp_path / "odd", SETTINGS, "f", 5)
     vectors = np.eye(5, dtype=np.float32)[np.arange(20) % 5]
     store.write(record("/v.mp4"), pointing(list(vectors)))
@@ -274,5 +273,5 @@ def test_vectors_of_any_size_are_indexed(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_clocks_of_machines_that_share_a_storage_may_differ() -> None:
-    assert upkeep.in_flight("/home/ann/index") == 600
-    assert upkeep.in_flight("s3://films/index") == 3600
+    assert maintenance.in_flight("/home/ann/index") == 600
+    assert maintenance.in_flight("s3://films/index") == 3600

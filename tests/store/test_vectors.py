@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from sureshot.store import vectors
-from sureshot.store.store import Store
+from sureshot.store import integrity
+from sureshot.store.index import Store
+from sureshot.store.integrity import VectorCheck
 from sureshot.store.tables import Tables
-from sureshot.store.vectors import VectorCheck
 from tests.encoded import make_store, random_windows, record, spoil
 
 
@@ -35,13 +35,13 @@ def test_a_changed_vector_is_named_until_its_video_is_written_again(store: Store
 
 def test_sound_files_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     check, read = VectorCheck(), []
-    sound_vectors = vectors.sound_vectors
+    sound_vectors = integrity.sound_vectors
 
     def counted(rows: Any) -> Any:
         read.append(len(rows))
         return sound_vectors(rows)
 
-    monkeypatch.setattr(vectors, "sound_vectors", counted)
+    monkeypatch.setattr(integrity, "sound_vectors", counted)
     damaged(check, store)
     damaged(check, store)
     store.write(record("/new.mp4"), random_windows(2))
@@ -51,5 +51,5 @@ def test_sound_files_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch
 
 def test_very_many_are_left_to_a_whole_check(store: Store, monkeypatch) -> None:
     spoil(store, record("/1.mp4").id, "vector")
-    monkeypatch.setattr(vectors, "MOST", 8)
+    monkeypatch.setattr(integrity, "MOST", 8)
     assert damaged(VectorCheck(), store) == []

@@ -9,10 +9,9 @@ import lance
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store import segments
-from sureshot.store.store import Store
-from sureshot.store.tables import Tables
-from sureshot.store.versions import move_aside, numbers, whole
+from sureshot.store import vector_search
+from sureshot.store.index import Store
+from sureshot.store.tables import Tables, move_aside, numbers, whole
 from tests.encoded import make_store, random_windows, record
 
 
@@ -126,7 +125,7 @@ def test_a_version_is_whole_only_with_all_its_files(place: Path) -> None:
 def test_a_version_whose_index_of_vectors_is_empty_is_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "SCANNED", 10)
+    monkeypatch.setattr(vector_search, "SCANNED", 10)
     store = make_store(tmp_path / "index")
     store.write(record("/v.mp4"), random_windows(60))
     table = tmp_path / "index" / "windows.lance"

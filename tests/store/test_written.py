@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.store import segments, upkeep
-from sureshot.store.store import Store
-from sureshot.store.tables import Tables
-from sureshot.store.written import check_written
+from sureshot.store import maintenance, vector_search
+from sureshot.store.index import Store
+from sureshot.store.tables import Tables, check_written
 from tests.encoded import contents, make_store, random_windows, record
 from tests.processes import finish, start
 from tests.store.test_formats import as_format, of_format_3
@@ -30,13 +29,13 @@ def write_again(db: str) -> None:
 
 
 def join_files(db: str) -> None:
-    upkeep.compact(Tables(db))
+    maintenance.compact(Tables(db))
 
 
 def index_vectors(db: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "SCANNED", 100)
-        upkeep.index_vectors(Tables(db))
+        patch.setattr(vector_search, "SCANNED", 100)
+        maintenance.index_vectors(Tables(db))
 
 
 def upgrade(db: str) -> None:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from sureshot.errors import SureshotError
-from sureshot.trust.assessment import assess
-from sureshot.trust.card import Calibration
-from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.assess import assess
+from sureshot.trust.card import Calibration, Nonconformity
+from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import About
 from tests.trust.worlds import world
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sureshot.errors import ArgumentError
-from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
-from sureshot.trust.conformal import COVERAGES
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.card import COVERAGES
+from sureshot.trust.fit import fit_card
+from sureshot.trust.report import Calibrated, date_or_today, sets_of
 from tests.trust.worlds import world
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.card import FILE, Calibration, Reference, save_card
-from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.card import FILE, Calibration, Nonconformity, Reference, save_card
+from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import About, features, query_signals, result_signals
 from tests.trust.worlds import world
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.conformal import Nonconformity
+from sureshot.trust.card import Nonconformity
 
 
 def rng(seed=0):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.conformal import COVERAGES
-from sureshot.trust.cross_fit import cross_fitted, predict_unseen
+from sureshot.trust.card import COVERAGES
+from sureshot.trust.fit import cross_fitted, predict_unseen
 from sureshot.trust.signals import BEST
 from tests.trust.worlds import world
 

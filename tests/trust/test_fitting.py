@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.detection import auroc
-from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.fitting import _refusal, fit_card, fit_over
-from sureshot.trust.labelled import labelled
+from sureshot.metrics.confidence import auroc
+from sureshot.trust.card import Nonconformity
+from sureshot.trust.fit import _refusal, fit_card, fit_over, labelled
 from sureshot.trust.signals import About, features, query_signals, top_is_relevant
 from tests.trust.worlds import world
 
@@ -65,8 +64,8 @@ def test_all_captions_of_a_video_are_on_one_side():
 
 
 def test_many_captions_do_not_swell_the_card(monkeypatch):
-    monkeypatch.setattr("sureshot.trust.fitting._KEPT", 90)
-    monkeypatch.setattr("sureshot.trust.fitting._FITTED", 60)
+    monkeypatch.setattr("sureshot.trust.fit._KEPT", 90)
+    monkeypatch.setattr("sureshot.trust.fit._FITTED", 60)
     w = world(2, 60, captions=5)
     card = fit_card(w.scores, w.relevant, w.video)
     for reference in card.references[0]:

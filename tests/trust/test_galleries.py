@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.galleries import draw_present, gallery_sizes
+from sureshot.trust.fit import draw_present, gallery_sizes
 
 
 def rng(seed=0):

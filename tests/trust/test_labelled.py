@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.labelled import labelled
+from sureshot.trust.fit import labelled
 
 SCORES = np.array([[0.3, 0.1, 0.2], [0.0, 0.5, 0.4], [0.9, 0.8, 0.7]])
 RELEVANT = np.array([[True, False, True], [False, False, False], [False, True, False]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.logistic import Logistic
+from sureshot.trust.card import Logistic
 
 
 def some(seed=0, n=200, d=4):

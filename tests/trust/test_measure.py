@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.detection import auroc
-from sureshot.trust.cross_fit import cross_fitted, predict_unseen
-from sureshot.trust.fitting import fit_card
-from sureshot.trust.measure import measure
-from sureshot.trust.report import BEST, OURS
+from sureshot.metrics.confidence import auroc
+from sureshot.trust.fit import cross_fitted, fit_card, predict_unseen
+from sureshot.trust.report import BEST, OURS, measure
 from sureshot.trust.signals import BEST as BEST_OF
 from tests.trust.worlds import world
 

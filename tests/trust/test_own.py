@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from sureshot.trust.fitting import fit_card
-from sureshot.trust.logistic import sigmoid
-from sureshot.trust.own import JUDGED, SETS, SLOPE, JudgedQuery, adapt
+from sureshot.trust.card import sigmoid
+from sureshot.trust.fit import JUDGED, SETS, SLOPE, JudgedQuery, adapt, fit_card
 from sureshot.trust.signals import About, top_is_relevant
 from tests.trust.worlds import world
 

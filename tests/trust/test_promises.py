@@ -6,9 +6,8 @@ Every number is a mean over many splits; tolerances are three standard errors or
 import numpy as np
 import pytest
 
-from sureshot.metrics.detection import auroc
-from sureshot.metrics.reliability import brier, ece, ece_floor
-from sureshot.trust.fitting import fit_card
+from sureshot.metrics.confidence import auroc, brier, ece, ece_floor
+from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import About, top_is_relevant
 from tests.trust.worlds import world
 

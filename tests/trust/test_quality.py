@@ -1,5 +1,5 @@
 from sureshot.settings import build, to_values
-from sureshot.trust.quality import ProbabilityQuality, Quality
+from sureshot.trust.card import ProbabilityQuality, Quality
 
 
 def test_what_was_measured_is_kept_in_a_card_and_read_again() -> None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sureshot.trust.measure import measure
-from sureshot.trust.report import TrustReport
+from sureshot.trust.report import TrustReport, measure
 from tests.trust.worlds import world
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.conformal import Nonconformity
-from sureshot.trust.shift import shift_p_value
+from sureshot.library.confidence import shift_p_value
+from sureshot.trust.card import Nonconformity
 
 
 def found(seed, moved=0.0, queries=60, videos=130):

@@ -131,7 +131,7 @@ def test_a_query_does_not_depend_on_the_others_nor_on_blocks(monkeypatch):
     scores = np.random.default_rng(3).normal(size=(9, 7))
     whole = query_signals(scores, 0.3)
     order, each = result_signals(scores, 0.3)
-    monkeypatch.setattr("sureshot.metrics.blocks.CELLS", 14)
+    monkeypatch.setattr("sureshot.metrics.ranks.CELLS", 14)
     np.testing.assert_array_equal(features(query_signals(scores, 0.3)), features(whole))
     again, parts = result_signals(scores, 0.3)
     np.testing.assert_array_equal(again, order)

@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.metrics import blocks
-from sureshot.metrics.bootstrap import Interval
-from sureshot.models.losses.evidential import evidence, opinion
-from sureshot.trust.signals import top_is_relevant
-from sureshot.trust.table import (
+from sureshot.metrics import ranks
+from sureshot.metrics.intervals import Interval
+from sureshot.models.losses.uncertainty import evidence, opinion
+from sureshot.trust.report import (
     Graded,
     orders,
     plain_confidences,
     probabilities,
 )
+from sureshot.trust.signals import top_is_relevant
 from tests.trust.worlds import world
 
 T = 0.1
@@ -49,7 +49,7 @@ def slow(row):
 
 @pytest.mark.parametrize("cells", [1 << 22, 7])
 def test_confidences_are_their_formulas(cells, monkeypatch):
-    monkeypatch.setattr(blocks, "CELLS", cells)
+    monkeypatch.setattr(ranks, "CELLS", cells)
     scores = rng().uniform(-1, 1, (9, 6))
     found = plain_confidences(scores, T)
     expected = [slow(row) for row in scores]
@@ -60,7 +60,7 @@ def test_confidences_are_their_formulas(cells, monkeypatch):
 @pytest.mark.parametrize("cells", [1 << 22, 7])
 @pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
 def test_duqs_are_one_less_its_vacuity(kind, cells, monkeypatch):
-    monkeypatch.setattr(blocks, "CELLS", cells)
+    monkeypatch.setattr(ranks, "CELLS", cells)
     scores = rng().uniform(-1, 1, (9, 6)) * np.array([1, 20, 400])[:, None].repeat(3, 0)
     found = plain_confidences(scores, T)
     name = {"relu": "ReLU"}.get(kind, kind)

@@ -10,9 +10,9 @@ pytest.importorskip("fastapi", reason="the extra [web] is not installed")
 
 from starlette.testclient import TestClient
 
-from sureshot.places import video_id
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
 

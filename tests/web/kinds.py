@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.models.encoders.toy import COLOURS
 from tests.clips import film, remuxed
 
 KINDS = ("h264", "hevc", "mpeg4", "vp9", "av1", "mjpeg", "mpeg2", "gif", "frames", "mkv")

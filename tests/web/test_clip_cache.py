@@ -9,8 +9,8 @@ import time
 import pytest
 
 from sureshot.errors import SureshotError, VideoError
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.replies import FullError
+from sureshot.web.media import ClipCache
+from sureshot.web.schema import FullError
 
 
 def filling(size: int, made: list[int] | None = None):

@@ -6,9 +6,9 @@ import pytest
 
 import sureshot
 from sureshot.errors import StoreError, VideoError
-from sureshot.places import video_id
-from sureshot.web.desk import Desk, Served
-from sureshot.web.replies import GoneError, UnknownError
+from sureshot.paths import video_id
+from sureshot.web.schema import GoneError, UnknownError
+from sureshot.web.session import Desk, Served
 from tests.clips import coloured
 from tests.small_library import index
 
@@ -62,19 +62,19 @@ def test_only_indexed_videos_have_ids(desk, films) -> None:
 
 
 def test_new_videos_are_found_and_removed_ones_are_not(desk, films, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.desk._FRESH", 0.0)
+    monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
     index(desk.place.db, films / "a.mp4")
     with pytest.raises(UnknownError):
         desk.video(video_id(films / "b.mp4"))
     index(desk.place.db, films / "b.mp4")
     assert desk.video(video_id(films / "b.mp4")).windows == 1
-    sureshot.library.contents.remove([films / "b.mp4"], db=desk.place.db)
+    sureshot.library.catalog.remove([films / "b.mp4"], db=desk.place.db)
     with pytest.raises(UnknownError):
         desk.video(video_id(films / "b.mp4"))
 
 
 def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.desk._FRESH", 1000.0)  # no read takes so long
+    monkeypatch.setattr("sureshot.web.session._FRESH", 1000.0)  # no read takes so long
     index(desk.place.db, films)
     store = desk.searcher().store
     reads = []

@@ -3,8 +3,8 @@
 import pytest
 
 from sureshot.errors import ArgumentError
-from sureshot.web.folders import Roots
-from sureshot.web.replies import UnknownError
+from sureshot.web.jobs import Roots
+from sureshot.web.schema import UnknownError
 
 
 @pytest.fixture

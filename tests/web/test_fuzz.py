@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from sureshot.places import video_id
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.paths import ROOT
 from tests.web.visitor import ALLOWED, HERE, app_of
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from sureshot.web.gate import LARGEST, TOKEN, Doorkeeper, is_loopback, own_names
+from sureshot.web.security import LARGEST, TOKEN, Doorkeeper, is_loopback, own_names
 
 SECRET = "a secret of the tests"
 OPEN = {TOKEN: SECRET}
@@ -103,7 +103,7 @@ def known(password: str, user: str = "me") -> dict[str, str]:
 
 
 def test_a_network_needs_the_password_even_to_read(monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.gate._PATIENCE", 0.0)
+    monkeypatch.setattr("sureshot.web.security._PATIENCE", 0.0)
     guarded = client(names=own_names("0.0.0.0"), password="swordfish")
     reply = guarded.get("/")
     assert (reply.status_code, reply.headers["WWW-Authenticate"][:5]) == (401, "Basic")

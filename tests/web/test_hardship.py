@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.testclient import TestClient
 
-from sureshot.places import video_id
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.clips import coloured
 from tests.small_library import index
 from tests.web.browser import served
@@ -57,7 +57,7 @@ def two(tmp_path):
 
 
 def test_two_servers_on_one_index_know_the_same(two, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.desk._FRESH", 0.0)
+    monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
     one, other, folder = two
     (hit, *_) = one.get("/api/search", params={"q": "red"}).json()["hits"]
     assert other.get("/api/search", params={"q": "red"}).json()["hits"][0] == hit

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from sureshot.library.contents import status
-from sureshot.web.indexer import Worker
+from sureshot.library.catalog import status
+from sureshot.web.index_worker import Worker
 from tests.clips import coloured
 
 
@@ -48,7 +48,7 @@ def ran(orders):
 
 
 def test_it_says_how_far_it_is_and_what_came_of_it(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.indexer._EVERY", 0.0)
+    monkeypatch.setattr("sureshot.web.index_worker._EVERY", 0.0)
     told = ran(Orders(asked(folder, tmp_path / "db")))
     assert {line["state"] for line in told[:-1]} == {"running"}
     assert [line["share"] for line in told] == sorted(line["share"] for line in told)
@@ -67,7 +67,7 @@ def test_it_is_cancelled_and_by_the_end_of_its_input_too(folder, tmp_path) -> No
 
 
 def test_it_waits_while_it_is_paused(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.indexer._EVERY", 0.0)
+    monkeypatch.setattr("sureshot.web.index_worker._EVERY", 0.0)
     orders, out = Orders(asked(folder, tmp_path / "db")), io.StringIO()
     worker = Worker(orders, out)
     worker._go_on.clear()

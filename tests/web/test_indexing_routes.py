@@ -6,9 +6,9 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
 from sureshot.web.jobs import Jobs
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.clips import coloured
 from tests.web.visitor import ALLOWED, HERE, app_of
 

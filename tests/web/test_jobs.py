@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from sureshot.library.contents import status
-from sureshot.web.desk import Served
+from sureshot.library.catalog import status
 from sureshot.web.jobs import Jobs
-from sureshot.web.replies import BusyError, UnknownError
+from sureshot.web.schema import BusyError, UnknownError
+from sureshot.web.session import Served
 from tests.clips import coloured
 
 

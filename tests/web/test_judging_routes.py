@@ -6,9 +6,9 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
-from sureshot.library.contents import status
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.library.catalog import status
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of
 
 

@@ -6,8 +6,8 @@ import threading
 import pytest
 from starlette.requests import ClientDisconnect
 
-from sureshot.web.lane import Lane
-from sureshot.web.replies import BusyError
+from sureshot.web.schema import BusyError
+from sureshot.web.session import Lane
 
 
 class Asker:

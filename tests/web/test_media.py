@@ -6,9 +6,9 @@ import av
 import pytest
 from starlette.testclient import TestClient
 
-from sureshot.places import video_id
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.small_library import index
 from tests.web.kinds import KINDS, written
 from tests.web.visitor import HERE, UNKNOWN, app_of

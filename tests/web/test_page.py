@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import sureshot
-from sureshot.library.contents import status
-from sureshot.models.encoders.tiny import COLOURS
+from sureshot.library.catalog import status
+from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured
 from tests.paths import ROOT
 from tests.small_library import index

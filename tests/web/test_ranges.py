@@ -11,9 +11,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from sureshot.errors import SureshotError
-from sureshot.places import absolute
-from sureshot.web.ranges import FilePart, span_of
-from sureshot.web.replies import on_error
+from sureshot.paths import absolute
+from sureshot.web.media import FilePart, span_of
+from sureshot.web.schema import on_error
 
 DATA = bytes(range(256)) * 4
 

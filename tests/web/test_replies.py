@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sureshot.errors import ModelError, QueryError, StoreError, VideoError, option
-from sureshot.web.replies import (
+from sureshot.web.schema import (
     BusyError,
     FullError,
     GoneError,

@@ -10,8 +10,8 @@ import urllib.request
 import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
-from sureshot.web.desk import Served
 from sureshot.web.server import run_server
+from sureshot.web.session import Served
 
 
 def begun(*arguments: str) -> tuple[subprocess.Popen, str]:

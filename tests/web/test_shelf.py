@@ -6,10 +6,10 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from sureshot.library.contents import status
-from sureshot.places import video_id
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk, Served
+from sureshot.library.catalog import status
+from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import Desk, Served
 from tests.clips import coloured
 from tests.small_library import index
 from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of

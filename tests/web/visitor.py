@@ -4,12 +4,11 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from sureshot.web.app import make_app
-from sureshot.web.clip_cache import ClipCache
-from sureshot.web.desk import Desk
-from sureshot.web.folders import Roots
-from sureshot.web.gate import TOKEN as HEADER
-from sureshot.web.jobs import Jobs
+from sureshot.web.jobs import Jobs, Roots
+from sureshot.web.media import ClipCache
+from sureshot.web.security import TOKEN as HEADER
+from sureshot.web.server import make_app
+from sureshot.web.session import Desk
 
 HERE = "http://127.0.0.1:8460"
 TOKEN = "a secret of the tests"

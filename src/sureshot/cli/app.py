@@ -2,31 +2,56 @@
 
 import contextlib
 import difflib
+import io
 import itertools
 import os
 import shlex
+import signal
+import sys
+import time
 from collections.abc import Sequence
+from types import FrameType
 
 import typer
 
-from sureshot.cli import (
-    answer,
-    calibrate,
-    evaluate,
-    experts,
-    index,
-    judge,
-    made,
-    manage,
-    plot,
-    reproduce,
-    serve,
-    train,
-)
-from sureshot.cli import search as find
-from sureshot.cli.options import MistypedError
-from sureshot.cli.streams import drop_output
+from sureshot.cli import index, manage, research, search
+from sureshot.cli.terminal import MistypedError
 from sureshot.errors import ArgumentError, SureshotError
+
+_STREAMS = ("stdin", "stdout", "stderr")
+
+
+def open_streams() -> None:
+    """Make all three usable: what is closed becomes empty, or takes all that is written.
+
+    Must come before any file is opened, which would get the number of a closed stream, and with it
+    what is printed.
+    """
+    for number, name in enumerate(_STREAMS):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+        stream = getattr(sys, name)
+        # A terminal that cannot show a letter of a file name shows a question mark in its place.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def drop_output() -> None:
+    """Forget what is not printed yet, so that Python does not complain of it at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
 
 _OTHER_WORDS = {"find": "search"}  # what people type for a command
 _SENTENCES = frozenset({"search", "export"})  # commands that themselves refuse an empty sentence
@@ -62,23 +87,23 @@ _YOURS = "Your videos"
 _RESEARCH = "Research in video-text retrieval"
 
 app.command(epilog=index.EXAMPLES, rich_help_panel=_YOURS)(index.index)
-app.command(epilog=find.SEARCH_EXAMPLES, rich_help_panel=_YOURS)(find.search)
-app.command(epilog=find.DESCRIBE_EXAMPLES, rich_help_panel=_YOURS)(find.describe)
-app.command(epilog=find.EXPORT_EXAMPLES, rich_help_panel=_YOURS)(find.export)
-app.command(epilog=serve.EXAMPLES, rich_help_panel=_YOURS)(serve.serve)
-app.command(epilog=judge.EXAMPLES, rich_help_panel=_YOURS)(judge.judge)
-app.command(epilog=calibrate.EXAMPLES, rich_help_panel=_YOURS)(calibrate.calibrate)
+app.command(epilog=search.SEARCH_EXAMPLES, rich_help_panel=_YOURS)(search.search)
+app.command(epilog=search.DESCRIBE_EXAMPLES, rich_help_panel=_YOURS)(search.describe)
+app.command(epilog=search.EXPORT_EXAMPLES, rich_help_panel=_YOURS)(search.export)
+app.command(epilog=manage.EXAMPLES, rich_help_panel=_YOURS)(manage.serve)
+app.command(epilog=search.EXAMPLES, rich_help_panel=_YOURS)(search.judge)
+app.command(epilog=manage.CALIBRATE_EXAMPLES, rich_help_panel=_YOURS)(manage.calibrate)
 app.command(rich_help_panel=_YOURS)(manage.status)
 app.command(rich_help_panel=_YOURS)(manage.remove)
 app.command(rich_help_panel=_YOURS)(manage.reset)
 app.command(rich_help_panel=_YOURS)(manage.doctor)
-app.command(epilog=train.EXAMPLES, rich_help_panel=_RESEARCH)(train.train)
-app.command(epilog=evaluate.EXAMPLES, rich_help_panel=_RESEARCH)(evaluate.evaluate)
-app.command(epilog=reproduce.EXAMPLES, rich_help_panel=_RESEARCH)(reproduce.reproduce)
-app.command(epilog=plot.EXAMPLES, rich_help_panel=_RESEARCH)(plot.plot)
-app.add_typer(answer.answer, name="answer", rich_help_panel=_RESEARCH)
-app.command(epilog=experts.EXAMPLES, rich_help_panel=_RESEARCH)(experts.experts)
-app.command(epilog=made.EXAMPLES, rich_help_panel=_RESEARCH)(made.made)
+app.command(epilog=research.EXAMPLES, rich_help_panel=_RESEARCH)(research.train)
+app.command(epilog=research.EVALUATE_EXAMPLES, rich_help_panel=_RESEARCH)(research.evaluate)
+app.command(epilog=research.REPRODUCE_EXAMPLES, rich_help_panel=_RESEARCH)(research.reproduce)
+app.command(epilog=research.PLOT_EXAMPLES, rich_help_panel=_RESEARCH)(research.plot)
+app.add_typer(research.answer, name="answer", rich_help_panel=_RESEARCH)
+app.command(epilog=research.EXPERTS_EXAMPLES, rich_help_panel=_RESEARCH)(research.experts)
+app.command(epilog=research.MADE_EXAMPLES, rich_help_panel=_RESEARCH)(research.made)
 
 _COMMANDS = [
     *(info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands),
@@ -179,10 +204,10 @@ def _complain(message: str, code: str, as_json: bool) -> None:
 
 
 def _tell(message: str, code: str, as_json: bool) -> None:
-    from sureshot.library.printed import as_typed
+    from sureshot.library.results import as_typed
 
     if as_json:
-        from sureshot.cli.show import print_json
+        from sureshot.cli.terminal import print_json
 
         print_json({"error": {"code": code, "message": as_typed(message)}}, err=True)
         return
@@ -190,3 +215,47 @@ def _tell(message: str, code: str, as_json: bool) -> None:
     if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         text = typer.style(text, fg="red")
     typer.echo(text, err=True)
+
+
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+_SAME = 0.3  # seconds; `timeout` and a closing terminal send one twice
+_CTRL_C = 130  # exit code of what Ctrl-C ended: 128 and the number of the signal
+
+_first: list[tuple[int, float]] = []  # number and time of the signal that came first
+
+
+def catch_signals() -> None:
+    """From now on each of these signals raises KeyboardInterrupt, and a second one kills.
+
+    What whoever started the program chose to ignore, as `nohup` does, stays ignored.
+    """
+    for name in _ENDING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def exit_code(code: int) -> int:
+    """The exit code of a command that ended with this one; signals do nothing clever any more.
+
+    Args:
+        code: exit code that `sureshot.cli.app.run` gave; to it every interruption is Ctrl-C.
+    """
+    for name in _ENDING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is _end:
+            signal.signal(number, signal.SIG_DFL)
+    if not _first:
+        return code
+    by_hand = _first[0][0] == signal.SIGINT  # whoever asks to end it with Ctrl-C sees what it says
+    return code if by_hand and code != _CTRL_C else 128 + _first[0][0]
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    now = time.monotonic()
+    if not _first:
+        _first.append((number, now))
+        raise KeyboardInterrupt
+    if now - _first[0][1] > _SAME:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)

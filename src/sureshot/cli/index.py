@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Db, Device, Engine, Json, Model, examples
+from sureshot.cli.terminal import Db, Device, Engine, Json, Model, examples
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sureshot.cli.bar import Bar
-    from sureshot.library.indexed import Indexed
+    from sureshot.cli.terminal import Bar
+    from sureshot.library.results import Indexed
 
 
 class Decoded(StrEnum):
@@ -137,11 +137,11 @@ def index(
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
     from sureshot import library
-    from sureshot.cli import show
-    from sureshot.cli.bar import Bar
+    from sureshot.cli import terminal
+    from sureshot.cli.terminal import Bar
 
     is_new = model is None and not library.has_index(db)
-    err = show.console(err=True)
+    err = terminal.console(err=True)
     with Bar(err, "looking for videos") as bar:
         result = library.index(
             paths,
@@ -164,9 +164,9 @@ def index(
             observe=_Progress(bar, _NEW if is_new else "").update,
         )
     if as_json:
-        show.print_json(result.to_dict())
+        terminal.print_json(result.to_dict())
     else:
-        _print(show.console(), result, paths)
+        _print(terminal.console(), result, paths)
     if result.interrupted:
         return 130
     return 1 if _failed(paths, result) else 0
@@ -174,7 +174,7 @@ def index(
 
 def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
     """Whether there is nothing to index, or a path that was itself named could not be read."""
-    from sureshot.places import absolute
+    from sureshot.paths import absolute
 
     named = {absolute(path) for path in paths}
     nothing = not result.found + result.pruned + result.excluded + result.forgotten
@@ -183,8 +183,8 @@ def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
 
 def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
     """What the run did."""
-    from sureshot.cli.show import print_notes, print_path, print_paths, short
-    from sureshot.places import absolute
+    from sureshot.cli.terminal import print_notes, print_path, print_paths, short
+    from sureshot.paths import absolute
     from sureshot.text import counted, duration, plain
 
     if result.interrupted:
@@ -229,7 +229,7 @@ class _Progress:
     """
 
     def __init__(self, bar: "Bar", first: str = "") -> None:
-        from sureshot.library.indexed import Headway
+        from sureshot.library.results import Headway
 
         self._bar = bar
         self._first = first

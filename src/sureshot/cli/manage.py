@@ -1,13 +1,34 @@
 """`sureshot status`, `remove`, `reset` and `doctor`."""
 
+import importlib.util
+import os
 import sys
+import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sureshot.cli.options import Db, Json
+from sureshot.cli.terminal import (
+    Cache,
+    Db,
+    Device,
+    Experts,
+    Ids,
+    Json,
+    Label,
+    MistypedError,
+    Model,
+    Protocol,
+    VideoFolder,
+    compute_alone,
+    examples,
+)
 from sureshot.errors import SureshotError
+
+if TYPE_CHECKING:
+    from sureshot.library.search import Searcher
+
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BAD", "bold red")}
 
@@ -24,29 +45,31 @@ def status(
     from rich.text import Text
 
     from sureshot import library
-    from sureshot.cli import show
-    from sureshot.cli.bar import Bar
-    from sureshot.library.contents import CHECKED
-    from sureshot.library.printed import as_typed
+    from sureshot.cli import terminal
+    from sureshot.cli.terminal import Bar
+    from sureshot.library.catalog import CHECKED
+    from sureshot.library.results import as_typed
 
     def told(done: int, every: int) -> None:
         bar.update("windows checked", done, every)
 
-    with Bar(show.console(err=True), "opening the index") as bar:
+    with Bar(terminal.console(err=True), "opening the index") as bar:
         contents = library.status(db, check=check, told=told)
     code = 1 if contents.faults else 0
     if as_json:
-        show.print_json(contents.to_dict())
+        terminal.print_json(contents.to_dict())
         return code
-    out, failed, notes = show.console(), contents.failed, contents.notes
+    out, failed, notes = terminal.console(), contents.failed, contents.notes
     place, *lines = contents.summary.splitlines()
     label, path = place.split(maxsplit=1)
-    show.print_path(out, f"{label:11}", path)
+    terminal.print_path(out, f"{label:11}", path)
     out.print("\n".join(lines))
-    show.print_paths(out, "failed", failed, "red", most=len(failed))
-    show.print_paths(out, "damaged, indexed as far as it goes", notes, "yellow", most=len(notes))
+    terminal.print_paths(out, "failed", failed, "red", most=len(failed))
+    terminal.print_paths(
+        out, "damaged, indexed as far as it goes", notes, "yellow", most=len(notes)
+    )
     if contents.faults is None:
-        show.print_notes(out, contents.trouble)
+        terminal.print_notes(out, contents.trouble)
         return code
     for fault in contents.faults:
         words = f"  {as_typed(fault.what)}\n→ {as_typed(fault.mend)}"
@@ -70,14 +93,14 @@ def remove(
 ) -> int:
     """Forget videos. The files themselves are not touched."""
     from sureshot import library
-    from sureshot.cli import show
+    from sureshot.cli import terminal
     from sureshot.text import counted
 
     removed = library.remove(paths, db=db, exclude=exclude)
     if as_json:
-        show.print_json({"removed": removed})
+        terminal.print_json({"removed": removed})
     else:
-        out = show.console()
+        out = terminal.console()
         out.print(f"{counted(removed, 'video')} forgotten; no file was touched.")
         if exclude:
             out.print("Left out from now on; `sureshot index --include PATH` takes that back.")
@@ -90,8 +113,8 @@ def reset(
 ) -> int:
     """Delete the whole index. The videos themselves are not touched."""
     from sureshot import library
-    from sureshot.cli import show
-    from sureshot.places import index_place
+    from sureshot.cli import terminal
+    from sureshot.paths import index_place
     from sureshot.text import plain
 
     where = plain(index_place(db))
@@ -100,9 +123,9 @@ def reset(
             raise SureshotError(f"This would delete the index at {where}; say so with --yes.")
         typer.confirm(f"Delete the index at {where}?", abort=True)
     if library.reset(db):
-        show.console().print(f"The index at {where} is deleted; your videos are untouched.")
+        terminal.console().print(f"The index at {where} is deleted; your videos are untouched.")
     else:
-        show.console().print(f"There is no index at {where}.")
+        terminal.console().print(f"There is no index at {where}.")
     return 0
 
 
@@ -121,16 +144,255 @@ def doctor(
     from rich.text import Text
 
     from sureshot import library
-    from sureshot.cli import show
-    from sureshot.library.printed import as_typed
+    from sureshot.cli import terminal
+    from sureshot.library.results import as_typed
 
     checks = library.examine(db, model)
     if as_json:
-        show.print_json({"checks": [asdict(check) for check in checks]})
+        terminal.print_json({"checks": [asdict(check) for check in checks]})
     else:
         table = Table.grid(padding=(0, 2, 0, 0))
         for check in checks:
             fix = f"\n→ {as_typed(check.fix)}" if check.fix else ""
             table.add_row(Text(*_MARKS[check.state]), check.name, as_typed(check.detail) + fix)
-        show.print_table(show.console(), table)
+        terminal.print_table(terminal.console(), table)
     return 1 if any(check.state == "broken" for check in checks) else 0
+
+
+EXAMPLES = examples(
+    "sureshot serve --open",
+    "sureshot serve --db ~/clip-index --port 9000",
+    "sureshot serve --host 0.0.0.0 --password-file ~/.sureshot-password",
+)
+_PATIENCE = 1.0  # seconds that each thread gets to end by itself
+_NEEDED = ("fastapi", "uvicorn")
+
+
+def serve(
+    db: Db = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Port to listen at; 0 takes any that is free.",
+            show_default="8460",
+        ),
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Where to listen; what others can reach asks for a password."
+        ),
+    ] = "127.0.0.1",
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False, metavar="FILE", help="A file whose first line is the password."
+        ),
+    ] = None,
+    roots: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--root",
+            readable=False,
+            metavar="DIR",
+            help="A folder below which the page may index.",
+            show_default="your home folder",
+        ),
+    ] = None,
+    model: Model = None,
+    device: Device = None,
+) -> int:
+    """Show a page that searches your videos and plays what is found. Ctrl-C ends it."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SureshotError(
+            f"The page needs {' and '.join(missing)}; get them with: pip install 'sureshot[web]'"
+        )
+    compute_alone()
+    from sureshot.cli import terminal
+    from sureshot.web.security import is_loopback
+    from sureshot.web.server import run_server
+    from sureshot.web.session import Served
+
+    if ("%" in host or "/" in host) or not host.strip():
+        raise MistypedError(f"--host is {host!r}; give a name or an address, such as 127.0.0.1.")
+    out = terminal.console(err=True)
+
+    def ready(address: str) -> None:
+        out.print(f"Sureshot is at {address} (Ctrl-C ends it)")
+        if not is_loopback(host):
+            out.print(
+                "Anybody in your network who knows the password can watch every indexed video and "
+                "change the index. Password and videos travel unencrypted: use it in a network "
+                "that you trust.",
+                style="bold yellow",
+            )
+        if open_page:
+            typer.launch(address)
+
+    place = Served(db=db, model=model, device=device)
+    run_server(
+        place,
+        host=host,
+        port=port,
+        password_file=password_file,
+        roots=roots or (),
+        ready=ready,
+    )
+    _leave()
+    return 0
+
+
+def _leave() -> None:
+    """End at once, also where a film is still being made, of which nothing is kept."""
+    working = [thread for thread in threading.enumerate() if thread.name.startswith("sureshot")]
+    for thread in working:
+        thread.join(_PATIENCE)
+    if any(thread.is_alive() for thread in working):
+        os._exit(0)  # Python itself would wait for it
+
+
+CALIBRATE_EXAMPLES = examples(
+    "sureshot calibrate",
+    "sureshot calibrate --labels judged.csv --db ~/films-index --skip-unknown",
+    "sureshot calibrate runs/duq/model --data msrvtt --root ~/MSRVTT --split val",
+)
+
+
+def calibrate(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="With --data: folder of a checkpoint, or an encoder's name. With --labels: the "
+            "model of the index, if its folder has moved.",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False,
+            metavar="FILE",
+            help="Judged queries of an index (docs/trust.md).",
+            show_default="what was judged of the index",
+        ),
+    ] = None,
+    db: Db = None,
+    skip_unknown: Annotated[
+        bool,
+        typer.Option("--skip-unknown", help="Leave out queries about videos not in the index."),
+    ] = False,
+    data: Annotated[
+        str | None, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="PATH", help="Folder of the annotation files."),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(metavar="NAME", help="val, or test; never what it was trained on.")
+    ] = "val",
+    protocol: Protocol = None,
+    videos: VideoFolder = None,
+    ids: Ids = None,
+    label: Label = None,
+    experts: Experts = None,
+    show_card: Annotated[
+        bool, typer.Option("--show", help="Say what percentages are learned from, and end.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Go back to the percentages of the model, and end.")
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            readable=False,
+            metavar="FILE",
+            help="Where the card goes.",
+            show_default="in the index or the checkpoint",
+        ),
+    ] = None,
+    date: Annotated[
+        str, typer.Option(metavar="DATE", help="To note on the card.", show_default="today, in UTC")
+    ] = "",
+    device: Device = None,
+    cache: Cache = None,
+    as_json: Json = False,
+) -> int:
+    """Learn from judged queries how sure an answer is, so that searches show percentages.
+
+    Ten judgements move the percentages that come with the model towards your videos.
+    """
+    from sureshot import library, research
+    from sureshot.cli import terminal
+    from sureshot.cli.terminal import Bar
+    from sureshot.paths import absolute_model
+
+    if (labels is not None) + (data is not None) + show_card + forget > 1:
+        raise MistypedError(
+            "Give one of: --labels FILE, --show, --forget, or MODEL --data NAME --root PATH."
+        )
+    if show_card or forget:
+        return _kept(library.open_index(db, model=model, device=device), forget, as_json)
+    with Bar(terminal.console(err=True), "scoring") as bar:
+        if data is None:
+            if root is not None:
+                raise MistypedError("--root needs --data NAME as well.")
+            done = library.calibrate(
+                labels,
+                db=db,
+                model=model,
+                device=device,
+                lenient=skip_unknown,
+                date=date,
+                to=to,
+                told=lambda done, total: bar.update("scored", done, total),
+            )
+        elif model is None or root is None:
+            raise MistypedError("--data needs the MODEL and --root as well.")
+        else:
+            done = research.calibrate(
+                absolute_model(model),
+                data,
+                root,
+                split=split,
+                protocol=protocol,
+                videos=videos,
+                ids=ids,
+                label=label,
+                experts=experts,
+                date=date,
+                to=to,
+                device=device,
+                cache=cache,
+                listener=bar,
+            )
+    if as_json:
+        terminal.print_json(done.to_dict())
+    else:
+        typer.echo(repr(done))
+    return 1 if done.card.refused else 0
+
+
+def _kept(searcher: "Searcher", forget: bool, as_json: bool) -> int:
+    """Say what the percentages of an index are learned from, its own card deleted or not."""
+    from sureshot import library
+    from sureshot.cli import terminal
+
+    forgotten = library.forget(searcher) if forget else None
+    learned = searcher.learned_from()
+    if as_json:
+        terminal.print_json({"learned_from": learned, "forgotten": forgotten})
+        return 0
+    if forgotten is not None:
+        said = (
+            "Your own percentages are forgotten." if forgotten else "There were none of your own."
+        )
+        typer.echo(said)
+    typer.echo(f"Percentages: {learned}.")
+    return 0

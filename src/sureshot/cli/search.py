@@ -1,17 +1,21 @@
 """`sureshot search`, `describe` and `export`."""
 
+import contextlib
 import os
 import re
+import select
+import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sureshot.cli.judge import judge_answer
-from sureshot.cli.options import (
+from sureshot.cli.terminal import (
     Db,
     Device,
     Json,
@@ -19,15 +23,288 @@ from sureshot.cli.options import (
     MistypedError,
     Model,
     Under,
+    compute_alone,
     examples,
 )
-from sureshot.cli.prompt import converse
-from sureshot.cli.threads import compute_alone
-from sureshot.errors import ArgumentError, QueryError, reason_of
+from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
+from sureshot.text import counted, plain, timecode
 
 if TYPE_CHECKING:
-    from sureshot.library.answer import Answer
+    from rich.console import Console
+
+    from sureshot.library.judging import Verdict
+    from sureshot.library.results import Answer, Hit
     from sureshot.library.search import Searcher
+
+
+_CTRL_D = "\x04"
+_HIT: "dict[str, Verdict]" = {
+    "y": "yes",
+    "n": "no",
+    "a": "absent",
+    "b": "again",
+    "s": "skip",
+    "q": "quit",
+}
+_NONE: "dict[str, Verdict]" = {
+    "m": "more",
+    "a": "absent",
+    "u": "unknown",
+    "b": "again",
+    "s": "skip",
+    "q": "quit",
+}
+_KEYS = (
+    "y yes, n no, a no video here shows it, b this query from the start, s skip the query, q quit"
+)
+_NONE_KEYS = (
+    "m show more, a no video here shows it, u it may be here, b this query from the start, "
+    "s skip the query, q quit"
+)
+
+EXAMPLES = examples(
+    "sureshot judge queries.txt",
+    "sureshot calibrate",
+)
+
+
+def judge(
+    queries: Annotated[
+        Path,
+        typer.Argument(readable=False, metavar="QUERIES", help="A file, one query a line."),
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            readable=False,
+            metavar="FILE",
+            help="Where the judgements go, a line a query.",
+            show_default="in the index",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-k", metavar="N", min=1, max=100, help="Hits of a query.")
+    ] = 3,
+    explain: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False, metavar="PNG", help="Draw the hits of the query in hand into this file."
+        ),
+    ] = None,
+    db: Db = None,
+    model: Model = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> int:
+    """Say of hits whether they are right, so that `sureshot calibrate` can learn from it.
+
+    Asks on the terminal, or reads one answer a line from standard input. Each judged query is kept
+    at once; the same command goes on with those that are left.
+    """
+    from sureshot import library
+    from sureshot.cli import terminal
+    from sureshot.trust.fit import JUDGED
+
+    out = terminal.console(err=as_json)
+    desk = _Desk(out)
+    result = library.judge(
+        lines_of(queries),
+        desk.ask,
+        ask_more=desk.ask_more,
+        begin=desk.begin,
+        to=to,
+        db=db,
+        model=model,
+        device=device,
+        k=limit,
+        explain=explain,
+    )
+    if result.interrupted:
+        out.print()
+    if result.mended:
+        out.print(f"The last line of {terminal.short(result.file)} was cut short; it was dropped.")
+    if as_json:
+        terminal.print_json(result.to_dict())
+    else:
+        out.print(repr(result), soft_wrap=True)
+        if result.telling >= JUDGED:
+            named = [] if to is None else ["--labels", terminal.short(to)]
+            placed = [] if db is None else ["--db", db]
+            out.print(shlex.join(["sureshot", "calibrate", *named, *placed]), soft_wrap=True)
+    return 130 if result.interrupted else 0
+
+
+def judge_answer(searcher: "Searcher", query: str) -> None:
+    """Ask about the best hits of a search that was just answered; learn from ten such searches.
+
+    Args:
+        searcher: the open index.
+        query: what was searched for.
+
+    Raises:
+        SureshotError: the judgements cannot be kept.
+    """
+    from sureshot import library
+    from sureshot.cli import terminal
+    from sureshot.trust.fit import JUDGED
+
+    out = terminal.console(err=True)
+    desk = _Desk(out)
+    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more)
+    out.print(kept.said)
+    if kept.telling >= JUDGED:
+        try:
+            said = repr(library.calibrate(db=searcher))
+        except SureshotError as error:  # such as a model that needs more; what was judged is kept
+            said = str(error)
+        out.print(said, soft_wrap=True, markup=False)
+
+
+class _Desk:
+    """Where hits are laid out and answers are taken."""
+
+    def __init__(self, out: "Console") -> None:
+        self._out = out
+        self._one_key = sys.stdin.isatty() and _has_keys()
+        self._told = False
+
+    def begin(self, query: str, number: int, total: int) -> None:
+        """Show the next query."""
+        from rich.text import Text
+
+        from sureshot.text import plain
+
+        self._out.print(
+            Text(f"\n{number} of {total}  ", "dim").append(plain(query), "not dim bold")
+        )
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._out.print(text)
+
+    def ask(self, hit: "Hit") -> "Verdict":
+        """Whether a hit is right."""
+        from rich.text import Text
+
+        from sureshot.cli import terminal
+        from sureshot.text import time_range, timecode
+
+        when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
+        copies = "".join(f"  = {terminal.short(copy)}" for copy in hit.copies)
+        line = f"{hit.rank}  {when}  {hit.score:z.3f}  {terminal.short(hit.path)}{copies}"
+        self._out.print(Text(line, overflow="fold"))
+        if not self._told:
+            self._told = True
+            self.say(_KEYS)
+        return self._answer("right? ", _HIT, _KEYS)
+
+    def ask_more(self, shown: int) -> "Verdict":
+        """What to do where none was right."""
+        from sureshot.text import counted
+
+        self.say(f"None of {counted(shown, 'video')} is right: {_NONE_KEYS}")
+        return self._answer("and now? ", _NONE, _NONE_KEYS)
+
+    def _answer(self, prompt: str, known: "Mapping[str, Verdict]", keys: str) -> "Verdict":
+        while True:
+            self._out.print(prompt, end="")
+            self._out.file.flush()
+            given = _key() if self._one_key else sys.stdin.readline()
+            if given in ("", _CTRL_D):  # there is nothing more to read
+                self.say("")
+                return "quit"
+            given = given.strip()
+            if self._one_key or not sys.stdin.isatty():
+                self.say(given if given.isprintable() else "")
+            found = known.get(given.lower()[:1])
+            if found is not None:
+                return found
+            self.say(keys)
+
+
+def _has_keys() -> bool:
+    """Whether single keys can be read here."""
+    with contextlib.suppress(ImportError):
+        import termios  # noqa: F401
+
+        return True
+    return False
+
+
+def _key() -> str:
+    """The next key that is pressed; empty where the terminal is gone. Ctrl-C interrupts."""
+    with _raw(sys.stdin.fileno()) as source:
+        key = os.read(source, 1)
+        while key in (b"\r", b"\n"):
+            key = os.read(source, 1)
+        if not key.isascii() or key == b"\x1b":
+            # The rest of an arrow, a letter with an accent, …: none of it is an answer.
+            while select.select([source], [], [], 0)[0] and os.read(source, 64):
+                pass
+            return "?"
+        return key.decode()
+
+
+@contextlib.contextmanager
+def _raw(source: int) -> Iterator[int]:
+    """A terminal that gives each key at once and does not show it, what was typed before too."""
+    import termios
+
+    before = termios.tcgetattr(source)
+    changed = termios.tcgetattr(source)
+    changed[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(source, termios.TCSADRAIN, changed)
+    try:
+        yield source
+    finally:
+        termios.tcsetattr(source, termios.TCSADRAIN, before)
+
+
+_PROMPT = "search> "
+
+
+def converse(searcher: "Searcher", wanted: dict[str, Any], *, as_json: bool) -> None:
+    """Answer what is typed, query by query, until an empty line or Ctrl-D.
+
+    Args:
+        searcher: the open index.
+        wanted: what each search is asked for, as arguments of `Searcher.search`.
+        as_json: whether answers are printed for programs.
+    """
+    from sureshot.cli import terminal
+
+    out, told = terminal.console(), False
+    for query in _typed():
+        try:
+            answer = searcher.search(query, **wanted)
+        except QueryError as error:
+            terminal.console(err=True).print(str(error))
+            continue
+        if as_json:
+            terminal.print_json(answer.to_dict())
+        elif told:
+            terminal.print_answer(out, answer)
+        else:  # what percentages or scores are worth is said once
+            terminal.print_answers(out, [answer])
+            told = bool(answer.hits)
+
+
+def _typed() -> Iterator[str]:
+    """The lines typed at the prompt."""
+    with contextlib.suppress(ImportError):  # not on Windows, whose terminals edit lines themselves
+        import readline  # noqa: F401 - gives `input` its editing and its history
+    typer.echo("A query a line; an empty line or Ctrl-D ends.", err=True)
+    while True:
+        try:
+            line = input(_PROMPT)
+        except EOFError:
+            typer.echo()  # whatever comes next on the terminal gets a line of its own
+            return
+        if not line.strip():
+            return
+        yield line
+
 
 _TIME = re.compile(r"[\d.:]+")
 
@@ -180,15 +457,15 @@ def describe(
 ) -> int:
     """Rank sentences by how well they fit a video. It needs no index."""
     from sureshot import library
-    from sureshot.cli import show
+    from sureshot.cli import terminal
 
     path, at = _split_time(video)
     texts = _sentences(sentences)
     described = library.describe(path, texts, at=at, db=db, model=model, device=device)
     if as_json:
-        show.print_json(described.to_dict())
+        terminal.print_json(described.to_dict())
     else:
-        show.print_descriptions(show.console(), described)
+        terminal.print_descriptions(terminal.console(), described)
     return 0
 
 
@@ -206,7 +483,7 @@ def export(
 ) -> int:
     """Search, and cut every hit into a file of its own."""
     from sureshot import library
-    from sureshot.cli import show
+    from sureshot.cli import terminal
     from sureshot.library.search import open_index
 
     searcher = open_index(db, model=model, device=device)
@@ -214,25 +491,25 @@ def export(
     rate = searcher.store.settings.frame_rate
     clips = library.export(answer, to, pad=pad, overwrite=overwrite, frame_rate=rate)
     if as_json:
-        show.print_json(answer.to_dict() | clips.to_dict())
+        terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
-        out = show.console()
-        show.print_answers(out, [answer])
+        out = terminal.console()
+        terminal.print_answers(out, [answer])
         for path in clips.written:
-            show.print_path(out, "wrote", show.short(path))
-        show.print_paths(out, "not written", clips.failed, "red", most=len(clips.failed))
+            terminal.print_path(out, "wrote", terminal.short(path))
+        terminal.print_paths(out, "not written", clips.failed, "red", most=len(clips.failed))
     return 1 if clips.failed else 0
 
 
 def _print(answers: "Iterator[Answer]", as_json: bool) -> None:
     """Print answers as they come."""
-    from sureshot.cli import show
+    from sureshot.cli import terminal
 
     if as_json:
         for answer in answers:
-            show.print_json(answer.to_dict())
+            terminal.print_json(answer.to_dict())
     else:
-        show.print_answers(show.console(), answers)
+        terminal.print_answers(terminal.console(), answers)
 
 
 def _queries(words: Sequence[str] | None, from_file: Path | None) -> list[str]:
@@ -254,39 +531,38 @@ def _answers(
 
 def _opened(answers: "Iterator[Answer]", number: int) -> "Iterator[Answer]":
     """The same answers; then one hit of the last of them is played."""
-    from sureshot.cli import show
-    from sureshot.cli.player import play
+    from sureshot.cli import terminal
 
     answer = None
     for answer in answers:
         yield answer
     if answer is not None:
-        show.console(err=True).print(play(answer, number))
+        terminal.console(err=True).print(play(answer, number))
 
 
 def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Answer]":
     """The same answers; a note at the end where they are unlike those percentages come from."""
-    from sureshot.cli import show
+    from sureshot.cli import terminal
 
     seen = []
     for answer in answers:
         seen.append(replace(answer, hits=()))  # of many queries only the numbers are kept
         yield answer
-    show.print_notes(show.console(err=True), searcher.drift(seen))
+    terminal.print_notes(terminal.console(err=True), searcher.drift(seen))
 
 
 def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Iterator[Answer]":
     """The same answers, each drawn into the contact sheet."""
-    from sureshot.cli import show
-    from sureshot.library.explain import sheet_rows
-    from sureshot.media.sheet import contact_sheet, save_sheet
+    from sureshot.cli import terminal
+    from sureshot.library.clips import sheet_rows
+    from sureshot.media.contact_sheet import contact_sheet, save_sheet
     from sureshot.text import plain
 
     for answer in answers:
         rows = sheet_rows(answer, frame_rate)
         save_sheet(contact_sheet(f"{answer.query} · {''.join(answer.verdict)}", rows), target)
         yield answer
-    show.console(err=True).print(f"Contact sheet: {plain(target)}")
+    terminal.console(err=True).print(f"Contact sheet: {plain(target)}")
 
 
 def _share(text: str, name: str) -> float:
@@ -312,7 +588,7 @@ def _sentences(given: Sequence[str]) -> list[str]:
 
 def _names_file(given: str) -> bool:
     """Whether one argument is a file of sentences: there is one, or it can be nothing else."""
-    from sureshot.places import absolute
+    from sureshot.paths import absolute
 
     looks = given == "-" or os.sep in given or bool(Path(given).suffix)
     return os.path.lexists(absolute(given)) or (looks and " " not in given.strip())
@@ -324,8 +600,8 @@ def lines_of(path: Path) -> list[str]:
     Raises:
         QueryError: the file cannot be read, or holds nothing.
     """
-    from sureshot.formats import LABELS, read_bytes
-    from sureshot.places import expand
+    from sureshot.paths import expand
+    from sureshot.settings import LABELS, read_bytes
     from sureshot.text import decoded, plain
 
     name = "standard input" if str(path) == "-" else plain(path)
@@ -345,7 +621,7 @@ def lines_of(path: Path) -> list[str]:
 
 def _split_time(text: str) -> tuple[Path, float | None]:
     """FILE or FILE@TIME; a file whose own name ends that way comes first."""
-    from sureshot.places import absolute, exists_at
+    from sureshot.paths import absolute, exists_at
     from sureshot.text import parse_time, plain
 
     name, at, time = text.rpartition("@")
@@ -358,3 +634,87 @@ def _split_time(text: str) -> tuple[Path, float | None]:
             )
         return Path(text), None
     return Path(name), parse_time(time)
+
+
+# Players that begin at a second, and how they are told which; then what hands a file to whatever
+# the desktop opens it with, which begins at the start.
+_PLAYERS = {"mpv": "--start={at}", "vlc": "--start-time={at}"}
+_OPENERS = {"darwin": "open", "win32": "explorer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A program that is told what to play.
+
+    Attributes:
+        command: the program and its arguments.
+        seeks: whether it begins at the second of the hit.
+    """
+
+    command: tuple[str, ...]
+    seeks: bool
+
+
+def player_of(path: Path, at: float, *, platform: str = sys.platform) -> Player:
+    """What plays a video from a second on, or opens it where nothing here can be told a second.
+
+    Args:
+        path: a video file, or a folder of frames, which no player takes but a desktop opens.
+        at: seconds.
+        platform: name of the system, as `sys.platform`.
+
+    Raises:
+        SureshotError: there is nothing here that opens videos.
+    """
+    if "://" in str(path):
+        raise SureshotError(
+            f"{plain(path)} is in object storage, which players do not reach. `sureshot serve` "
+            f"plays it, `sureshot export` cuts the moment out."
+        )
+    for name, start in _PLAYERS.items() if path.is_file() else ():
+        if shutil.which(name):
+            return Player((name, start.format(at=f"{at:.2f}"), str(path)), seeks=True)
+    opener = _OPENERS.get(platform, "xdg-open")
+    if shutil.which(opener):
+        return Player((opener, str(path)), seeks=False)
+    raise SureshotError(
+        f"There is no player here; install mpv or vlc, or play {plain(path)} by hand, from "
+        f"{timecode(at)} on."
+    )
+
+
+def play(answer: "Answer", number: int) -> str:
+    """Start a player with one hit of an answer, and leave it running.
+
+    Returns:
+        The command, and what to know about it.
+
+    Raises:
+        QueryError: there is no such hit, or its file is gone.
+        SureshotError: there is nothing here that opens videos.
+    """
+    hit = _hit(answer, number)
+    player = player_of(hit.path, hit.peak)
+    try:
+        process = subprocess.Popen(
+            player.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that it outlives this terminal and its Ctrl-C
+        )
+    except OSError as error:
+        raise SureshotError(f"{player.command[0]} does not start: {error.strerror}.") from None
+    process.returncode = 0  # nobody waits for it, and Python should not complain about that
+    told = f"playing: {plain(shlex.join(player.command))}"
+    return told if player.seeks else f"{told} (the moment is at {timecode(hit.peak)})"
+
+
+def _hit(answer: "Answer", number: int) -> "Hit":
+    if not 1 <= number <= len(answer):
+        hits = counted(len(answer), "hit")
+        raise QueryError(f"There is no hit {number} to open; the answer has {hits}.")
+    hit = answer[number - 1]
+    if hit.missing:
+        raise QueryError(f"{plain(hit.path)} is gone, so hit {number} cannot be opened.")
+    return hit

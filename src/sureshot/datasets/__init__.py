@@ -14,17 +14,16 @@ from sureshot.datasets import (
     didemo,
     flickr8k,
     lsmdc,
-    made,
     msrvtt,
     msvd,
     pairs,
+    synthetic,
     vatex,
 )
-from sureshot.datasets.listing import Listing, to_split
 from sureshot.datasets.media import usual_folders
-from sureshot.datasets.split import Caption, Item, Split, check_disjoint
+from sureshot.datasets.split import Caption, Item, Listing, Split, check_disjoint, to_split
 from sureshot.errors import SureshotError
-from sureshot.places import expand
+from sureshot.paths import expand
 
 __all__ = ["NAMES", "Caption", "Item", "Split", "check_disjoint", "load_split"]
 
@@ -49,7 +48,7 @@ _READERS: dict[str, _Reader] = {
     "didemo": didemo,
     "flickr8k": flickr8k,
     "lsmdc": lsmdc,
-    "made": made,
+    "made": synthetic,
     "msrvtt": msrvtt,
     "msvd": msvd,
     "vatex": vatex,

@@ -16,7 +16,7 @@ References:
 from pathlib import Path
 
 from sureshot.datasets.annotation import expecting, pick, read_annotation, sentences
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 
 PROTOCOLS = {
     "paragraph": "ActivityNet's val1 is what papers report results on: ask for the split test.",

@@ -24,7 +24,7 @@ Differs:
 from pathlib import Path
 
 from sureshot.datasets.annotation import pick, read_table
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 
 PROTOCOLS = dict.fromkeys(("script", "descriptions"), "Charades has no validation set.")
 _EXPECTED = {"train": 7985, "test": 1863}

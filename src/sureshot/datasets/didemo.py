@@ -22,7 +22,7 @@ Differs:
 from pathlib import Path, PurePosixPath
 
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, read_rows
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 
 PROTOCOLS = {"paragraph": ""}
 _EXPECTED = {"train": 8395, "val": 1065, "test": 1004}

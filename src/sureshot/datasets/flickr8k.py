@@ -26,7 +26,7 @@ from sureshot.datasets.annotation import (
     read_table,
     sentences,
 )
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 
 PROTOCOLS = {"multi-caption": ""}
 _LISTS = {"train": ("train", 6000), "val": ("dev", 1000), "test": ("test", 1000)}

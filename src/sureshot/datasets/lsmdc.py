@@ -20,7 +20,7 @@ References:
 from pathlib import Path
 
 from sureshot.datasets.annotation import pick, read_lines
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 from sureshot.errors import SureshotError
 
 PROTOCOLS = {"all": "", "last": ""}

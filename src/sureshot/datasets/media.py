@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sureshot.errors import SureshotError
-from sureshot.places import is_folder_at
+from sureshot.paths import is_folder_at
 from sureshot.text import plain
 
 # Folders below the annotation that hold the videos in the layouts people share.

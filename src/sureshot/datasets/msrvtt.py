@@ -23,7 +23,7 @@ References:
 from pathlib import Path
 
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_table
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 
 _UNVALIDATED = "MSR-VTT 1k-A has no validation set."
 PROTOCOLS = {"1k-A": _UNVALIDATED, "1k-A 9k": _UNVALIDATED, "1k-A 7k": _UNVALIDATED, "full": ""}

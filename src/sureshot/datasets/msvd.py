@@ -5,7 +5,7 @@ Files:
     ``raw-captions.pkl``: id to list of sentences, each a list of words, which are joined with
     spaces; or ``captions_msvd.json``: id to list of sentences.
 
-    The pickle is opened with `sureshot.datasets.pickles`, which runs nothing that is in it.
+    The pickle is opened with `sureshot.datasets.annotation`, which runs nothing that is in it.
 
 References:
     Chen and Dolan, Collecting Highly Parallel Data for Paraphrase Evaluation, 2011.
@@ -18,9 +18,15 @@ Differs:
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
-from sureshot.datasets.listing import Listing
-from sureshot.datasets.pickles import read_pickle
+from sureshot.datasets.annotation import (
+    expecting,
+    pick,
+    read_annotation,
+    read_lines,
+    read_pickle,
+    sentences,
+)
+from sureshot.datasets.split import Listing
 
 PROTOCOLS = {"multi-caption": ""}
 _EXPECTED = {"train": 1200, "val": 100, "test": 670}

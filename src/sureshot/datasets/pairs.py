@@ -23,8 +23,8 @@ from sureshot.datasets.annotation import pick, read_lines
 from sureshot.datasets.media import is_frames
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import SureshotError, reason_of
-from sureshot.formats import ANNOTATION, parse_json, read_text
-from sureshot.places import is_folder_at
+from sureshot.paths import is_folder_at
+from sureshot.settings import ANNOTATION, parse_json, read_text
 from sureshot.text import plain
 
 _FILES = ("captions.csv", "captions.jsonl", "pairs.csv", "pairs.jsonl")

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.datasets.annotation import pick, read_annotation, read_json_lines, read_json_list
-from sureshot.datasets.listing import Listing, to_split
 from sureshot.datasets.media import usual_folders
-from sureshot.datasets.split import Caption, Split
+from sureshot.datasets.split import Caption, Listing, Split, to_split
 from sureshot.errors import SureshotError
-from sureshot.places import expand
+from sureshot.paths import expand
 
 KINDS = ("what", "who", "how", "when", "where")  # types of MSRVTT-QA, the most frequent first
 VOCABULARY = "train_ans2label.json"

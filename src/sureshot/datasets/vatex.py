@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
-from sureshot.datasets.listing import Listing
+from sureshot.datasets.split import Listing
 
 PROTOCOLS = {"HGR": "", "CLIP2Video": ""}
 _EXPECTED = {"train": 25991, "val": 1500, "test": 1500}

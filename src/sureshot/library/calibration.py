@@ -13,16 +13,21 @@ from jaxtyping import Bool, Int
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import write_text
 from sureshot.library.confidence import model_card
-from sureshot.library.label_paths import given_labels_of_index, labels_of_index, located
-from sureshot.library.labels import Label, read_labels, taken_together
+from sureshot.library.labels import (
+    Label,
+    given_labels_of_index,
+    labels_of_index,
+    located,
+    read_labels,
+    taken_together,
+)
+from sureshot.library.ranking import Gallery, Told
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.library.videos import Gallery, Told
-from sureshot.places import absolute, beside
+from sureshot.paths import absolute, beside
 from sureshot.text import counted, plain
-from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
 from sureshot.trust.card import FILE, Calibration
-from sureshot.trust.fitting import fit_card
-from sureshot.trust.own import JUDGED, JudgedQuery, adapt
+from sureshot.trust.fit import JUDGED, JudgedQuery, adapt, fit_card
+from sureshot.trust.report import Calibrated, date_or_today, sets_of
 from sureshot.trust.signals import About, word_counts
 
 

@@ -8,22 +8,32 @@ Not covered: subtitles, chapters, more than one sound track, more than two chann
 what `sureshot.media.mp4` names.
 """
 
+import io
 import math
 import os
+import tempfile
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import av
+import numpy as np
+from jaxtyping import UInt8
 
-from sureshot.errors import SureshotError, VideoError, option, reason_of
+from sureshot.errors import QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
-from sureshot.library.answer import Answer, reasons
-from sureshot.media.excerpt import footage
+from sureshot.library.results import JSON_SCHEMA, Answer, FrameScore, Hit, reasons
+from sureshot.library.search import Searcher
+from sureshot.media.contact_sheet import SheetFrame, SheetRow
+from sureshot.media.excerpt import MP4, Playable, footage, lay_anew, playable
+from sureshot.media.frames import read_image
 from sureshot.media.mp4 import write_film
-from sureshot.places import absolute, is_folder_at
-from sureshot.text import plain, printable
+from sureshot.media.video import frames_at
+from sureshot.paths import absolute, is_folder_at
+from sureshot.store.rows import VideoRecord
+from sureshot.text import counted, plain, printable, time_range
 
 _NAME_BYTES = 200
 
@@ -192,3 +202,247 @@ def _same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:  # one of them does not exist
         return False
+
+
+LONGEST = 30.0  # seconds of a part that is encoded anew
+_FIRST = 4.0  # seconds of such a part that are encoded before the whole of it
+_LAST = 0.5  # seconds before the end of a part at which they begin at the latest
+_AROUND = 2.0  # seconds before and after the moment that are played too
+_SIDE = 540  # lines of such a part
+_LAID_ANEW = 300_000_000  # bytes; of larger files a part is quicker than the whole
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """What is played of a video.
+
+    Attributes:
+        how: how it can be played.
+        start: second of the video at which the film begins.
+        end: second at which it ends.
+    """
+
+    how: Playable
+    start: float
+    end: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/api.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "way": self.how.way,
+            "type": self.how.type,
+            "start": self.start,
+            "end": self.end,
+        }
+
+
+def film_of(record: VideoRecord, *, at: float, start: float, end: float) -> Film:
+    """What to play so that a moment of a video is seen, by what its file holds.
+
+    Args:
+        record: an indexed video.
+        at: second that is looked for.
+        start: second at which the moment begins.
+        end: second at which it ends.
+
+    Raises:
+        QueryError: there is nothing at that second.
+        VideoError: the video cannot be read; the message names it.
+    """
+    if not 0 <= at <= record.duration + 1:
+        length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
+        raise QueryError(f"{plain(record.path)} is {length} s long; there is nothing at {at:g} s.")
+    try:
+        how = playable(record.path)
+    except VideoError as error:
+        raise VideoError(f"{plain(record.path)} {error}.") from None
+    if how.way == "remux" and record.size > _LAID_ANEW:
+        how = Playable("clip", MP4)
+    if how.way != "clip":
+        return Film(how, 0.0, round(record.duration, 3))
+    first, last = part_around(at, start, end, record.duration)
+    return Film(how, first, last)
+
+
+def part_around(at: float, start: float, end: float, duration: float) -> tuple[float, float]:
+    """Beginning and end, in seconds, of the part of a video that shows a moment.
+
+    Examples:
+        >>> part_around(12.0, 10.0, 20.0, 100.0)
+        (8.0, 22.0)
+        >>> part_around(300.0, 0.0, 600.0, 600.0)
+        (285.0, 315.0)
+    """
+    first, last = max(min(start, at) - _AROUND, 0.0), min(max(end, at) + _AROUND, duration)
+    if last - first > LONGEST:
+        first = min(max(first, at - LONGEST / 2), last - LONGEST)
+        last = first + LONGEST
+    return round(first, 1), round(max(last, first + 0.1), 1)
+
+
+def first_part(film: Film, at: float) -> Film | None:
+    """The seconds of a part that are seen first, which are encoded long before the whole of it.
+
+    Args:
+        film: what is played.
+        at: second of the video that is looked for.
+
+    Returns:
+        The part from that second on; None where the film is as quickly made, or need not be.
+    """
+    if film.how.way != "clip" or film.end - film.start <= _FIRST:
+        return None
+    begins = min(math.floor(10 * at) / 10, film.end - _LAST)
+    start = round(max(begins, film.start), 1)
+    return replace(film, start=start, end=round(min(start + _FIRST, film.end), 1))
+
+
+def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) -> None:
+    """Make what is played of a video that cannot be played as it is.
+
+    Args:
+        record: an indexed video.
+        film: what is played.
+        target: a file named ``.mp4`` in an existing folder.
+        rate: frames per second of a folder of frames.
+
+    Raises:
+        VideoError: the video cannot be read; the message names it.
+        SureshotError: the target cannot be written.
+    """
+    if film.how.way != "remux":
+        span = film.start, film.end
+        cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
+        return
+    try:
+        lay_anew(record.path, target)
+    except VideoError as error:
+        raise VideoError(f"{plain(record.path)} {error}.") from None
+
+
+_QUALITY = 82
+
+
+def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
+    """What a video shows at one time, as a JPEG.
+
+    Args:
+        path: a file or a folder of frames.
+        at: seconds; the first and last frame stand in for what lies beyond them.
+        side: shorter side of the picture, in pixels at most.
+        rate: frames per second of a folder of frames.
+
+    Raises:
+        VideoError: the video cannot be read; the message names it.
+    """
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(_shown(path, at, side, rate)).save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()
+
+
+def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Answer:
+    """Moments that look like a photo.
+
+    Args:
+        searcher: the opened index.
+        data: bytes of an image file.
+        name: what to call it.
+        wanted: how many hits and where, as for `Searcher.like`.
+
+    Raises:
+        QueryError: it is no image.
+    """
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
+        given = Path(folder, "given")
+        given.write_bytes(data)
+        try:
+            # Never to ffmpeg as it came: some of its formats are lists of other files to read.
+            picture = read_image(given)
+        except VideoError as error:
+            raise QueryError(
+                f"{plain(name)} is not a picture that can be read ({error}); give a JPEG or a PNG."
+            ) from None
+        return _like(searcher, np.asarray(picture), Path(folder), name, wanted)
+
+
+def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answer:
+    """Moments that look like the one frame that a video shows at a time.
+
+    Args:
+        searcher: the opened index.
+        path: a video.
+        at: seconds.
+        wanted: how many hits and where, as for `Searcher.like`.
+
+    Raises:
+        VideoError: the video cannot be read; the message names it.
+    """
+    picture = _shown(path, at, 720, searcher.store.settings.frame_rate)
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
+        return _like(searcher, picture, Path(folder), f"{printable(path)}@{at:g}", wanted)
+
+
+def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:
+    try:
+        return frames_at(path, [at], side=side, rate=rate)[0]
+    except VideoError as error:
+        raise VideoError(f"{plain(path)} {error}.", transient=error.transient) from None
+
+
+def _like(
+    searcher: Searcher,
+    picture: UInt8[np.ndarray, "height width 3"],
+    folder: Path,
+    name: str,
+    wanted: dict[str, Any],
+) -> Answer:
+    from PIL import Image
+
+    file = folder / "picture.png"
+    Image.fromarray(picture).save(file)
+    return replace(searcher.like(file, **wanted), query=name)
+
+
+_EXPLAIN_SIDE = 180  # shorter side of the frames fetched, in pixels
+_FRAMES = 12  # frames of one hit at most
+
+
+def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
+    """One row a hit: its frames at its time range, each with its own score.
+
+    A video that has vanished or cannot be read any more gives a row that says so.
+
+    Args:
+        answer: the answer of a search.
+        frame_rate: frames per second of a folder of frames.
+    """
+    return [_row(hit, frame_rate) for hit in answer]
+
+
+def _row(hit: Hit, frame_rate: float) -> SheetRow:
+    title = f"{hit.rank}. {printable(hit.path.name)}"
+    right = f"right {hit.percentage} · " if hit.percentage else ""
+    folder = f" · in {printable(hit.path.parent.name)}" if hit.path.parent.name else ""
+    subtitle = f"{time_range(hit.start, hit.end)} · {right}score {hit.score:z.3f}{folder}"
+    if hit.copies:
+        subtitle += f" · {counted(len(hit.copies), 'copy', 'copies')} elsewhere"
+    chosen = _thinned(hit.frames)
+    try:
+        images = frames_at(hit.path, [f.time for f in chosen], side=_EXPLAIN_SIDE, rate=frame_rate)
+    except VideoError as error:
+        return SheetRow(title, f"{subtitle} · cannot be shown, the video {error}", ())
+    frames = tuple(
+        SheetFrame(image, frame.time, frame.score)
+        for image, frame in zip(images, chosen, strict=True)
+    )
+    return SheetRow(title, subtitle, frames)
+
+
+def _thinned(frames: Sequence[FrameScore]) -> list[FrameScore]:
+    """At most a dozen frames, evenly over the hit, the best one among them."""
+    step = -(-len(frames) // _FRAMES)
+    best = max(range(len(frames)), key=lambda i: frames[i].score)
+    return list(frames[best % step :: step])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from sureshot.errors import SureshotError, option
-from sureshot.formats import read_json
-from sureshot.places import absolute, absolute_model, expand, index_place
+from sureshot.paths import absolute, absolute_model, expand, index_place
+from sureshot.settings import read_json
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -169,8 +169,8 @@ def _processor() -> Check:
 
 
 def _engine() -> Check:
-    from sureshot.models.encoders.device import device_for
-    from sureshot.models.encoders.engine import INSTALL, OPENVINO, engine_for, why_not
+    from sureshot.models.encoders.openvino import INSTALL, OPENVINO, engine_for, why_not
+    from sureshot.models.weights import device_for
 
     device = device_for(None)
     try:
@@ -189,8 +189,7 @@ def _engine() -> Check:
 
 
 def _model(name: str) -> Check:
-    from sureshot.models.loading import load_searchable
-    from sureshot.models.retriever import Retriever
+    from sureshot.models.load import Retriever, load_searchable
 
     try:
         model = load_searchable(name)
@@ -202,7 +201,7 @@ def _model(name: str) -> Check:
 
 
 def _index(location: str) -> Check:
-    from sureshot.store.store import Store
+    from sureshot.store.index import Store
 
     try:
         if not Store.exists(location):

@@ -4,32 +4,340 @@ A video is written when its last window is encoded, or with others within a seco
 whatever ends the run, what is written stays.
 """
 
+import glob
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ArgumentError, QueryError, option
-from sureshot.library.committing import Committing
-from sureshot.library.crew import Crew, on_ray
-from sureshot.library.excluding import exclude_too, forget_excluded, include_again
-from sureshot.library.indexed import Indexed
-from sureshot.library.packing import Packing, pack_here
-from sureshot.library.planning import Planner, find_sources, is_on_disk
-from sureshot.library.shard import WHOLE, Shard
-from sureshot.library.worklist import Worklist
-from sureshot.media.excluded import Excluded
-from sureshot.models.encoders.protocol import Encoder
-from sureshot.models.loading import load_searchable
-from sureshot.models.retriever import Retriever
-from sureshot.places import absolute, absolute_model, exists_at, expand, index_place
-from sureshot.store.header import Decode, IndexSettings
-from sureshot.store.rows import VideoRecord
-from sureshot.store.store import Store
-from sureshot.store.turns import unfinished
+from sureshot.library.encoding import (
+    WHOLE,
+    Packing,
+    Shard,
+    Worklist,
+    content_digest,
+    pack_here,
+    record_of,
+)
+from sureshot.library.ray_workers import Crew, on_ray
+from sureshot.library.results import Indexed
+from sureshot.media.discover import Excluded, Source, Unreadable, as_pattern, discover, frame_files
+from sureshot.models.encoders.base import Encoder
+from sureshot.models.load import Retriever, load_searchable
+from sureshot.paths import absolute, absolute_model, exists_at, expand, index_place
+from sureshot.store.index import Store
+from sureshot.store.locks import unfinished
+from sureshot.store.rows import Decode, IndexSettings, VideoRecord
+from sureshot.store.writing import Parcel
 from sureshot.text import counted, plain
+
+_Observe = Callable[[Indexed], None]
+
+
+def find_sources(
+    paths: Sequence[Path],
+    excluded: Excluded,
+    shard: Shard,
+    result: Indexed,
+    observe: _Observe,
+) -> Worklist:
+    """Every video of a share at or below the paths; what cannot be looked at is noted."""
+    tops = [absolute(path) for path in paths]
+
+    def leave_out(path: Path) -> bool:
+        left = excluded.matches(path, tops)
+        result.excluded += left
+        return left
+
+    sources = Worklist()
+    for source in discover(paths, leave_out):
+        # What was named and cannot be read concerns everybody.
+        if not (shard.has(source.path) or (isinstance(source, Unreadable) and source.path in tops)):
+            continue
+        if isinstance(source, Unreadable):
+            result.failed.append((source.path, source.reason))
+            continue
+        sources.add(source)
+        result.found += 1
+        result.bytes_found += source.size
+        if result.found % 200 == 0:
+            observe(result)
+    return sources
+
+
+class Planner:
+    """Deals with what need not be decoded, and lists the rest.
+
+    Args:
+        store: the index.
+        shard: which videos are this run's; of others none is removed.
+        lost: paths of videos whose windows are not there as they were written.
+        force: whether to decode what is already there, failed files included.
+    """
+
+    def __init__(self, store: Store, shard: Shard, lost: Collection[Path], *, force: bool) -> None:
+        self._store = store
+        self._shard = shard
+        self._lost = lost
+        self._force = force
+
+    def todo(self, sources: Worklist, result: Indexed, observe: _Observe) -> Worklist:
+        """The sources that must be decoded; everything else is dealt with here."""
+        left = Worklist()
+        for page in sources.pages():
+            known, by_size = self._known(page)
+            for source in page:
+                if self._force or not self._up_to_date(
+                    source, known.get(source.path), by_size[source.size], result
+                ):
+                    left.add(source)
+                else:
+                    result.bytes_done += source.size
+                    observe(result)
+        return left
+
+    def _known(
+        self, page: Sequence[Source]
+    ) -> tuple[dict[Path, VideoRecord], dict[int, list[VideoRecord]]]:
+        """What the index has of some sources, and the videos that may be their twins, by size."""
+        by_size: dict[int, list[VideoRecord]] = defaultdict(list)
+        if self._force:
+            return {}, by_size
+        known = {
+            path: record
+            for path, record in self._store.at([source.path for source in page]).items()
+            if path not in self._lost
+        }
+        new = {s.size for s in page if s.path not in known or not stamped(known[s.path], s)}
+        for record in self._store.of_sizes(new) if new else ():
+            if record.path not in self._lost:
+                by_size[record.size].append(record)
+        return known, by_size
+
+    def _up_to_date(
+        self,
+        source: Source,
+        record: VideoRecord | None,
+        same_size: list[VideoRecord],
+        result: Indexed,
+    ) -> bool:
+        """Whether the index has this video, or could be given it without decoding."""
+        if record and stamped(record, source):
+            if not record.reason:
+                result.unchanged += 1
+            elif not record.transient:
+                result.known_failures += 1
+            return not record.transient
+        if not same_size:
+            return False
+        try:
+            digest = content_digest(source)
+        except OSError:
+            return False  # decoding meets the same error and notes it
+        if record and not record.reason and record.digest == digest:
+            # Touched, not changed.
+            self._store.touch(replace(record, mtime_ns=source.mtime_ns))
+            result.unchanged += 1
+            return True
+        twins = [r for r in same_size if (r.kind, r.digest) == (source.kind, digest)]
+        return bool(twins) and self._take_over(twins[0], source, same_size, result)
+
+    def _take_over(
+        self,
+        twin: VideoRecord,
+        source: Source,
+        same_size: list[VideoRecord],
+        result: Indexed,
+    ) -> bool:
+        """Give a video the windows of its twin; False if another process has taken them away."""
+        copy = self._store.copy(twin, record_of(source, digest=twin.digest))
+        if copy is None:
+            return False
+        same_size.append(copy)
+        if is_on_disk(twin) or not self._shard.has(twin.path):
+            result.copied += 1
+        else:
+            self._store.remove([twin])
+            same_size.remove(twin)
+            result.moved += 1
+        return True
+
+
+def stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
+    """Whether a file has the size and time that a record knows of it."""
+    return (record.size, record.mtime_ns) == (now.size, now.mtime_ns)
+
+
+def is_on_disk(record: VideoRecord) -> bool:
+    """Whether a video is still on disk, as far as one may look."""
+    try:
+        return bool(frame_files(record.path)) if record.kind == "frames" else record.path.exists()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # may not be looked at, which is not the same as gone
+        return True
+
+
+_EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
+
+
+class Committing:
+    """Commits what is packed, at most once a second, and keeps the result of the run.
+
+    Args:
+        store: the index.
+        result: what the run has done, kept up to date here.
+        lost: paths of videos whose windows were not there as they were written.
+        observe: called with the result after every step.
+        began: when the run began, by `time.monotonic`.
+
+    Attributes:
+        mended: how many of the lost videos are there again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        result: Indexed,
+        lost: Collection[Path],
+        observe: Callable[[Indexed], None],
+        began: float,
+    ) -> None:
+        self.mended = 0
+        self._store, self._result, self._lost, self._observe = store, result, lost, observe
+        self._begun: dict[Path, tuple[int, float]] = {}  # bytes and seconds done of a video
+        self._waiting: list[Parcel] = []
+        self._began = began
+        self._last = -math.inf  # commit, so that the first video can be found at once
+
+    def advance(self, source: Source, share: float, seconds: float) -> None:
+        """Note how far a video is, as `sureshot.library.encoding.encode_videos` tells it."""
+        size, until = self._begun.get(source.path, (0, 0.0))
+        self._begun[source.path] = max(size, int(share * source.size)), max(until, seconds)
+        self._commit(_EVERY)  # what is done must not wait for the end of a long film
+        self.tell()
+
+    def take(self, parcels: Sequence[Parcel]) -> None:
+        """Commit videos, now or with those that come within a second."""
+        self._waiting += parcels
+        self._commit(_EVERY)
+        self.tell()
+
+    def finish(self) -> None:
+        """Commit all that waits."""
+        if self._waiting:
+            self._commit(0.0)
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell of the result so far."""
+        self._result.bytes_begun = sum(size for size, _ in self._begun.values())
+        self._result.seconds_begun = sum(seconds for _, seconds in self._begun.values())
+        self._result.elapsed = time.monotonic() - self._began
+        self._observe(self._result)
+
+    def _commit(self, pause: float) -> None:
+        if not self._waiting or time.monotonic() - self._last < pause:
+            return
+        parcels, self._waiting = self._waiting, []
+        _settle(self._store, parcels, self._result)
+        for record in (parcel.record for parcel in parcels):
+            self.mended += record.path in self._lost and not record.reason
+            self._begun.pop(record.path, None)
+        self._last = time.monotonic()
+
+
+def _settle(store: Store, parcels: Sequence[Parcel], result: Indexed) -> None:
+    """Commit videos and note what became of them."""
+    told = [parcel for parcel in parcels if not _still_holds(store, parcel.record)]
+    try:
+        store.commit(told)
+    except KeyboardInterrupt:
+        # They may be committed or not. Once more, so that the result of the run is true.
+        store.commit(told)
+        _note(result, parcels)
+        raise
+    _note(result, parcels)
+
+
+def _still_holds(store: Store, now: VideoRecord) -> bool:
+    """Whether a video was indexed again by force and is out of reach just now."""
+    old = store.at([now.path]).get(now.path) if now.reason and now.transient else None
+    return old is not None and not old.reason and stamped(old, now)
+
+
+def _note(result: Indexed, parcels: Sequence[Parcel]) -> None:
+    for record in (parcel.record for parcel in parcels):
+        result.current = record.path
+        result.bytes_done += record.size
+        if record.reason:
+            result.failed.append((record.path, record.reason))
+            continue
+        result.indexed += 1
+        result.windows += record.windows
+        result.seconds += record.duration
+        if record.note:
+            result.notes.append((record.path, record.note))
+
+
+def exclude_too(store: Store, patterns: Sequence[str]) -> None:
+    """Remember patterns of what is left out from now on.
+
+    Raises:
+        QueryError: a pattern is empty.
+        StoreError: the index cannot be written.
+    """
+    store.set_excluded([as_pattern(pattern) for pattern in patterns], excluded=True)
+
+
+def include_again(store: Store, patterns: Sequence[str]) -> None:
+    """Take patterns, or paths that `sureshot.library.remove` excluded, off what is left out.
+
+    Raises:
+        QueryError: one of them is not excluded.
+        StoreError: the index cannot be written.
+    """
+    known = store.excluded()
+    chosen = []
+    for pattern in map(as_pattern, patterns):
+        names = [name for name in (pattern, glob.escape(pattern)) if name in known]
+        if not names:
+            are = f"these are: {', '.join(map(plain, known))}" if known else "nothing is"
+            raise QueryError(f"{plain(pattern)} is not excluded; {are}.")
+        chosen += names
+    store.set_excluded(chosen, excluded=False)
+
+
+def forget_excluded(
+    store: Store,
+    paths: Sequence[Path],
+    excluded: Excluded,
+    mine: Callable[[Path], bool] = lambda path: True,
+) -> int:
+    """Remove what was indexed at or below some paths before it was excluded.
+
+    Args:
+        store: the index.
+        paths: the paths.
+        excluded: what is left out.
+        mine: whether the video at a path may be removed.
+
+    Returns:
+        How many videos that were.
+    """
+    if not excluded.patterns:
+        return 0
+    tops = [absolute(path) for path in paths]
+    here = (r for r in store.each_video() if any(r.path.is_relative_to(top) for top in tops))
+    chosen = [r for r in here if excluded.matches(r.path, tops) and mine(r.path)]
+    store.remove(chosen)
+    return len(chosen)
+
 
 _MOST_THREADS = 64
 _AT_ONCE = 500  # videos removed in one commit
@@ -63,7 +371,7 @@ def index(
     """Make videos searchable, or bring their index up to date: only what is new costs time.
 
     ``model``, ``frames``, ``window``, ``scenes``, ``decode`` and ``frame_rate`` are settled when an
-    index is made (`sureshot.store.header.IndexSettings`). Left out, they are those of the index, or
+    index is made (`sureshot.store.rows.IndexSettings`). Left out, they are those of the index, or
     the defaults for a new one; a trained model has a number of frames of its own.
 
     Args:
@@ -77,7 +385,7 @@ def index(
         scenes: whether a change of scene begins a window.
         decode: frames that are decoded: ``all``, ``keyframes`` or ``auto``.
         frame_rate: frames a second in a folder of frames.
-        exclude: patterns of what is left out from now on, see `sureshot.media.excluded.Excluded`;
+        exclude: patterns of what is left out from now on, see `sureshot.media.discover.Excluded`;
             the index remembers them, and forgets what it has of that.
         include: patterns that are excluded no more.
         force: index again what is already there, failed files included.

@@ -7,16 +7,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
-from sureshot.formats import open_file
-from sureshot.library.answer import JSON_SCHEMA, Hit
-from sureshot.library.explain import sheet_rows
-from sureshot.library.label_paths import labels_of_index
-from sureshot.library.labels import JudgedMoment, Label, append, mend, read_labels, taken_together
+from sureshot.library.clips import sheet_rows
+from sureshot.library.labels import (
+    JudgedMoment,
+    Label,
+    append,
+    labels_of_index,
+    mend,
+    read_labels,
+    taken_together,
+)
+from sureshot.library.results import JSON_SCHEMA, Hit
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.media.sheet import contact_sheet, save_sheet
-from sureshot.places import absolute, expand, index_place
+from sureshot.media.contact_sheet import contact_sheet, save_sheet
+from sureshot.paths import absolute, expand, index_place
+from sureshot.settings import open_file
 from sureshot.text import clean, counted, plain, printable
-from sureshot.trust.own import ALL, JUDGED
+from sureshot.trust.fit import ALL, JUDGED
 
 Verdict = Literal["yes", "no", "absent", "more", "unknown", "again", "skip", "quit"]
 

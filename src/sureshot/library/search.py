@@ -1,16 +1,17 @@
 """A sentence in, an answer out."""
 
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from sureshot.errors import QueryError, StoreError
-from sureshot.library.answer import Answer, Descriptions
-from sureshot.library.candidates import CANDIDATES, Candidates, Found, Sentence
+from sureshot.errors import QueryError, StoreError, VideoError
 from sureshot.library.confidence import (
     Judged,
     Rivals,
@@ -20,23 +21,203 @@ from sureshot.library.confidence import (
     judged,
     left_out,
 )
-from sureshot.library.describing import ranked_texts
-from sureshot.library.query_video import asked_windows
-from sureshot.library.request import NearWindows, Request, check_shares, why_nothing
-from sureshot.library.sentences import Sentences
-from sureshot.library.text_warnings import is_foreign, text_warnings
-from sureshot.library.videos import Gallery, Told, every_window
-from sureshot.models.bank import bank_of
-from sureshot.models.comparing import MeanFrames, comparing
-from sureshot.models.encoders import Encoder
-from sureshot.models.loading import load_searchable
-from sureshot.models.retriever import Retriever
-from sureshot.places import absolute, absolute_model, index_place
-from sureshot.store.conditions import Among, Under
-from sureshot.store.header import IndexSettings
-from sureshot.store.store import Store
+from sureshot.library.query_checks import is_foreign, text_warnings
+from sureshot.library.ranking import (
+    CANDIDATES,
+    Candidates,
+    Found,
+    Gallery,
+    NearWindows,
+    Request,
+    Sentence,
+    Told,
+    check_shares,
+    every_window,
+    why_nothing,
+)
+from sureshot.library.results import Answer, Description, Descriptions
+from sureshot.media.discover import Source, discover, frame_files
+from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
+from sureshot.models.hub_bank import bank_of
+from sureshot.models.load import Retriever, load_searchable
+from sureshot.models.similarity import Comparing, MeanFrames, comparing
+from sureshot.paths import absolute, absolute_model, index_place
+from sureshot.store.index import Store
+from sureshot.store.rows import IndexSettings, StoredWindows
+from sureshot.store.vector_search import Among, Under
 from sureshot.text import clean, counted, plain, printable
 from sureshot.trust.signals import About, word_counts
+
+_MOST = 24  # windows of a long video that are looked at
+
+
+def asked_windows(
+    store: Store | IndexSettings, encoder: Encoder, path: Path, at: float | None
+) -> VideoFeatures:
+    """The windows of a video to look at, from the index or else decoded now.
+
+    Args:
+        store: the index; or how a video is cut into windows, where there is no index.
+        encoder: the encoder that wrote the index.
+        path: any video file, photo or folder of frames, absolute.
+        at: seconds; None takes at most 24 windows, evenly over the whole video.
+
+    Raises:
+        VideoError: the video cannot be read; the message names it.
+        QueryError: there is no video at the path, or nothing at that time of it.
+    """
+    from sureshot.library.encoding import encode_video
+
+    source = _source(path)
+    stored = None if isinstance(store, IndexSettings) else _stored(store, source)
+    if stored is not None:
+        start, end, windows = stored.start, stored.end, stored.features
+    else:
+        settings = store if isinstance(store, IndexSettings) else store.settings
+        try:
+            encoded = encode_video(source, settings, encoder).windows
+        except VideoError as error:
+            raise VideoError(f"{printable(path)} {error}.", transient=error.transient) from error
+        windows = _padded([w.frames for w in encoded])
+        start = np.array([w.start for w in encoded])
+        end = np.array([w.end for w in encoded])
+    if at is None:
+        spread = np.linspace(0, len(start) - 1, min(len(start), _MOST))
+        return windows.part(spread.round().astype(int))
+    if not 0 <= at <= end[-1]:
+        last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
+        raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
+    here = max(int(np.searchsorted(start, at, side="right")) - 1, 0)
+    return windows.part(slice(here, here + 1))
+
+
+def _stored(store: Store, source: Source) -> StoredWindows | None:
+    """The windows that the index has of a video; None if it is not indexed or has changed since."""
+    record = next((r for r in store.videos() if r.path == source.path), None)
+    if record is None or not record.windows or record.mtime_ns != source.mtime_ns:
+        return None
+    windows = store.windows_of(source.path)
+    # Another process may have removed it since.
+    return windows if len(windows.keys) == record.windows else None
+
+
+def _source(path: Path) -> Source:
+    """The one video at a path.
+
+    Raises:
+        QueryError: there is none.
+    """
+    try:
+        ordinary = path.is_dir() and not frame_files(path)
+    except OSError:
+        ordinary = False  # `discover` says why
+    # It would search all that lies below an ordinary folder.
+    found = None if ordinary else next(discover([path]), None)
+    if isinstance(found, Source):
+        return found
+    if found is not None:
+        raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
+    raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
+
+
+def _padded(windows: Sequence[Float[np.ndarray, "_ dim"]]) -> VideoFeatures:
+    """The frames of some windows as videos."""
+    counts = np.array([len(frames) for frames in windows])
+    mask = np.arange(counts.max())[None, :] < counts[:, None]
+    frames = np.zeros((*mask.shape, windows[0].shape[1]), windows[0].dtype)
+    frames[mask] = np.concatenate(windows)
+    return VideoFeatures.of_frames(frames, mask)
+
+
+def ranked_texts(
+    video: str | Path,
+    texts: Sequence[str],
+    *,
+    at: float | None,
+    encoder: Encoder,
+    how: Comparing,
+    store: Store | IndexSettings,
+) -> Descriptions:
+    """Texts ranked by how well they fit a video, or what it shows at one time.
+
+    Args:
+        video: any video file, photo or folder of frames.
+        texts: the texts to choose from, at least one.
+        at: seconds; None takes the whole video, whose best-fitting window counts.
+        encoder: what encodes texts and frames.
+        how: how its model compares them.
+        store: index that may have the video's windows; or how a video is cut, where there is none.
+
+    Raises:
+        VideoError: the video cannot be read.
+        QueryError: no text, or an empty one; or ``at`` lies outside the video.
+    """
+    if not texts:
+        raise QueryError("There is no sentence to choose from; give at least one.")
+    path = absolute(video)
+    cleaned = [clean(text) for text in texts]
+    features = encoder.encode_texts(cleaned)
+    windows = asked_windows(store, encoder, path, at)
+    scores = how.similarity(how.texts(features), how.videos(windows)).max(1)
+    order = np.argsort(-scores, kind="stable")
+    return Descriptions(
+        video=path,
+        at=at,
+        ranked=tuple(
+            Description(rank, cleaned[row], float(scores[row])) for rank, row in enumerate(order, 1)
+        ),
+        status="not calibrated",
+        model=encoder.name,
+        warnings=text_warnings(encoder, cleaned, features),
+    )
+
+
+_KEPT = 256  # sentences that are remembered
+
+
+class Sentences:
+    """Encodes sentences for several threads.
+
+    Args:
+        encoder: what encodes.
+        kept: how many sentences are remembered, the latest ones.
+    """
+
+    def __init__(self, encoder: Encoder, kept: int = _KEPT) -> None:
+        self._encoder = encoder
+        self._kept = kept
+        self._known: OrderedDict[str, TextFeatures] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def features(self, texts: Sequence[str]) -> list[TextFeatures]:
+        """What the encoder makes of each text, none of them empty; nobody may change it."""
+        with self._guard:
+            new = list(dict.fromkeys(text for text in texts if text not in self._known))
+            if new:
+                features = self._encoder.encode_texts(new)
+                self._known |= {text: _row(features, row) for row, text in enumerate(new)}
+            for text in texts:
+                self._known.move_to_end(text)
+            found = [self._known[text] for text in texts]
+            while len(self._known) > self._kept:
+                self._known.popitem(last=False)
+        return found
+
+
+def _row(features: TextFeatures, row: int) -> TextFeatures:
+    """One of several texts, without the padding that the longest of them brought."""
+    if len(features.mask) == 1:
+        return features
+    one, real = slice(row, row + 1), int(features.mask[row].nonzero()[0][-1]) + 1
+    return replace(
+        features,
+        sentence=features.sentence[one],
+        words=features.words[one, :real].copy(),
+        mask=features.mask[one, :real].copy(),
+        truncated=features.truncated[one],
+        length=None if features.length is None else features.length[one],
+    )
+
 
 _FOREIGN = "No percentages: they were learned on words that the model knows."
 _FOLDED = 20  # moments whose copies are no rivals of theirs

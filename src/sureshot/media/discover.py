@@ -2,18 +2,49 @@
 
 import os
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISREG
 from typing import Literal
 
-from sureshot.errors import reason_of
-from sureshot.media.seen import Seen
-from sureshot.objects.path import ObjectPath, is_plain_key
-from sureshot.places import absolute
+from sureshot.errors import QueryError, reason_of
+from sureshot.paths import absolute
+from sureshot.s3 import ObjectPath, is_plain_key
 from sureshot.text import plain
+
+
+class Seen:
+    """A set of files and folders, by what they are, whatever their names."""
+
+    def __init__(self) -> None:
+        # Without a name it is a file that the system deletes, and in memory while it is small.
+        self._files = sqlite3.connect("", isolation_level=None)
+        self._files.execute("PRAGMA synchronous = OFF")
+        self._files.execute("PRAGMA journal_mode = OFF")
+        self._files.execute("BEGIN")  # else each file would be a transaction of its own
+        self._files.execute("CREATE TABLE seen (file TEXT PRIMARY KEY) WITHOUT ROWID")
+
+    def add(self, stat: os.stat_result) -> bool:
+        """Note a file; whether it is met for the first time."""
+        # As text: the numbers of some file systems take more than the 63 bits of a database.
+        file = f"{stat.st_ino:x}/{stat.st_dev:x}"
+        done = self._files.execute("INSERT OR IGNORE INTO seen VALUES (?)", (file,))
+        return done.rowcount > 0
+
+    def close(self) -> None:
+        """Let go of them."""
+        self._files.close()
+
+    def __enter__(self) -> "Seen":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset({
@@ -261,3 +292,56 @@ def _is_folder(path: Path) -> bool:
 
 def _hidden(path: Path) -> bool:
     return path.name.startswith(".")
+
+
+def as_pattern(text: str) -> str:
+    """A pattern as an index remembers it: a bare name as it is, anything else from / on.
+
+    Raises:
+        QueryError: it is empty.
+
+    Examples:
+        >>> as_pattern("*.gif"), as_pattern("drafts/"), as_pattern("/films/../raw/*")
+        ('*.gif', 'drafts', '/raw/*')
+    """
+    stripped = text.rstrip(os.sep) if text.strip(os.sep) else text
+    if not stripped.strip():
+        raise QueryError("A pattern of what to leave out is empty; give a name, such as '*.gif'.")
+    named = os.sep not in stripped and not stripped.startswith("~")
+    return stripped if named else str(absolute(stripped))
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """What is left out of an index.
+
+    A pattern without a slash is about names: of files and folders at or below the path that is
+    indexed. One with slashes is about a path and all below it. ``*``, ``?`` and ``[…]`` are those
+    of the shell, but that ``*`` takes slashes too.
+
+    Attributes:
+        patterns: patterns as `as_pattern` gives them.
+    """
+
+    patterns: tuple[str, ...] = ()
+
+    def matches(self, path: Path, tops: Sequence[Path]) -> bool:
+        """Whether a path is left out.
+
+        Args:
+            path: an absolute path.
+            tops: paths that are indexed; names above them do not count.
+
+        Examples:
+            >>> gifs = Excluded(("*.gif", "/v/raw"))
+            >>> [gifs.matches(Path(p), [Path("/v")]) for p in ("/v/a.gif", "/v/raw/b.mp4", "/v/c")]
+            [True, True, False]
+        """
+        chain = (path, *path.parents)
+        inside = [p for p in chain if any(p.is_relative_to(top) for top in tops)]
+        for pattern in self.patterns:
+            named = os.sep not in pattern
+            texts = [p.name for p in inside] if named else [str(p) for p in chain]
+            if any(fnmatchcase(text, pattern) for text in texts):
+                return True
+        return False

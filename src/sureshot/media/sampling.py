@@ -10,9 +10,9 @@ from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
 from sureshot.media.discover import IMAGE_SUFFIXES, Source
-from sureshot.media.frame import Frame, ImageFrame, read_image
+from sureshot.media.frames import Frame, ImageFrame, read_image
 from sureshot.media.sampling_rule import Sampling, sampled_numbers
-from sureshot.media.size import FrameSize
+from sureshot.media.signature import FrameSize
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
 
@@ -35,7 +35,7 @@ def sample_frames(
     Args:
         path: a video, a folder of numbered frames, or a photo.
         count: frames at most; a shorter video gives all it has, a photo one.
-        size: how large the frames are, see `sureshot.media.size.FrameSize`.
+        size: how large the frames are, see `sureshot.media.signature.FrameSize`.
         start: seconds; None is the beginning.
         end: seconds; None is the end.
         sampling: which frames; None is uniformly.

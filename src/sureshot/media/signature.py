@@ -1,6 +1,7 @@
 """Signatures of frames, for telling copies of a video from others that merely resemble it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, UInt8
@@ -162,3 +163,29 @@ def _coloured_alike(
     lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
     near = np.abs(one - other).mean(-1) <= _TINGE
     return ~noted | near | (inner > _HUE * lengths)
+
+
+# What makes an image of a whole RGB frame; called by the threads that decode, several at once.
+Resize: TypeAlias = Callable[[UInt8[np.ndarray, "h w 3"]], UInt8[np.ndarray, "height width 3"]]
+# The shorter side in pixels, at most, that an area filter shrinks a frame to while its colours are
+# converted; or a function for those who must have its pixels as they are.
+FrameSize: TypeAlias = int | Resize
+
+_LONGEST = 8  # a sliver of a frame is cut down to this many times the side asked for
+
+
+def shrunk(width: float | int, height: int, side: int) -> tuple[int, int]:
+    """Width and height in the same shape whose shorter side is at most ``side``; never enlarged.
+
+    Args:
+        width: columns of the frame in square pixels, any fraction.
+        height: rows of the frame.
+        side: pixels along the shorter side of the result.
+
+    Examples:
+        >>> shrunk(640, 360, 224)
+        (398, 224)
+    """
+    scale = min(1.0, side / min(width, height))
+    most = _LONGEST * side
+    return tuple(max(1, min(round(length * scale), most)) for length in (width, height))  # type: ignore[return-value]

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.blocks import row_blocks
+from sureshot.metrics.ranks import row_blocks
 
 
 def dual_softmax(

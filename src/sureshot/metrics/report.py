@@ -1,16 +1,17 @@
 """What one evaluation found: raw scores first, everything else named for what it is."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Integer
+from jaxtyping import Float, Float64, Integer
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.bootstrap import Interval, resampling_note
+from sureshot.files import replace_file, write_text
 from sureshot.metrics.hubs import (
     dual_softmax,
     hubness_skewness,
@@ -18,12 +19,142 @@ from sureshot.metrics.hubs import (
     nearest_neighbour_normalised,
     querybank_norm,
 )
-from sureshot.metrics.lines import CorrectedScores, Judge, Line
+from sureshot.metrics.intervals import Interval, intervals, mean_of, median_of, resampling_note
 from sureshot.metrics.published import Direction, Match, Row, Setting, compare, folded_name
-from sureshot.metrics.ranks import VideoQuery
-from sureshot.metrics.recall import rsum
+from sureshot.metrics.ranks import (
+    Recall,
+    VideoQuery,
+    recall,
+    recall_at,
+    refuse_nan,
+    rsum,
+    text_ranks,
+    video_ranks,
+)
 from sureshot.settings import to_values
 from sureshot.text import aligned, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The numbers of one direction under one way of scoring.
+
+    Attributes:
+        name: ``raw``, or the post-processing and what it looks at.
+        direction: text to video or video to text.
+        recall: the numbers.
+        intervals: interval of each field of ``recall``, by resampling videos; empty for fewer than
+            two videos.
+        gain: R@1 less that of the raw scores, in points; None for these themselves.
+        tied: queries whose sought item ties with another.
+        r1_best: R@1 if every tie fell in our favour.
+        r1_worst: R@1 if every tie fell against us.
+        gamma: weight of the uncertainty in the scores; None where there is none.
+    """
+
+    name: str
+    direction: Direction
+    recall: Recall
+    intervals: Mapping[str, Interval]
+    gain: Interval | None
+    tied: int
+    r1_best: float
+    r1_worst: float
+    gamma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedScores:
+    """Scores of one direction after a correction that a report does not make itself.
+
+    Attributes:
+        name: the correction, its settings and what it looks at.
+        direction: text to video or video to text.
+        scores: rows are texts, columns videos, in both directions.
+        gamma: weight of the uncertainty in it; None for a correction without one.
+    """
+
+    name: str
+    direction: Direction
+    scores: Float[np.ndarray, "texts videos"]
+    gamma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Ranks of the queries of one direction.
+
+    Attributes:
+        mean: rank with shared places.
+        best: rank if every tie fell in our favour.
+    """
+
+    mean: Float64[np.ndarray, " queries"]
+    best: Float64[np.ndarray, " queries"]
+
+    @property
+    def worst(self) -> Float64[np.ndarray, " queries"]:
+        """Rank if every tie fell against us."""
+        return 2 * self.mean - self.best
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Ranks and lines of matrices over the same texts and videos.
+
+    Attributes:
+        owner: column of the video that each text describes.
+        how: candidates of video to text.
+        resamples: number of times that videos are drawn for the intervals.
+        seed: seed of that chance; each line starts from it anew, so that all see the same videos.
+    """
+
+    owner: Integer[np.ndarray, " texts"]
+    how: VideoQuery
+    resamples: int
+    seed: int
+
+    def texts(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
+        """Ranks of text to video."""
+        rank = partial(text_ranks, similarity, self.owner)
+        return Ranks(rank(), rank(ties="best"))
+
+    def videos(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
+        """Ranks of video to text."""
+        rank = partial(video_ranks, similarity, self.owner, self.how)
+        return Ranks(rank(), rank(ties="best"))
+
+    def line(
+        self,
+        name: str,
+        way: Direction,
+        ranks: Ranks,
+        raw: Ranks | None,
+        gamma: float | None = None,
+    ) -> Line:
+        """The line of these ranks; ``raw`` are those it is to be compared with."""
+        videos = self.owner if way == "t2v" else np.unique(self.owner)
+        ends: dict[str, Interval] = {}
+        statistics = {f"r{k}": mean_of(100.0 * (ranks.mean <= k)) for k in (1, 5, 10, 50)}
+        statistics |= {"median": median_of(ranks.mean), "mean": mean_of(ranks.mean)}
+        if raw is not None:
+            statistics["gain"] = mean_of(100.0 * (ranks.mean <= 1) - 100.0 * (raw.mean <= 1))
+        if len(np.unique(videos)) > 1:
+            rng = np.random.default_rng(self.seed)
+            ends = intervals(statistics, videos, rng, resamples=self.resamples)
+        gain = ends.pop("gain", None)
+        return Line(
+            name=name,
+            direction=way,
+            recall=recall(ranks.mean),
+            intervals=ends,
+            gain=gain,
+            tied=int(np.count_nonzero(ranks.mean > ranks.best)),
+            r1_best=recall_at(ranks.best, 1),
+            r1_worst=recall_at(ranks.worst, 1),
+            gamma=gamma,
+        )
+
 
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
 _GROUPS: dict[VideoQuery, str] = {
@@ -322,3 +453,87 @@ def _value(value: float, found: Interval | None, form: str = ".1f") -> str:
 def _common(lists: list[tuple[str, ...]]) -> list[str]:
     """Texts that all lists hold, in the order of the first."""
     return [text for text in lists[0] if all(text in other for other in lists)]
+
+
+def write_run(
+    path: Path,
+    similarity: Float[np.ndarray, "queries items"],
+    queries: Sequence[str],
+    items: Sequence[str],
+    *,
+    depth: int | None = None,
+    tag: str = "sureshot",
+) -> None:
+    """Write a run: lines ``query Q0 item rank score tag``, best first.
+
+    Scores are written so that reading them gives the same numbers again. Items that score ``-inf``
+    are left out: they were ruled out. Most tools ignore the written rank, sort by score and break
+    ties by the item's name, so numbers agree with `recall` only where no scores tie.
+
+    Args:
+        path: file to write; an existing one is replaced.
+        similarity: higher is better; transpose a matrix of texts and videos for video to text.
+        queries: names of the rows.
+        items: names of the columns.
+        depth: items written for each query; all if None.
+        tag: name of the run.
+
+    Raises:
+        SureshotError: a name is empty, holds white space (fields are separated by it) or occurs
+            twice; names do not fit the matrix; a score is NaN or ``+inf``.
+    """
+    for kind, names, count in zip(
+        ("query", "item"), (queries, items), similarity.shape, strict=True
+    ):
+        _names(kind, names, count)
+    _name("tag", tag)
+    refuse_nan(similarity)
+    if np.isposinf(similarity).any():
+        raise SureshotError("A score is +inf, which a TREC run cannot hold; scores must be finite.")
+    with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as file:
+        for query, row in zip(queries, similarity, strict=True):
+            best = np.argsort(-row, kind="stable")[:depth]
+            kept = best[np.isfinite(row[best])]
+            file.writelines(
+                f"{query} Q0 {items[i]} {rank} {float(row[i])!r} {tag}\n"
+                for rank, i in enumerate(kept.tolist(), 1)
+            )
+
+
+def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
+    """Write judgements: lines ``query 0 item 1`` for each pair of a query and what it seeks.
+
+    Args:
+        path: file to write; an existing one is replaced.
+        relevant: pairs of query and item.
+
+    Raises:
+        SureshotError: a name is empty or holds white space.
+    """
+    lines = []
+    for query, item in relevant:
+        _name("query", query)
+        _name("item", item)
+        lines.append(f"{query} 0 {item} 1\n")
+    write_text(path, "".join(lines))
+
+
+def _names(kind: str, names: Sequence[str], count: int) -> None:
+    if len(names) != count:
+        raise SureshotError(
+            f"{len(names)} names for {count} {kind} rows or columns; give one each."
+        )
+    seen: set[str] = set()
+    for name in names:
+        _name(kind, name)
+        if name in seen:
+            raise SureshotError(f"The {kind} name {name!r} occurs twice; names must tell apart.")
+        seen.add(name)
+
+
+def _name(kind: str, name: str) -> None:
+    if name.split() != [name]:
+        raise SureshotError(
+            f"The {kind} name {name!r} is empty or holds white space, which separates the fields "
+            "of a TREC file; rename it."
+        )

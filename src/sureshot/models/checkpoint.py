@@ -18,16 +18,14 @@ from safetensors.torch import save_file
 
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import replace_folder, write_json, write_text
-from sureshot.formats import read_json
 from sureshot.media.sampling_rule import Sampling, SamplingKind
 from sureshot.models import encoders
-from sureshot.models.bank import FILE as BANK
-from sureshot.models.encoders.protocol import Encoder
+from sureshot.models.encoders.base import Encoder
+from sureshot.models.hub_bank import FILE as BANK
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.load import load_system
-from sureshot.models.tokens import Sizes
+from sureshot.models.systems.base import Sizes, load_system
 from sureshot.models.weights import with_weights
-from sureshot.settings import Ranged, Within, build, to_values, within
+from sureshot.settings import Ranged, Within, build, read_json, to_values, within
 from sureshot.trust.card import FILE as TRUST
 
 _WIDEST = 65_536  # numbers of a vector that any encoder gives

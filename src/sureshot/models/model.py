@@ -20,8 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, normalize
 
-from sureshot.models.systems.system import Codes, System
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens
 from sureshot.settings import Ranged, Within
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sureshot.errors import ModelError, SureshotError
-from sureshot.formats import open_file
+from sureshot.settings import open_file
 from sureshot.text import plain
 
 _Network = TypeVar("_Network", bound=nn.Module)
@@ -127,3 +127,27 @@ def _compare(
             f"{fit} ({plain(odd)[:300]}): it is damaged, or its layers have changed since; copy or "
             "train it again."
         )
+
+
+def device_for(given: str | None) -> str:
+    """The device to compute on, tried out.
+
+    Args:
+        given: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Raises:
+        ModelError: there is no such device.
+
+    Examples:
+        >>> device_for("cpu")
+        'cpu'
+    """
+    if given is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=given)
+    except (AssertionError, RuntimeError):
+        raise ModelError(
+            f"Cannot compute on device '{given}'. Use cpu, or name no device to have one chosen."
+        ) from None
+    return given

@@ -7,21 +7,20 @@ from jaxtyping import Float, Int
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError, option
-from sureshot.models.loading import load
-from sureshot.models.scorer import Scorer
-from sureshot.places import absolute, expand
-from sureshot.research.listener import Listener, Notes, Silence
-from sureshot.research.scores import known_of, ranking
-from sureshot.research.source import (
+from sureshot.models.load import Scorer, load
+from sureshot.paths import absolute, expand
+from sureshot.research.evaluation import (
     check_experts,
     encode,
     read_source,
     source_of,
     training_splits,
 )
-from sureshot.trust.calibrated import Calibrated, date_or_today, sets_of
+from sureshot.research.progress import Listener, Notes, Silence
+from sureshot.research.scores import known_of, ranking
 from sureshot.trust.card import FILE
-from sureshot.trust.fitting import fit_card
+from sureshot.trust.fit import fit_card
+from sureshot.trust.report import Calibrated, date_or_today, sets_of
 from sureshot.trust.signals import UNKNOWN, About
 
 
@@ -111,7 +110,7 @@ def calibrate_scores(
         scores: scores that order the results.
         owner: column of the video of each caption.
         about: what else is known of the captions.
-        model: fingerprint of what `sureshot.models.loading.load_searchable` gives.
+        model: fingerprint of what `sureshot.models.load.load_searchable` gives.
         bank: digest of its hub correction, if it has one.
         dataset: title of the split.
         date: date of the calibration.

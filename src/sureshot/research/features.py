@@ -1,15 +1,17 @@
 """What an encoder sees of a whole split, computed once and kept on disk.
 
 Training a head on a frozen encoder reads the same features hundreds of times, so they are encoded
-once. They are kept by video and by caption (`sureshot.research.feature_cache`), under what went
+once. They are kept by video and by caption (`sureshot.research.features`), under what went
 into them: the content of a file and the part of it that counts, the encoder, the number of frames.
 So a run that is stopped goes on where it was, a subset of what was encoded is only read, runs share
 their work, and nothing in the cache can be out of date.
 """
 
+import contextlib
 import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -17,29 +19,140 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from sureshot.datasets.split import Item, Split
 from sureshot.errors import SureshotError, VideoError
-from sureshot.files import sampled_digest
-from sureshot.media.ahead import Ahead
+from sureshot.files import replace_file, sampled_digest
 from sureshot.media.discover import frame_files
 from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
-from sureshot.media.size import FrameSize
+from sureshot.media.signature import FrameSize
 from sureshot.media.video import unreadable
-from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
-from sureshot.models.encoders.protocol import (
+from sureshot.media.workers import Ahead
+from sureshot.models.encoders.base import (
     Encoder,
     FrameFeatures,
+    Prepared,
     TextFeatures,
     VideoFeatures,
+    encode_together,
+    pool_grid,
     stack,
 )
-from sureshot.models.encoders.together import Prepared, encode_together
-from sureshot.models.mean_frames import pool_grid
-from sureshot.places import cache_dir
-from sureshot.research.feature_cache import Entry, FeatureCache
-from sureshot.research.frame_memory import FrameMemory
+from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
+from sureshot.paths import cache_dir
+from sureshot.settings import parse_json
+
+# The arrays of one key by name, each with its rows first; or why there are none and never will be.
+Entry = Mapping[str, Shaped[np.ndarray, "..."]] | str
+
+_PREFIX, _SUFFIX = "shard-", ".safetensors"
+_HEADER = "entries"  # in the metadata: {key: rows of each array, or the reason}, in their order
+_BROKEN = (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError)
+_DENSE = 4  # a shard is read whole if at least one key in so many is wanted
+
+
+class FeatureCache:
+    """A folder of shards.
+
+    Args:
+        folder: place of the shards; made when the first is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, keys: Collection[str]) -> dict[str, Entry]:
+        """The entries of those keys that some shard has; a shard that is damaged has none."""
+        wanted = set(keys)
+        entries: dict[str, Entry] = {}
+        for path in sorted(self.folder.glob(f"{_PREFIX}*{_SUFFIX}")):
+            if not wanted:
+                break
+            with contextlib.suppress(*_BROKEN):
+                entries.update(_read_shard(path, wanted))
+                wanted -= entries.keys()
+        return entries
+
+    def write(self, entries: Mapping[str, Entry]) -> None:
+        """Add a shard with these entries, whole or not at all.
+
+        Args:
+            entries: arrays of the same names and row shapes under all keys that have any.
+
+        Raises:
+            SureshotError: it cannot be written; a full disk is the user's to know of.
+        """
+        arrays = [entry for entry in entries.values() if not isinstance(entry, str)]
+        names = list(arrays[0]) if arrays else []
+        joined = {name: np.concatenate([entry[name] for entry in arrays]) for name in names}
+        header = {
+            key: entry if isinstance(entry, str) else [len(entry[name]) for name in names]
+            for key, entry in entries.items()
+        }
+        digest = hashlib.sha256("\n".join(sorted(entries)).encode()).hexdigest()[:32]
+        metadata = {_HEADER: json.dumps({"arrays": names, "rows": header})}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replace_file(self.folder / f"{_PREFIX}{digest}{_SUFFIX}") as fresh:
+                save_file(joined, fresh, metadata)
+        except (OSError, SafetensorError) as error:
+            raise SureshotError(
+                f"The features cannot be kept in {self.folder}: {error}. Free some space, or name "
+                f"another folder."
+            ) from None
+
+
+def _read_shard(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, Entry]]:
+    """The entries of a shard that are wanted."""
+    with safe_open(path, framework="numpy") as file:
+        header = parse_json(file.metadata()[_HEADER])
+        names, rows = header["arrays"], header["rows"]
+        here = wanted & rows.keys()
+        dense = len(here) * _DENSE >= len(rows)
+        arrays = {
+            name: file.get_tensor(name) if dense else file.get_slice(name) for name in names if here
+        }
+        begin = dict.fromkeys(names, 0)
+        for key, counts in rows.items():
+            if isinstance(counts, str):
+                if key in wanted:
+                    yield key, counts
+                continue
+            ends = {name: begin[name] + count for name, count in zip(names, counts, strict=True)}
+            if key in wanted:
+                yield key, {name: arrays[name][begin[name] : ends[name]] for name in names}
+            begin = ends
+
+
+ROOM = 512 * 2**20  # bytes
+
+
+class FrameMemory:
+    """Frames of videos as one encoder prepares them, sampled by one rule; the same in all epochs.
+
+    What does not fit any more is not kept.
+
+    Args:
+        room: most bytes of frames.
+    """
+
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
+        self._kept: dict[Item, Prepared] = {}
+
+    def get(self, item: Item) -> Prepared | None:
+        """The frames of a video; None where they are not kept."""
+        return self._kept.get(item)
+
+    def put(self, item: Item, frames: Prepared) -> None:
+        """Keep the frames of a video, if there is room."""
+        if item not in self._kept and frames.nbytes <= self._room:
+            self._room -= frames.nbytes
+            self._kept[item] = frames
+
 
 _VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache: what a stopped run loses at most
 _AHEAD = 16  # videos decoded before the encoder asks for them

@@ -3,7 +3,10 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from sureshot.errors import StoreError
+from sureshot.store.remote import is_remote
 
 try:
     import fcntl
@@ -65,3 +68,65 @@ def open_lock(path: str, held: contextlib.ExitStack, *, make: bool = False) -> i
             held.callback(os.close, opened)
             return opened
     return None
+
+
+TURN, WORK = ".sureshot-turn", ".sureshot-work"  # names of the files that are locked
+LOCKS = (TURN, WORK)
+_PATIENCE = 600.0  # seconds; a turn takes well below one
+
+
+@contextlib.contextmanager
+def turn(location: str) -> Iterator[None]:
+    """Hold the turn of an index in the block; not to be nested.
+
+    Raises:
+        StoreError: another process has held it for ten minutes.
+    """
+
+    def held() -> StoreError:
+        return StoreError(
+            f"Another process has been writing to the index at {location} for ten minutes, "
+            f"or hangs. End it, then run the same command again."
+        )
+
+    with contextlib.ExitStack() as stack:
+        for path in (location, f"{location}/{TURN}") if _lockable(location) else ():
+            opened = open_lock(path, stack)
+            if opened is not None:
+                acquire(opened, patience=_PATIENCE, held=held)
+        yield
+
+
+@contextlib.contextmanager
+def unfinished(location: str) -> Iterator[None]:
+    """Say in the block that files which no version of the index names are needed."""
+    with contextlib.ExitStack() as stack:
+        if _lockable(location):
+            opened = open_lock(f"{location}/{WORK}", stack, make=True)
+            if opened is not None:
+                acquire(opened, shared=True, patience=_PATIENCE)
+        yield
+
+
+@contextlib.contextmanager
+def nobody_else(location: str) -> Iterator[bool]:
+    """Whether, for the block, nobody needs files that no version of the index names.
+
+    Never so in object storage, nor where a system has no locks.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = None
+        if _lockable(location):
+            opened = open_lock(f"{location}/{WORK}", stack, make=True)
+        yield opened is not None and acquire(opened, patience=0.0)
+
+
+def make_locks(location: str) -> None:
+    """Make the files that are locked, where they are missing and may be made."""
+    with contextlib.ExitStack() as stack:
+        for name in LOCKS if _lockable(location) else ():
+            open_lock(f"{location}/{name}", stack, make=True)
+
+
+def _lockable(location: str) -> bool:
+    return not is_remote(location) and CAN_LOCK

@@ -7,32 +7,254 @@ importing it takes 2.0 s where ``lance`` takes 0.3 s, and a search should not.
 """
 
 import contextlib
+import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import lance
 import pyarrow as pa
+from lance.commit import CommitConflictError
 
-from sureshot.errors import StoreError
-from sureshot.objects.client import SCHEME
+from sureshot.errors import StoreError, option
+from sureshot.s3 import SCHEME, reason_in
 from sureshot.store import remote
-from sureshot.store.durable import Durable, sync_paths
-from sureshot.store.guarding import guard as guard
-from sureshot.store.header import Header, ours
-from sureshot.store.mirror import mirror_of
-from sureshot.store.rows import video_schema, window_schema
-from sureshot.store.versions import is_blank, move_aside, numbers, whole
-from sureshot.store.written import check_rows
+from sureshot.store.remote import is_remote, mirror_of
+from sureshot.store.rows import Header, ours, video_schema, window_schema
+
+_LAST = 2**64 - 1  # Lance names the manifest of a version by what remains up to this
+_MANIFEST = ".manifest"
+ASIDE = ".broken-"  # in the name of a manifest that was moved out of its table
+
+
+def numbers(table: Path) -> list[int]:
+    """Numbers of the versions of a table, newest first.
+
+    Raises:
+        OSError: its folder cannot be read.
+    """
+    return sorted(_manifests(table), reverse=True)
+
+
+def whole(table: Path, opened: Any) -> bool:
+    """Whether the files that a version of a table names are there in full length."""
+    if is_blank(opened):
+        return False
+    for fragment in opened.get_fragments():
+        for part in fragment.data_files():
+            size = _size(table / "data" / part.path)
+            if size is None or (part.file_size_bytes and size != part.file_size_bytes):
+                return False
+        deleted = fragment.deletion_file()
+        if deleted and not _size(table / deleted):
+            return False
+    return all(_size(table / "_indices" / name) for name in _indexed(table, opened))
+
+
+def is_blank(opened: Any) -> bool:
+    """Whether a manifest of zeros was opened, which Lance takes for a version 0 of nothing."""
+    return bool(opened.version < 1)
+
+
+def move_aside(table: Path, above: int) -> list[Path]:
+    """Move manifests newer than a version out of a table, beside it; their new places.
+
+    Raises:
+        OSError: one cannot be moved.
+    """
+    newer = [(number, path) for number, path in _manifests(table).items() if number > above]
+    moved = [path.rename(table.parent / f"{table.name}{ASIDE}{n}") for n, path in newer]
+    # It says which version is newest, and is made anew with the next one.
+    (table / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)
+    return moved
+
+
+def _manifests(table: Path) -> dict[int, Path]:
+    """The manifest of each version."""
+    found = {}
+    for path in (table / "_versions").iterdir():
+        if path.suffix == _MANIFEST and path.stem.isdigit():
+            number = int(path.stem)
+            found[_LAST - number if len(path.stem) == len(str(_LAST)) else number] = path
+    return found
+
+
+def _size(path: Path) -> int | None:
+    """Bytes of a file; None if there is none."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return None
+
+
+def _indexed(table: Path, opened: Any) -> Iterator[str]:
+    """Files of the indexes of a version, below their common folder."""
+    if not (table / "_indices").is_dir():
+        return
+    for index in opened.describe_indices():
+        for segment in index.segments:
+            folder = table / "_indices" / str(segment.uuid)
+            yield f"{segment.uuid}/index.idx"  # a loss of power may leave its folder empty
+            if folder.is_dir():
+                yield from (f"{segment.uuid}/{file.name}" for file in folder.iterdir())
+
+
+@contextlib.contextmanager
+def guard(location: str, doing: str) -> Iterator[None]:
+    """Turn what Lance and the disk say into one sentence with the fix in it."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
+        reason = reason_in(str(error)) if is_remote(location) else None
+        reason = reason or _first_line(error)
+        raise StoreError(
+            f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location, doing)}"
+        ) from None
+
+
+def _fix(error: Exception, location: str, doing: str) -> str:
+    text = str(error).lower()
+
+    def says(*parts: str) -> bool:
+        return any(part in text for part in parts)
+
+    if says("no space left", "os error 28", "quota", "file too large"):
+        return "The disk is full: free some space and run the same command again."
+    if says("permission denied", "read-only", "not permitted"):
+        return f"Choose a place you may write to with {option('db')}."
+    if says("not a directory", "file exists", "is not utf-8", "file name too long"):
+        return f"Choose another place with {option('db')}."
+    if says("conflict", "concurrent", "other processes"):
+        return "Nothing that was indexed before is lost; run the same command again."
+    if doing == "create":  # so nothing is there that could be damaged
+        return f"Choose another place with {option('db')}."
+    if is_remote(location):
+        return "Check the address and your access to it, then run the same command again."
+    return (
+        "It may be damaged. `sureshot index FOLDER` encodes again what cannot be read; if that "
+        "fails too, `sureshot reset` removes the index, and indexing makes it anew."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    """Lance's messages go on with the place in its source; the first sentence is enough."""
+    return str(error).split("\n")[0].split(", /")[0].strip().rstrip(".")[:300] or repr(error)
+
+
+_END = b"LANC"  # the last bytes of every file of rows and of vectors
+
+
+def check_written(paths: Iterable[Path]) -> None:
+    """Look at the ends of new files.
+
+    Raises:
+        OSError: a file is cut short, as by a full disk. It is deleted.
+    """
+    short = [path for path in paths if not _is_whole(path)]
+    for path in short:
+        path.unlink()
+    if short:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(short[0]))
+
+
+def check_rows(
+    location: str, name: str, fragments: Iterable[Any], before: Collection[str] = ()
+) -> None:
+    """Look at the ends of new files of rows; of a remote index they are its storage's care.
+
+    Args:
+        location: the index.
+        name: the table.
+        fragments: descriptions of what was written, as Lance gives them.
+        before: names of files among them that are not new. They are left alone.
+
+    Raises:
+        OSError: a file is cut short, as by a full disk. It is deleted.
+    """
+    if not is_remote(location):
+        data = Path(location) / f"{name}.lance" / "data"
+        names = {file.path for fragment in fragments for file in fragment.files}
+        check_written(data / name for name in sorted(names.difference(before)))
+
+
+def _is_whole(path: Path) -> bool:
+    with path.open("rb") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - len(_END)))
+        return opened.read() == _END
+
+
+_AT_ONCE = 8  # files; the disk writes them together, so together they take the time of one or two
+_HINT = "latest_version_hint.json"  # rewritten with every version, and needed by nobody
+
+
+class Durable:
+    """The files of local tables, forced to the disk once each.
+
+    Args:
+        tables: folders of the tables.
+    """
+
+    def __init__(self, tables: Sequence[Path]) -> None:
+        self._tables = tables
+        self._known: set[str] = set()
+
+    def sync(self) -> int:
+        """Wait until every file of the tables, and its name, is on the disk.
+
+        Files that an earlier call waited for are left alone, as Lance never changes a file.
+
+        Returns:
+            How many files there were to wait for.
+
+        Raises:
+            OSError: the disk cannot take them.
+        """
+        files, below, folders = set(), set(), set()
+        for table in self._tables:
+            for folder, inside, names in os.walk(table):
+                paths = {f"{folder}/{name}" for name in names if name != _HINT}
+                within = {f"{folder}/{name}" for name in inside}
+                files |= paths
+                below |= within
+                if not paths | within <= self._known:
+                    folders.add(folder)
+        fresh = files - self._known
+        sync_paths(fresh | folders)
+        self._known = files | below
+        return len(fresh)
+
+
+def sync_paths(paths: Iterable[str | Path]) -> None:
+    """Wait until files and the names in folders are on the disk; those that are gone are left out.
+
+    Raises:
+        OSError: the disk cannot take them.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(_sync, paths))
+
+
+def _sync(path: str | Path) -> None:
+    # What is gone, another process has replaced; what may not be read, another user has written.
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without
+                raise
+        finally:
+            os.close(opened)
+
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
-import lance
-from lance.commit import CommitConflictError
 
 Name = Literal["videos", "windows"]
 Result = TypeVar("Result")
@@ -60,11 +282,11 @@ class Tables:
     """The tables of the index at a place.
 
     Args:
-        location: absolute folder or object-storage URI, see `sureshot.places.locate`.
+        location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
         cached: whether tables in S3 storage are read from a local copy.
 
     Attributes:
-        location: absolute folder or object-storage URI, see `sureshot.places.locate`.
+        location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
     """
 
     def __init__(self, location: str, *, cached: bool = False) -> None:

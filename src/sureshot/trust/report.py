@@ -1,20 +1,358 @@
 """What was measured of trust: numbers for programs, and tables for a terminal."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int, Integer
 
-from sureshot.metrics.bootstrap import Interval, resampling_note
-from sureshot.metrics.reliability import Reliability
+from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.metrics.confidence import (
+    Reliability,
+    abstention_nauc,
+    augrc,
+    aurc,
+    auroc_of,
+    brier,
+    ece,
+    ece_floor,
+    excess_aurc,
+    fpr_at_tpr,
+    nll,
+    reliability,
+    risk_at_coverage,
+    squared_errors,
+)
+from sureshot.metrics.hubs import hubness_skewness
+from sureshot.metrics.intervals import (
+    Interval,
+    Statistic,
+    interval,
+    mean_of,
+    ratio_of,
+    resampling_note,
+)
+from sureshot.metrics.ranks import row_blocks
 from sureshot.settings import to_values
-from sureshot.text import aligned, counted
-from sureshot.trust.assessment import ABSTAIN
-from sureshot.trust.signals import RESULTS
-from sureshot.trust.table import AbsentRow, Order, PlaceRow, Probability, SetRow
+from sureshot.text import aligned, counted, percent, plain, printable
+from sureshot.trust.assess import ABSTAIN
+from sureshot.trust.card import COVERAGES, Calibration, Own, save_card, sigmoid
+from sureshot.trust.fit import ALL, SETS, SLOPE, Part, PredictedSets, cross_fitted, predict_unseen
+from sureshot.trust.signals import (
+    RESULTS,
+    UNKNOWN,
+    About,
+    fit_temperature,
+    query_signals,
+    top_is_relevant,
+)
+
+_PLACES = 6  # whose percentages are looked at one by one
+_SUREST = 0.7  # share of the queries whose coverage is looked at by itself
+_TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.exp_evidence`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graded:
+    """Results that were graded right or wrong, and the chance by which intervals are drawn.
+
+    Attributes:
+        right: whether each result is right.
+        video: number of the video that the query of each result is about.
+        rng: source of all chance.
+        resamples: number of times that whole videos are drawn for an interval.
+    """
+
+    right: Bool[np.ndarray, " cases"]
+    video: Integer[np.ndarray, " cases"]
+    rng: np.random.Generator
+    resamples: int
+
+    def interval(self, statistic: Statistic) -> Interval:
+        """A statistic of the results, and where it would lie for other videos."""
+        return interval(statistic, self.video, self.rng, resamples=self.resamples)
+
+    def share(
+        self, hits: Bool[np.ndarray, " cases"], among: Bool[np.ndarray, " cases"] | None = None
+    ) -> Interval:
+        """Share of hits, in which each video counts once, however many queries it has."""
+        _, place, count = np.unique(self.video, return_inverse=True, return_counts=True)
+        weight = 1 / count[place]
+        if among is not None:
+            weight = weight * among
+        return self.interval(ratio_of(hits * weight, weight))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How one signal orders queries by whether they are answered right.
+
+    Attributes:
+        signal: name of the signal.
+        auroc: how often a right answer has the larger confidence than a wrong one; 0.5 is chance.
+        aurc: mean risk over all shares answered, the least sure left out; lower is better.
+        excess_aurc: ``aurc`` less that of the best possible order.
+        augrc: generalised risk, half the chance of a wrong answer taken over a right one.
+        risk_50: share of wrong answers among the surer half.
+        risk_80: share of wrong answers among the surer four fifths.
+        nauc: abstention figure of mteb; 0 is chance, 1 the best possible.
+    """
+
+    signal: str
+    auroc: Interval
+    aurc: float
+    excess_aurc: float
+    augrc: float
+    risk_50: float
+    risk_80: float
+    nauc: float
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """How true a probability of a right answer is.
+
+    Attributes:
+        signal: name of the probability.
+        brier: mean squared error.
+        brier_of_base_rate: mean squared error of always saying the share that is right.
+        nll: negative log-likelihood, nats.
+        ece: expected calibration error in 15 bins.
+        ece_floor: calibration error that a perfect predictor with these probabilities would have.
+    """
+
+    signal: str
+    brier: Interval
+    brier_of_base_rate: float
+    nll: float
+    ece: float
+    ece_floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """What is said of the results at one place, 1 the first, and the share that is right."""
+
+    place: int
+    said: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetRow:
+    """Sets of one promised coverage.
+
+    Coverages count every video once, however many queries it has; sizes are of all queries.
+
+    Attributes:
+        coverage: share of the sets that was promised to hold the target.
+        covered: share of the sets that holds it.
+        mean: mean number of videos in a set.
+        median: median number of videos in a set.
+        empty: share of the sets that hold nothing.
+        worst_third: coverage in that third of the queries, by entropy, where it is lowest.
+        answered: coverage among the 70 % with the highest probability of a right answer.
+    """
+
+    coverage: float
+    covered: Interval
+    mean: float
+    median: float
+    empty: float
+    worst_third: float
+    answered: float
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentRow:
+    """How well a signal tells queries whose video is there from those whose video is not.
+
+    Attributes:
+        signal: name of the signal.
+        auroc: how often the query whose video is there has the larger value.
+        fpr_95: share of the absent that pass where 95 % of the present do.
+        caught: share of the absent that are called so where 10 % of the present are.
+    """
+
+    signal: str
+    auroc: Interval
+    fpr_95: float
+    caught: float
+
+
+def plain_confidences(
+    scores: Float[np.ndarray, "queries videos"], temperature: float
+) -> dict[str, Float64[np.ndarray, " queries"]]:
+    """Confidences that need no labels: of the scores alone, higher is surer.
+
+    The highest similarity, the margin and the standard deviation are those that mteb abstains by.
+    The last three are one less the vacuity that DUQ reads as uncertainty, of evidence from raw
+    similarities.
+
+    Args:
+        scores: finite similarities.
+        temperature: temperature of the softmax, fitted on other queries.
+
+    Raises:
+        SureshotError: scores that are no scores, or a temperature out of range.
+    """
+    signals = query_signals(scores, temperature)
+    return {
+        "highest similarity": signals.top,
+        "margin": signals.margin,
+        "standard deviation": scores.astype(np.float64).std(1),
+        "softmax probability": signals.top_logit,
+        "entropy": -signals.entropy,
+        "energy": signals.top - signals.top_less_lse,
+        "DUQ 1-u, ReLU evidence": _belief(scores, lambda s: np.maximum(s, 0)),
+        "DUQ 1-u, softplus evidence": _belief(scores, lambda s: np.logaddexp(0, s)),
+        "DUQ 1-u, exp evidence": _belief(scores, lambda s: np.exp(np.minimum(s / _TAU, _LARGEST))),
+    }
+
+
+def orders(
+    confidences: Mapping[str, Float[np.ndarray, " queries"]], graded: Graded
+) -> tuple[Order, ...]:
+    """How each confidence orders the queries.
+
+    Args:
+        confidences: confidence of each query by the name of the signal, higher is surer.
+        graded: whether the first result of each query is right.
+    """
+    right = graded.right
+    return tuple(
+        Order(
+            signal=name,
+            auroc=graded.interval(auroc_of(confidence, right)),
+            aurc=aurc(confidence, ~right),
+            excess_aurc=excess_aurc(confidence, ~right),
+            augrc=augrc(confidence, ~right),
+            risk_50=risk_at_coverage(confidence, ~right, 0.5),
+            risk_80=risk_at_coverage(confidence, ~right, 0.8),
+            nauc=abstention_nauc(confidence, right),
+        )
+        for name, confidence in confidences.items()
+    )
+
+
+def probabilities(
+    predicted: Mapping[str, Float[np.ndarray, " cases"]], graded: Graded
+) -> tuple[Probability, ...]:
+    """How true each probability is.
+
+    Args:
+        predicted: probability that each result is right by the name of the signal, 0 to 1.
+        graded: whether each result is right.
+    """
+    right = graded.right
+    return tuple(
+        Probability(
+            signal=name,
+            brier=graded.interval(mean_of(squared_errors(probability, right))),
+            brier_of_base_rate=brier(np.full(len(right), right.mean()), right),
+            nll=nll(probability, right),
+            ece=ece(probability, right),
+            ece_floor=ece_floor(probability, graded.rng),
+        )
+        for name, probability in predicted.items()
+    )
+
+
+def place_rows(
+    predicted: Float[np.ndarray, "queries results"], right: Bool[np.ndarray, "queries results"]
+) -> tuple[PlaceRow, ...]:
+    """How true the probabilities are at each of the first six places."""
+    columns = enumerate(zip(predicted.T[:_PLACES], right.T, strict=False), 1)
+    return tuple(
+        PlaceRow(place, float(said.mean()), float(true.mean())) for place, (said, true) in columns
+    )
+
+
+def auroc_gain(
+    ours: Float[np.ndarray, " queries"], theirs: Float[np.ndarray, " queries"], graded: Graded
+) -> Interval:
+    """AUROC of the one confidence less that of the other, on the same queries."""
+    one, other = auroc_of(ours, graded.right), auroc_of(theirs, graded.right)
+    return graded.interval(lambda weights: one(weights) - other(weights))
+
+
+def set_row(
+    sets: PredictedSets,
+    entropy: Float64[np.ndarray, " queries"],
+    p_top1: Float64[np.ndarray, " queries"],
+    graded: Graded,
+) -> SetRow:
+    """How large the sets of one coverage are, and how often they hold the video.
+
+    Args:
+        sets: set of each query.
+        entropy: entropy of the scores of each query.
+        p_top1: probability that the first result of each query is right.
+        graded: what each query is about.
+    """
+    third = _places(entropy) * 3 // len(entropy)
+    surest = _places(-p_top1) < _SUREST * len(p_top1)
+    groups = [graded.share(sets.holds, third == number).value for number in range(3)]
+    return SetRow(
+        coverage=sets.coverage,
+        covered=graded.share(sets.holds),
+        mean=float(sets.size.mean()),
+        median=float(np.median(sets.size)),
+        empty=float((sets.size == 0).mean()),
+        worst_third=min(groups),
+        answered=graded.share(sets.holds, surest).value,
+    )
+
+
+def absent_row(
+    signal: str,
+    present: Float[np.ndarray, " queries"],
+    absent: Float[np.ndarray, " queries"],
+    graded: Graded,
+) -> AbsentRow:
+    """How a signal tells each query from the same one without its own video.
+
+    Args:
+        signal: name of the signal.
+        present: value of each query with its video in the gallery.
+        absent: value of each query with its video taken out.
+        graded: what each query is about.
+    """
+    values = np.concatenate([present, absent])
+    there = np.repeat([1.0, 0.0], len(present))
+    both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
+    # Calling so many of the present absent, how many of the absent are caught.
+    cut = np.sort(present)[int(ABSTAIN * len(present))]
+    return AbsentRow(
+        signal=signal,
+        auroc=both.interval(auroc_of(values, there)),
+        fpr_95=fpr_at_tpr(values, there),
+        caught=float((absent < cut).mean()),
+    )
+
+
+def _belief(
+    scores: Float[np.ndarray, "queries videos"],
+    evidence: Callable[[Float64[np.ndarray, "part videos"]], Float64[np.ndarray, "part videos"]],
+) -> Float64[np.ndarray, " queries"]:
+    """The share of the mass that evidence holds, which is all but the vacuity."""
+    means = [
+        evidence(scores[part].astype(np.float64)).mean(1) for part in row_blocks(*scores.shape)
+    ]
+    mean = np.concatenate(means)
+    return mean / (mean + 1)
+
+
+def _places(values: Float64[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
+    """Places from 0, the smallest value."""
+    places = np.empty(len(values), int)
+    places[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return places
+
 
 _WIDTH = 100
 
@@ -26,7 +364,7 @@ INSIDE = "p-value of its being there"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrustReport:
-    """How far answers can be believed; see `sureshot.trust.measure.measure`.
+    """How far answers can be believed; see `sureshot.trust.report.measure`.
 
     Attributes:
         title: title of the data and split.
@@ -254,3 +592,414 @@ def _percent(share: float) -> str:
 def _percents(found: Interval) -> str:
     percent = Interval(100 * found.value, 100 * found.low, 100 * found.high)
     return f"{percent.value:.1f} % {percent.ends()}"
+
+
+_MORE = 5  # parts, where the queries of fewer are too few to calibrate on
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """The queries, which video each is about, and what the paper of the model says of each."""
+
+    scores: Float[np.ndarray, "queries videos"]
+    owner: Integer[np.ndarray, " queries"]
+    about: About
+    papers: Mapping[str, Float[np.ndarray, " queries"]]
+
+    def confidences(self, temperature: float) -> dict[str, Float[np.ndarray, " queries"]]:
+        """Confidences without labels, and those of the paper turned round."""
+        return {
+            **plain_confidences(self.scores, temperature),
+            **{f"minus {name}": -values for name, values in self.papers.items()},
+        }
+
+
+def measure(
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " owners"],
+    about: About = UNKNOWN,
+    *,
+    title: str = "",
+    correction: str = "",
+    card: Calibration | None = None,
+    papers: Mapping[str, Float[np.ndarray, " measured"]] | None = None,
+    scale: float | None = None,
+    folds: int = 2,
+    resamples: int = 200,
+    seed: int = 0,
+) -> TrustReport:
+    """Judge every query by a calibration that has not seen it, and count how often that was true.
+
+    The first result is right if it is the annotated video; no other video counts as relevant.
+
+    Args:
+        scores: scores that order the results; rows are queries, columns videos.
+        owner: column of the video that each query is about.
+        about: what else is known of the queries.
+        title: title of the data and split.
+        correction: what was done to the scores before, if anything.
+        card: calibration to measure, of the same model and hub correction. If left out, the videos
+            are split by lot, and the queries of each part are judged by a calibration on those of
+            the others; the gallery is the same for all.
+        papers: uncertainties of each query that the model's paper defines; higher is less sure.
+        scale: factor on the scores in the model's own softmax, if it has one.
+        folds: number of parts of the videos; five where what these leave is too little to calibrate
+            on.
+        resamples: number of times that whole videos are drawn for the intervals.
+        seed: seed of all chance.
+
+    Returns:
+        A report. Where nothing can be measured, or nothing calibrated, it says why.
+
+    Raises:
+        SureshotError: scores or uncertainties that are not finite, arguments that do not fit
+            together, or ``folds`` below 2.
+    """
+    papers = papers or {}
+    known = {} if about.elsewhere is None else {"elsewhere": about.elsewhere}
+    _check(scores, owner, {**papers, **known}, scale, folds)
+    relevant = owner[:, None] == np.arange(scores.shape[1])
+    asked = _Asked(scores=scores, owner=owner, about=about, papers=papers)
+    graded = Graded(
+        right=top_is_relevant(scores, relevant),
+        video=owner,
+        rng=np.random.default_rng(seed),
+        resamples=resamples,
+    )
+    report = TrustReport(
+        title=title,
+        queries=len(scores),
+        videos=scores.shape[1],
+        asked=len(np.unique(owner)),
+        right=graded.right,
+        hubness=hubness_skewness(scores),
+        correction=correction,
+        resamples=resamples,
+        seed=seed,
+    )
+    nothing = _nothing(asked, graded)
+    if nothing:
+        return replace(report, nothing=nothing)
+    try:
+        parts = _parts(asked, card, folds, seed)
+    except SureshotError as error:
+        confidences = asked.confidences(fit_temperature(scores, relevant))
+        return replace(
+            report,
+            refused=f"Part of these queries was to calibrate for the rest. {error}",
+            orders=orders(confidences, graded),
+            confidences=confidences,
+        )
+    how, warnings = _described(parts, card, report)
+    return _measured(replace(report, how=how, warnings=warnings), asked, graded, parts, scale)
+
+
+def _measured(
+    report: TrustReport, asked: _Asked, graded: Graded, parts: list[Part], scale: float | None
+) -> TrustReport:
+    """Everything there is to say, from calibrations that have not seen their queries."""
+    said = predict_unseen(parts, asked.scores, asked.owner, asked.about)
+    # The fits differ a little; signals are compared over all queries, so at one temperature.
+    temperature = float(np.exp(np.mean([np.log(part.card.temperature) for part in parts])))
+    confidences = {OURS: said.p_top1, **asked.confidences(temperature)}
+    predicted = {OURS: said.p_top1, f"{SOFTMAX}, fitted temperature": said.softmax}
+    if scale is not None:
+        logit = query_signals(asked.scores, 1 / scale).top_logit
+        predicted[f"{SOFTMAX}, model's scale {scale:.4g}"] = sigmoid(logit)
+    each = replace(
+        graded,
+        right=said.relevant.ravel(),
+        video=np.repeat(asked.owner, said.relevant.shape[1]),
+    )
+    by_result = {
+        "P(result is right)": said.p_relevant.ravel(),
+        f"{SOFTMAX} of the result": said.mass.ravel(),
+    }
+    entropy = query_signals(asked.scores, temperature).entropy
+    best = asked.scores.max(1)
+    gone = asked.scores.copy()
+    gone[np.arange(len(gone)), asked.owner] = -np.inf
+    return replace(
+        report,
+        orders=orders(confidences, graded),
+        gain=auroc_gain(said.p_top1, best, graded),
+        probabilities=probabilities(predicted, graded),
+        results=probabilities(by_result, each),
+        places=place_rows(said.p_relevant, said.relevant),
+        sets=tuple(set_row(sets, entropy, said.p_top1, graded) for sets in said.sets),
+        absent=(
+            absent_row(BEST, best, gone.max(1), graded),
+            absent_row(INSIDE, said.p_inside, said.absent_p_inside, graded),
+            absent_row(OURS, said.p_top1, said.absent_p_top1, graded),
+        ),
+        false_abstention=graded.share(said.p_inside < ABSTAIN),
+        reliability={name: reliability(p, graded.right) for name, p in predicted.items()},
+        confidences=confidences,
+        sizes={sets.coverage: sets.size for sets in said.sets},
+    )
+
+
+def _parts(asked: _Asked, card: Calibration | None, folds: int, seed: int) -> list[Part]:
+    if card is not None:
+        return [Part(card, np.arange(len(asked.scores)))]
+    try:
+        return cross_fitted(asked.scores, asked.owner, folds, seed, asked.about)
+    except SureshotError:
+        # What is left of several parts without one is more than half of the videos.
+        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed, asked.about)
+
+
+def _nothing(asked: _Asked, graded: Graded) -> str:
+    """Why there is nothing to measure; empty if there is."""
+    count, videos = len(graded.right), asked.scores.shape[1]
+    if videos < 2:
+        return "The gallery has one video, so every answer is that one; there is nothing to judge."
+    if (asked.scores == asked.scores[:, :1]).all():
+        return "All videos score the same for each query; such scores find nothing."
+    if len(np.unique(asked.owner)) < 2:
+        return "All queries are about one video; trust needs queries about several."
+    if graded.right.all() or not graded.right.any():
+        which = "right" if graded.right.all() else "wrong"
+        return f"All {count} first results are {which}: there is nothing to tell apart."
+    return ""
+
+
+def _described(
+    parts: list[Part], card: Calibration | None, report: TrustReport
+) -> tuple[str, tuple[str, ...]]:
+    """How it was calibrated, and what speaks against the numbers."""
+    if card is None:
+        how = (
+            f"Calibrated on these queries, in {len(parts)} parts by video: no query is judged by a "
+            "fit that saw its video."
+        )
+        refusals = dict.fromkeys(part.card.refused for part in parts if part.card.refused)
+        return how, tuple(f"Such a calibration would be refused. {why}" for why in refusals)
+    valid = card.valid_for
+    how = (
+        f"Calibrated by a card that was made on {valid.queries} queries about {valid.videos} "
+        f"videos of {valid.dataset or 'unnamed data'}{', ' if valid.date else ''}{valid.date}."
+    )
+    warnings = []
+    if valid.dataset and valid.dataset == report.title:
+        warnings.append(
+            "The card was made on the very data that it is measured on: its numbers are too good. "
+            f"Measure on another split, or leave out {option('card')}."
+        )
+    if card.refused:
+        warnings.append(f"The card refuses percentages. {card.refused}")
+    if not valid.smallest <= report.videos <= valid.largest:
+        warnings.append(
+            f"The gallery has {report.videos} videos, and the card was made with {valid.smallest} "
+            f"to {valid.largest}; its probabilities are extrapolated."
+        )
+    return how, tuple(warnings)
+
+
+def _check(
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " owners"],
+    papers: Mapping[str, Float[np.ndarray, " measured"]],
+    scale: float | None,
+    folds: int,
+) -> None:
+    if not scores.size or len(owner) != len(scores):
+        raise SureshotError(
+            f"The scores are {scores.shape} and {len(owner)} owners were given; trust needs one "
+            "owner a query, and one query and one video at least."
+        )
+    if not np.isfinite(scores).all():
+        raise SureshotError("A score is NaN or infinite; trust cannot be measured on it.")
+    if owner.min() < 0 or owner.max() >= scores.shape[1]:
+        raise SureshotError(
+            f"A query is about video {int(owner.max())} or {int(owner.min())}, and the columns are "
+            f"0 to {scores.shape[1] - 1}."
+        )
+    for name, values in papers.items():
+        if len(values) != len(scores) or not np.isfinite(values).all():
+            raise SureshotError(
+                f"The uncertainty {name!r} is not one finite number for each of {len(scores)} "
+                "queries."
+            )
+    if scale is not None and not 0 < scale < np.inf:
+        raise SureshotError(f"scale is {scale}; it must be finite and above 0.")
+    if folds < 2:
+        raise SureshotError(f"folds is {folds}; at least 2 are needed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """The conformal sets of one coverage, on the queries of the calibration.
+
+    Attributes:
+        coverage: share of queries whose set holds a right video, of those that have one.
+        videos: mean number of videos in a set; None where there are too few labels to promise the
+            coverage.
+    """
+
+    coverage: float
+    videos: float | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibrated:
+    """A card and what it was made of.
+
+    Attributes:
+        card: calibration card, which may say that it is refused.
+        gallery: number of videos that were searched.
+        sets: mean size of the sets at each coverage.
+        absent: number of queries that were judged to have no right video here.
+        not_found: number of queries of which nobody found a right video.
+        left_out: number of queries about videos that are not in the index.
+        labels: name of the file of judgements, if there was one.
+        file: where the card lies; None where it was refused or not to be saved.
+    """
+
+    card: Calibration
+    gallery: int
+    sets: tuple[Sets, ...]
+    absent: int = 0
+    not_found: int = 0
+    left_out: int = 0
+    labels: str = ""
+    file: Path | None = None
+
+    def saved(self, file: Path) -> "Calibrated":
+        """The same with its card in a file. A refused card is not written: what lay there stays.
+
+        Raises:
+            SureshotError: the file cannot be written.
+        """
+        if self.card.refused:
+            return self
+        save_card(self.card, file)
+        return replace(self, file=file)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        card = self.card
+        return {
+            "card": None if self.file is None else printable(self.file),
+            "refused": card.refused,
+            "valid_for": to_values(card.valid_for),
+            "gallery": self.gallery,
+            "absent": self.absent,
+            "not_found": self.not_found,
+            "left_out": self.left_out,
+            "quality": None if card.quality is None else to_values(card.quality),
+            "own": None if card.own is None else to_values(card.own),
+            "sets": [to_values(row) for row in self.sets],
+        }
+
+    def __repr__(self) -> str:
+        """What the labels gave, in a few sentences."""
+        if self.card.own is not None:
+            return "\n".join([*self._moved(self.card.own), *self._place()])
+        valid, refused = self.card.valid_for, self.card.refused
+        queries = counted(valid.queries, "query", "queries")
+        lines = [
+            f"Learned from {queries} about {counted(valid.videos, 'video')} "
+            f"({plain(valid.dataset)}){self._beside()}; {counted(self.gallery, 'video')} searched.",
+            *self._measured(),
+        ]
+        if refused:
+            stays = "A card from before, if there is one, stays."
+            return "\n".join([*lines, f"No percentages and no card: {plain(refused)} {stays}"])
+        lines += [
+            "How many videos to look through, for the right one to be among them:",
+            *(_set_line(row) for row in self.sets),
+            f"All this holds for this model, libraries of {valid.smallest} to {valid.largest} "
+            f"moments and queries like these. Noted as of {plain(valid.date)}.",
+        ]
+        return "\n".join([*lines, *self._place()])
+
+    def _moved(self, own: Own) -> list[str]:
+        """What judgements changed, and what more of them would."""
+        queries = counted(own.queries, "judged query", "judged queries")
+        more = {
+            "level": f"From {SLOPE} judgements their spread is learned as well, from {ALL} every "
+            "weight behind them.",
+            "slope": f"From {ALL} judgements every weight behind them is learned.",
+            "all": "Every weight behind them was learned anew.",
+        }
+        sets = "" if own.sets else f" From {SETS} right hits the lengths to look through are yours."
+        return [
+            f"Learned from {queries} ({plain(self.labels)}){self._beside()}.",
+            f"The first hit was right for {percent(own.right)}. Percentages had said "
+            f"{percent(own.said)} on average and now say {percent(own.says)}.",
+            f"{more[own.free]}{sets}",
+        ]
+
+    def _place(self) -> list[str]:
+        return [] if self.file is None else [f"Card: {plain(self.file)}"]
+
+    def _beside(self) -> str:
+        parts = [
+            (self.absent, "with nothing right here"),
+            # What is learned from judgements counts these: their first hits are wrong.
+            (self.not_found if self.card.own is None else 0, "of which nothing right was found"),
+            (self.left_out, "left out because their videos are not in the index"),
+        ]
+        return "".join(f", {count} more {what}" for count, what in parts if count)
+
+    def _measured(self) -> list[str]:
+        quality = self.card.quality
+        if quality is None:
+            return []
+        first, hits = quality.top1, quality.result
+        lines = [
+            f"Measured on {first.cases} of these queries, which nothing was fitted to:",
+            f"  The first hit is right for {100 * first.share:.0f} % of them.",
+            f"  Right and wrong first hits are told apart with AUROC {first.auroc:.2f} "
+            f"({first.auroc_low:.2f} to {first.auroc_high:.2f}); 0.5 is chance, 1 perfect.",
+            f"  The percentages are off by {100 * first.ece:.0f} points; perfect ones would be off "
+            f"by {100 * first.ece_floor:.0f} with so few queries.",
+            f"  Brier score {first.brier:.3f}; always saying {100 * first.share:.0f} % has "
+            f"{first.brier_base:.3f}. Of all hits {hits.brier:.3f}; always saying "
+            f"{100 * hits.share:.0f} % has {hits.brier_base:.3f}.",
+        ]
+        if quality.absent_auroc is not None:
+            lines += [
+                "  Queries with nothing right here are told from the others with AUROC "
+                f"{quality.absent_auroc:.2f}."
+            ]
+        return lines
+
+
+def date_or_today(text: str) -> str:
+    """A date as ``2026-11-30``; where none is given, today's in UTC.
+
+    Raises:
+        ArgumentError: it is no date.
+    """
+    try:
+        return (
+            date.fromisoformat(text).isoformat() if text else datetime.now(UTC).date().isoformat()
+        )
+    except ValueError:
+        raise ArgumentError(f"{option('date', text)} is no date; write it as 2026-11-30.") from None
+
+
+def sets_of(
+    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
+) -> tuple[Sets, ...]:
+    """How large the conformal sets of a card are on average, for each of `COVERAGES`.
+
+    Args:
+        card: calibration card that gives the sets.
+        scores: scores of the queries that the sets are counted on.
+        about: what else is known of them.
+    """
+    rows = []
+    for coverage in COVERAGES:
+        members = card.members(scores, coverage, about)
+        rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
+    return tuple(rows)
+
+
+def _set_line(row: Sets) -> str:
+    head = f"  for {100 * row.coverage:.0f} % of queries:"
+    if row.videos is None:
+        return f"{head} there are too few labels to promise that"
+    return f"{head} {row.videos:.1f} on average"

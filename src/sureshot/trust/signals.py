@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.blocks import row_blocks
+from sureshot.metrics.ranks import row_blocks
 
 BEST = 100  # videos of a query that signals look at
 RESULTS = 10  # best videos of a query whose probabilities are fitted, listed and measured
@@ -259,7 +259,7 @@ def standing(
 ) -> Float64[np.ndarray, " queries"]:
     """How far the best video of each query stands out: s(1) - 0.75 e.
 
-    e is what the query scores with videos from elsewhere, `sureshot.models.bank.Bank.elsewhere`: a
+    e is what the query scores with videos from elsewhere, `sureshot.models.hub_bank.Bank.elsewhere`: a
     query that fits those as well as anything in the gallery is probably not about the gallery.
     Without them it is s(1).
 

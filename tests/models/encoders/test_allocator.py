@@ -6,7 +6,7 @@ import pytest
 CODE = """
 import resource, sys
 import numpy as np
-from sureshot.models.encoders.allocator import keep_freed_memory
+from sureshot.models.encoders.backbone import keep_freed_memory
 if sys.argv[1] == "kept" and not keep_freed_memory():
     sys.exit(3)
 def filled():

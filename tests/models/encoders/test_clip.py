@@ -29,11 +29,10 @@ from transformers import (
 import sureshot.models.encoders.clip as module
 from sureshot.errors import ModelError, StoreError
 from sureshot.models.encoders import Encoder, load_encoder, of_fingerprint
-from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.snapshot import Snapshot
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.store.header import IndexSettings
-from sureshot.store.store import Store
+from sureshot.models.encoders.clip import ClipEncoder, Snapshot
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store.index import Store
+from sureshot.store.rows import IndexSettings
 from tests.paths import SOURCE
 
 SIDE, LONGEST = 32, 16

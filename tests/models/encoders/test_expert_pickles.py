@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.models.encoders.expert_pickles import convert_pickle
-from sureshot.models.encoders.experts import presence, read_experts
+from sureshot.models.encoders.experts import convert_pickle, presence, read_experts
 
 NONE = float("nan")
 FEATURES = {

@@ -3,7 +3,7 @@ import pytest
 from sureshot.errors import ModelError
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.bundled import BundledEncoder
-from sureshot.models.encoders.tiny import TinyEncoder
+from sureshot.models.encoders.toy import TinyEncoder
 
 
 def test_names_give_their_encoders() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders.packages import package_folder
+from sureshot.models.encoders.bundled import package_folder
 
 
 def test_a_folder_is_found_without_an_import() -> None:

@@ -12,8 +12,7 @@ from transformers import CLIPImageProcessorPil, SiglipImageProcessorPil
 
 from sureshot.errors import ModelError
 from sureshot.media.sampling import sample_frames
-from sureshot.models.encoders.pixels import Preprocessing
-from sureshot.models.encoders.snapshot import Snapshot
+from sureshot.models.encoders.clip import Preprocessing, Snapshot
 from tests.clips import film
 from tests.datasets.files import data
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures, stack
+from sureshot.models.encoders.base import FrameFeatures, TextFeatures, stack
 
 
 def video(frames, seed=0, patches=2):

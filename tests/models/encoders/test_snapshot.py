@@ -21,8 +21,8 @@ from huggingface_hub import constants
 from safetensors.numpy import save, save_file
 
 from sureshot.errors import ArgumentError, ModelError
-from sureshot.models.encoders import snapshot as module
-from sureshot.models.encoders.snapshot import Snapshot, find_snapshot
+from sureshot.models.encoders import clip as module
+from sureshot.models.encoders.clip import Snapshot, find_snapshot
 from tests.paths import SOURCE
 
 NAME = "someone/a-clip"
@@ -343,7 +343,7 @@ def test_the_fingerprint_does_not_depend_on_the_place(folder, tmp_path):
     assert Snapshot(moved).fingerprint("1") == first
     code = (
         "import sys; from pathlib import Path; "
-        "from sureshot.models.encoders.snapshot import Snapshot; "
+        "from sureshot.models.encoders.clip import Snapshot; "
         "print(Snapshot(Path(sys.argv[1])).fingerprint('1'), 'torch' in sys.modules)"
     )
     path = [str(SOURCE)]

@@ -9,8 +9,7 @@ from tokenizers.models import BPE, WordLevel
 from transformers import CLIPTokenizer, PreTrainedTokenizerFast, Siglip2Tokenizer
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders.snapshot import Snapshot
-from sureshot.models.encoders.subwords import Cutter
+from sureshot.models.encoders.clip import Cutter, Snapshot
 
 LONGEST = 12
 TEXTS = ["a dog", "A DOG catches\na  frisbee!", "", "é ß 日本 🙂 'S", "word " * 40, "x" * 50]

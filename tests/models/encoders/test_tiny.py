@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sureshot.models.encoders import load_encoder
-from sureshot.models.encoders.protocol import Encoder
-from sureshot.models.encoders.tiny import COLOURS, TinyEncoder
+from sureshot.models.encoders.base import Encoder
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 
 ENCODER = TinyEncoder()
 

@@ -1,7 +1,7 @@
 import numpy as np
 
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.encoders.together import encode_together
+from sureshot.models.encoders.base import encode_together
+from sureshot.models.encoders.toy import TinyEncoder
 
 
 def test_each_video_gets_its_own_features_whatever_lies_in_its_batch():

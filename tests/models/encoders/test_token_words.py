@@ -5,8 +5,8 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel, WordPiece
 
 from sureshot.models.encoders import load_encoder
+from sureshot.models.encoders.base import Worded, token_words
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.token_words import Worded, token_words
 from tests.models.encoders.test_clip import clip, siglip
 
 TEXT = "A skateboarder's Dog, doing kickflips!"

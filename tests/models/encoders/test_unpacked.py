@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders.unpacked import unpacked
+from sureshot.models.encoders.bundled import unpacked
 
 FILES = {"model.bin": b"weights" * 1000, "words.json": b"{}"}
 DIGESTS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}

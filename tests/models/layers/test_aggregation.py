@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.aggregation import LocalAggregation, PieAggregation, PieDeviation
+from sureshot.models.layers.gaussian import LocalAggregation, PieAggregation, PieDeviation
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
 # The last item has no real token but the global feature, which only LocalAggregation allows.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.clustering import TokenMerging, cluster
+from sureshot.models.systems.duq_released import TokenMerging, cluster
 from tests.models.layers.weights import sample, shake
 
 FULL = torch.ones(1, 6, dtype=torch.bool)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
+from sureshot.models.layers.pooling import CrossAttentionPooling, scores_direct
 from tests.models.layers.weights import load, sample, shake, tensor
 
 MASK = torch.tensor([[True] * 4, [True, False, True, False], [False, True, False, False]])

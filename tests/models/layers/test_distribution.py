@@ -5,8 +5,13 @@ import math
 import pytest
 import torch
 
-from sureshot.models.layers.aggregation import LocalAggregation, PieAggregation
-from sureshot.models.layers.distribution import Branch, GaussianHead, PieGaussianHead
+from sureshot.models.layers.gaussian import (
+    Branch,
+    GaussianHead,
+    LocalAggregation,
+    PieAggregation,
+    PieGaussianHead,
+)
 from tests.models.layers.test_aggregation import PIE
 from tests.models.layers.weights import load, sample, shake, tensor
 from tests.models.systems.every import WIDTH, texts

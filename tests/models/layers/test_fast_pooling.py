@@ -6,8 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.cross_attention import CrossAttentionPooling, scores_direct
-from sureshot.models.layers.fast_pooling import PooledVideos, fast_scores, precompute
+from sureshot.models.layers.pooling import (
+    CrossAttentionPooling,
+    PooledVideos,
+    fast_scores,
+    precompute,
+    scores_direct,
+)
 from tests.models.layers.test_cross_attention import MASK, XPOOL, released_pooling
 from tests.models.layers.weights import sample, shake, tensor
 

@@ -6,8 +6,7 @@ from transformers import CLIPTextConfig
 from transformers.models.clip.modeling_clip import CLIPTextModel
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.from_clip import start_from_clip
-from sureshot.models.layers.transformer import SequentialTransformer, Transformer
+from sureshot.models.layers.transformer import SequentialTransformer, Transformer, start_from_clip
 from tests.models.layers.weights import sample, shake
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from sureshot.models.layers.aggregation import LocalAggregation
-from sureshot.models.layers.linear import (
+from sureshot.models.layers.gaussian import LocalAggregation
+from sureshot.models.layers.transformer import (
     draw_as_torch,
     draw_linear,
     embedding,

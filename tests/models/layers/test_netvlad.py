@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sureshot.models.layers.netvlad import NetVlad
+from sureshot.models.systems.ce import NetVlad
 from tests.models.layers.weights import sample, shake
 
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from sureshot.models.gaussian import Gaussian, kl_between, wasserstein2
+from sureshot.models.layers.gaussian import Gaussian, kl_between, wasserstein2
 from sureshot.models.losses.debiased import (
     alignment,
     alignment_as_printed,

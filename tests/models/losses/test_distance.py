@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.losses.distance import (
+from sureshot.models.losses.uncertainty import (
     distance_loss,
     distance_loss_as_printed,
+    evidence,
     evidential_distance,
+    evidential_rows,
 )
-from sureshot.models.losses.evidential import evidence, evidential_rows
 
 
 def distances(seed, items):

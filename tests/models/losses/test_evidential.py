@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.distributions import Dirichlet
 
-from sureshot.models.losses.evidential import (
+from sureshot.models.losses.uncertainty import (
     evidence,
     evidential,
     evidential_rows,

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian
-from sureshot.models.losses.known import AMBIGUITY, FITS, known_eta, known_spreads
+from sureshot.models.layers.gaussian import Gaussian
+from sureshot.models.losses.debiased import AMBIGUITY, FITS, known_eta, known_spreads
 
 GAUSSIAN = Gaussian(torch.eye(3), torch.full((3, 3), 9.0))
 

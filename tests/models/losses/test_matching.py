@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from sureshot.models.losses.matching import (
+from sureshot.models.losses.uncertainty import (
     match_cost,
     max_margin,
     mean_of_others,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sureshot.models.losses.momentum import key_nce
+from sureshot.models.losses.contrastive import key_nce
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:

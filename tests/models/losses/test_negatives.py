@@ -3,16 +3,17 @@
 import pytest
 import torch
 
-from sureshot.models.losses.contrastive import info_nce, mil_nce
-from sureshot.models.losses.distance import (
+from sureshot.models.losses.contrastive import info_nce, key_nce, mil_nce, weigh, weigh_logits
+from sureshot.models.losses.uncertainty import (
     distance_loss,
     distance_loss_as_printed,
+    evidence,
+    evidential,
     evidential_distance,
+    max_margin,
+    mil_margin,
+    soft_contrastive,
 )
-from sureshot.models.losses.evidential import evidence, evidential
-from sureshot.models.losses.matching import max_margin, mil_margin, soft_contrastive
-from sureshot.models.losses.momentum import key_nce
-from sureshot.models.losses.negatives import weigh, weigh_logits
 
 ITEMS, WIDTH = 4, 6
 

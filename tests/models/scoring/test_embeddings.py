@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from sureshot.models import gaussian
-from sureshot.models.gaussian import Gaussian
-from sureshot.models.scoring.embeddings import (
+from sureshot.models.layers import gaussian
+from sureshot.models.layers.gaussian import Gaussian
+from sureshot.models.scoring import (
     expected_distance,
     kl_distance,
     labelled_distance,

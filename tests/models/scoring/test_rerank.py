@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sureshot.models.scoring.rerank import candidate_bonus, rerank, rerank_as_printed
+from sureshot.models.scoring import candidate_bonus, rerank, rerank_as_printed
 
 
 def draw(seed=0):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sureshot.models.scoring.token_wise import token_interaction, weighted_token_interaction
+from sureshot.models.scoring import token_interaction, weighted_token_interaction
 from tests.models.layers.weights import load, tensor
 
 TEXTS, WORDS, VIDEOS, FRAMES, DIM = 5, 4, 3, 6, 8

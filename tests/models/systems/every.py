@@ -9,11 +9,17 @@ from typing import Any, get_args
 
 import torch
 
+from sureshot.models.systems.base import (
+    Codes,
+    Sizes,
+    System,
+    TextTokens,
+    VideoTokens,
+    known_systems,
+    load_system,
+)
 from sureshot.models.systems.duq import Distance
-from sureshot.models.systems.load import known_systems, load_system
-from sureshot.models.systems.pooled import Pooling
-from sureshot.models.systems.system import Codes, System
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.models.systems.xpool import Pooling
 
 WIDTH, CHANNELS, WORDS, FRAMES = 16, 3, 5, 4
 EXPERTS = (("audio", 5), ("motion", 7))

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from sureshot.models.gaussian import draw_noise
-from sureshot.models.systems.system import Codes
+from sureshot.models.layers.gaussian import draw_noise
+from sureshot.models.systems.base import Codes
 from tests.models.systems.every import WIDTH
 
 SAMPLES = 3

@@ -7,10 +7,8 @@ import torch
 from torch import nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.netvlad import NetVlad
-from sureshot.models.systems.ce import Ce, CeConfig
-from sureshot.models.systems.system import Codes
-from sureshot.models.tokens import Sizes, VideoTokens
+from sureshot.models.systems.base import Codes, Sizes, VideoTokens
+from sureshot.models.systems.ce import Ce, CeConfig, NetVlad
 from tests.models.layers.weights import shake
 from tests.models.systems.every import CHANNELS, EXPERTS, SIZES, WIDTH, texts, videos
 

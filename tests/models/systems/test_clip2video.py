@@ -7,9 +7,8 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.systems.base import TextTokens, VideoTokens, rows
 from sureshot.models.systems.clip2video import Alignment, Clip2Video, Clip2VideoConfig, Difference
-from sureshot.models.systems.system import rows
-from sureshot.models.tokens import TextTokens, VideoTokens
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 from tests.models.systems.every import WIDTH, texts, videos
 

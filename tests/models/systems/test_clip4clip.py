@@ -6,9 +6,8 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.systems.base import TextTokens, VideoTokens, rows
 from sureshot.models.systems.clip4clip import Clip4Clip, Clip4ClipConfig
-from sureshot.models.systems.system import rows
-from sureshot.models.tokens import TextTokens, VideoTokens
 from tests.models.layers.weights import tensor
 from tests.models.systems.every import WIDTH, texts, videos
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.scoring.rerank import rerank_as_printed
+from sureshot.models.scoring import rerank_as_printed
+from sureshot.models.systems.base import Codes, objective
 from sureshot.models.systems.duq import Distance, Duq, DuqConfig
-from sureshot.models.systems.system import Codes, objective
 from tests.models.systems.every import FORMS, WIDTH, gaussians, shaken, system, texts, videos
 from tests.models.systems.loops import SAMPLES, cosine, divergence, picking, samples, squared_errors
 

@@ -6,13 +6,10 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.losses.matching import max_margin, mil_margin
-from sureshot.models.losses.negatives import weigh
+from sureshot.models.losses.contrastive import info_nce, weigh
+from sureshot.models.losses.uncertainty import max_margin, mil_margin
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.load import load_system
-from sureshot.models.systems.system import objective
-from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.models.systems.base import TextTokens, VideoTokens, load_system, objective
 from tests.models.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told, videos
 
 TOPICS, EACH = 8, 4

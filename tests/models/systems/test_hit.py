@@ -7,15 +7,14 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.losses.momentum import key_nce
+from sureshot.models.losses.contrastive import key_nce
 from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.base import Codes, Sizes, objective
 from sureshot.models.systems.hit import HiT, HitConfig
-from sureshot.models.systems.system import Codes, objective
-from sureshot.models.tokens import Sizes
-from sureshot.research.training.config import TrainingConfig
-from sureshot.research.training.gather import rank, same_start
+from sureshot.research.training.distributed import rank, same_start
 from sureshot.research.training.loop import fit
-from sureshot.research.training.schedule import groups
+from sureshot.research.training.optim import groups
+from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.step import Method, gradients, update
 from tests.models.layers.weights import shake
 from tests.models.systems.every import WIDTH, texts, videos

@@ -3,9 +3,8 @@
 import pytest
 
 from sureshot.errors import SureshotError
+from sureshot.models.systems.base import Sizes, known_systems, load_system
 from sureshot.models.systems.duq import Duq
-from sureshot.models.systems.load import known_systems, load_system
-from sureshot.models.tokens import Sizes
 from tests.models.systems.every import FORMS
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian, draw_noise
+from sureshot.models.layers.gaussian import Gaussian, draw_noise
 from sureshot.models.systems import pcme as systems_pcme
+from sureshot.models.systems.base import Codes, objective
 from sureshot.models.systems.pcme import Pcme, PcmeConfig
-from sureshot.models.systems.system import Codes, objective
 from tests.models.layers.weights import shake, tensor
 from tests.models.systems.every import WIDTH, gaussians, texts, videos
 from tests.models.systems.loops import SAMPLES, divergence, samples

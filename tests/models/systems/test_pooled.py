@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from sureshot.models.layers.cross_attention import scores_direct
-from sureshot.models.layers.pooling import mean_of_units
-from sureshot.models.systems.pooled import PooledSimilarity, Pooling
+from sureshot.models.layers.pooling import mean_of_units, scores_direct
+from sureshot.models.systems.xpool import PooledSimilarity, Pooling
 from tests.models.layers.weights import shake
 from tests.models.systems.every import WIDTH, texts, videos
 

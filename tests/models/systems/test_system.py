@@ -9,9 +9,17 @@ import torch
 
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.base import (
+    Codes,
+    System,
+    TextTokens,
+    VideoTokens,
+    joined,
+    objective,
+    rows,
+    unit,
+)
 from sureshot.models.systems.duq import Duq
-from sureshot.models.systems.system import Codes, System, joined, objective, rows, unit
-from sureshot.models.tokens import TextTokens, VideoTokens
 from tests.models.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told, videos
 
 MANY = 200

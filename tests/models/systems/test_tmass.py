@@ -7,10 +7,10 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
-from sureshot.models.gaussian import draw_noise
-from sureshot.models.layers.cross_attention import scores_direct
+from sureshot.models.layers.gaussian import draw_noise
+from sureshot.models.layers.pooling import scores_direct
+from sureshot.models.systems.base import VideoTokens
 from sureshot.models.systems.tmass import Radius, TMass, TMassConfig
-from sureshot.models.tokens import VideoTokens
 from tests.models.layers.weights import load, sample, shake, tensor
 from tests.models.systems.every import WIDTH, texts, videos
 from tests.models.systems.loops import cosine, picking

@@ -9,10 +9,9 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.gaussian import draw_noise
-from sureshot.models.systems.system import Codes
+from sureshot.models.layers.gaussian import draw_noise
+from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
 from sureshot.models.systems.uatvr import Uatvr, UatvrConfig
-from sureshot.models.tokens import TextTokens, VideoTokens
 from tests.models.layers.weights import blocks, load, shake, tensor
 from tests.models.systems.every import WIDTH, texts, videos
 from tests.models.systems.loops import cosine, picking

@@ -11,10 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sureshot.models import gaussian
-from sureshot.models.systems.system import Codes, unit
+from sureshot.models.layers import gaussian
+from sureshot.models.systems.base import Codes, TextTokens, VideoTokens, unit
 from sureshot.models.systems.uatvr import Uatvr
-from sureshot.models.tokens import TextTokens, VideoTokens
 from tests.golden.whole import (
     LOSS,
     Official,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.cross_attention import scores_direct
+from sureshot.models.layers.pooling import scores_direct
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.systems.xpool import XPool, XPoolConfig
 from tests.models.layers.weights import shake

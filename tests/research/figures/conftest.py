@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.figures.subject import Subject
 from tests.trained import saved

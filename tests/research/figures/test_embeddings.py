@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.research.figures.canvas import BLUE, ORANGE
-from sureshot.research.figures.embeddings import (
+from sureshot.research.figures.plots import (
     Blob,
     Embeddings,
     ellipse,
@@ -71,7 +71,7 @@ def test_means_and_samples_are_those_of_the_system(subject, system):
 
 
 def test_samples_scatter_as_the_ellipse_says(subject, monkeypatch):
-    monkeypatch.setattr("sureshot.research.figures.embeddings._SAMPLES", 4000)
+    monkeypatch.setattr("sureshot.research.figures.plots._SAMPLES", 4000)
     for blob in embeddings(subject("duq"), 2).blobs:
         seen = np.array(blob.samples)
         assert seen.mean(0) == pytest.approx(blob.mean, abs=0.1 * blob.deviations[0])

@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.epochs import Epochs, Point, epochs
+from sureshot.research.figures.plots import Epochs, Point, epochs
 from tests.research.figures.pictures import shown
 
 

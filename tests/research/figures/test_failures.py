@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.failures import failures
+from sureshot.research.figures.strips import failures
 from tests.research.figures.pictures import shown
 
 

@@ -1,14 +1,13 @@
 """The page of examples shows frames and captions of a world."""
 
-from sureshot.datasets.made_world import MadeDials
-from sureshot.research.figures.made_examples import write_examples
-from sureshot.research.making import write_world
+from sureshot.datasets.synthetic import MadeDials
+from sureshot.research.synthetic import write_examples, write_world
 
 
 def test_the_page_has_the_captions_and_a_frame_of_each_scene(tmp_path):
     world = write_world(tmp_path / "world", MadeDials(train=2, val=2, test=2, captions=2))
     page = write_examples(world.folder, tmp_path / "page.svg", videos=2).read_text()
-    from sureshot.datasets.made import read_part
+    from sureshot.datasets.synthetic import read_part
 
     part = read_part(world.folder, "test")
     assert page.count("<image") == sum(len(video.scenes) for video in part.videos)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sureshot.research.figures.matrices import Matrices, matrices
+from sureshot.research.figures.plots import Matrices, matrices
 from tests.research.figures.pictures import pixels, shown, untidy
 
 

@@ -6,8 +6,7 @@ from PIL import Image
 
 from sureshot import research
 from sureshot.errors import ArgumentError
-from sureshot.research.figures.catalogue import FIGURES, Wish
-from sureshot.research.figures.plotting import write_figure
+from sureshot.research.figures.catalogue import FIGURES, Wish, write_figure
 from tests.trained import saved
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sureshot.research.figures.quantities import quantity
+from sureshot.research.figures.canvas import quantity
 
 
 @pytest.mark.parametrize("system", ["duq", "duq_released", "uatvr", "dvtr", "pcme", "tmass"])

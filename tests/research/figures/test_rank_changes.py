@@ -6,7 +6,7 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.metrics.hubs import dual_softmax, nearest_neighbour_normalised, querybank_norm
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.rank_changes import _chosen, rank_changes
+from sureshot.research.figures.strips import _chosen, rank_changes
 from tests.research.figures.pictures import shown
 
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sureshot.metrics.detection import aurc
+from sureshot.metrics.confidence import aurc
 from sureshot.research.figures.canvas import BLUE
-from sureshot.research.figures.reliance import draw_reliability, risk, sets, write
-from sureshot.trust.measure import measure
-from sureshot.trust.report import OURS, TrustReport
+from sureshot.research.figures.plots import draw_reliability, risk, sets, write
+from sureshot.trust.report import OURS, TrustReport, measure
 from tests.research.figures.pictures import pixels, share, shown
 from tests.trust.worlds import world
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.metrics.ranks import text_ranks
-from sureshot.research.figures.results import captions, results
+from sureshot.research.figures.strips import captions, results
 from tests.research.figures.pictures import pixels, share, shown
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.research.figures.soft_positives import calibration, weighed
+from sureshot.research.figures.plots import calibration, weighed
 from tests.research.figures.pictures import pixels, share, shown
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from PIL import Image
 from sureshot.datasets import load_split
 from sureshot.datasets.split import Item
 from sureshot.research.figures.canvas import BLUE
-from sureshot.research.figures.strip import (
+from sureshot.research.figures.strips import (
     Cell,
     Strip,
     best,

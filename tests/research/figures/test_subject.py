@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.systems.system import rows
+from sureshot.models.systems.base import rows
 from sureshot.research.figures import subject as module
 from sureshot.research.figures.subject import nearest, tell_apart
 

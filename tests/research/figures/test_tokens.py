@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.research.figures.tokens import best_tokens, best_words, thinned, tokens
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.research.figures.strips import best_tokens, best_words, thinned, tokens
 from tests.research.figures.pictures import pixels, share, shown, untidy
 
 

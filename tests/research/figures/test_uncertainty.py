@@ -7,7 +7,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.research.figures.uncertainty import Uncertainty, measured, separation, uncertainty
+from sureshot.research.figures.plots import Uncertainty, measured, separation, uncertainty
 from tests.research.figures.pictures import pixels, share, shown
 
 

@@ -8,12 +8,17 @@ import torch
 
 from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.models.checkpoint import EncoderNote
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.tokens import text_tokens, video_tokens
-from sureshot.research.questions import answerer as module
-from sureshot.research.questions.answerer import Answerer, encode_questions, logits, predict
-from sureshot.research.questions.checkpoint import CONFIG
-from sureshot.research.questions.recipe import AnswerRecipe
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.systems.base import text_tokens, video_tokens
+from sureshot.research import answers as module
+from sureshot.research.answers import (
+    CONFIG,
+    Answerer,
+    AnswerRecipe,
+    encode_questions,
+    logits,
+    predict,
+)
 from tests.asked import asked
 from tests.research.questions.test_checkpoint import ANSWERS, made
 from tests.research.test_features import Fine

@@ -7,15 +7,16 @@ import torch
 
 from sureshot.errors import ModelError
 from sureshot.models.checkpoint import Checkpoint, is_checkpoint
-from sureshot.models.tokens import TextTokens, VideoTokens
-from sureshot.research.questions.checkpoint import (
+from sureshot.models.systems.base import TextTokens, VideoTokens
+from sureshot.research.answers import (
     CARD,
     CONFIG,
     RETRIEVAL,
     WEIGHTS,
     AnswerCheckpoint,
+    HeadConfig,
+    head_of,
 )
-from sureshot.research.questions.head import HeadConfig, head_of
 from tests.models.layers.weights import sample, shake
 from tests.trained import checkpoint
 

@@ -4,7 +4,7 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import SureshotError
-from sureshot.research.questions.recipe import AnswerRecipe
+from sureshot.research.answers import AnswerRecipe
 from tests.asked import asked
 from tests.research.questions.test_checkpoint import made
 

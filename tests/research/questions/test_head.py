@@ -7,9 +7,8 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.system import joined, rows
-from sureshot.models.tokens import Sizes
-from sureshot.research.questions.head import (
+from sureshot.models.systems.base import Sizes, joined, rows
+from sureshot.research.answers import (
     LABEL,
     WORDINGS,
     AnswerHead,

@@ -3,7 +3,7 @@
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.research.questions.recipe import AnswerRecipe
+from sureshot.research.answers import AnswerRecipe
 from tests.asked import asked, line, put
 
 LEAST = {"train": {"root": "qa"}, "system": {"name": "xpool"}}

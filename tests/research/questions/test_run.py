@@ -14,29 +14,30 @@ from sureshot.datasets import Caption, Item, Split
 from sureshot.datasets.questions import VOCABULARY
 from sureshot.errors import ModelError, SureshotError
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load
-from sureshot.research.questions.answerer import (
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.load import load
+from sureshot.research.answers import (
+    CONFIG,
+    LABEL,
+    RETRIEVAL,
+    WEIGHTS,
+    WORDINGS,
+    AnswerCheckpoint,
     Answerer,
-    answerable,
-    encode_questions,
-    logits,
-    predict,
-)
-from sureshot.research.questions.checkpoint import CONFIG, RETRIEVAL, WEIGHTS, AnswerCheckpoint
-from sureshot.research.questions.head import LABEL, WORDINGS
-from sureshot.research.questions.recipe import AnswerRecipe
-from sureshot.research.questions.run import (
+    AnswerRecipe,
     Start,
     accuracy,
+    answerable,
+    encode_questions,
     labels,
+    logits,
     new_answer_model,
+    predict,
     train_answers,
     train_answers_on,
     wordings,
 )
-from sureshot.research.training.log import read
-from sureshot.research.training.loop import LOG, MODEL, STATE
+from sureshot.research.training.loop import LOG, MODEL, STATE, read
 from sureshot.research.training.run import RECIPE
 from tests.asked import asked, line, put
 from tests.heard import stop_at

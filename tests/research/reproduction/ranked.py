@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sureshot.research.reproduction.ranks import RunRanks, TableRanks
+from sureshot.research.reproduction.runs import RunRanks, TableRanks
 
 _VIDEOS, _CAPTIONS = 60, 2
 

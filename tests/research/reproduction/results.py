@@ -5,11 +5,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.claims_page import Tested, read_tested
+
 from sureshot.research.reproduction.page import Facts, write_page
-from sureshot.research.reproduction.ranks import write_table_ranks
-from sureshot.research.reproduction.runs import Run
-from sureshot.research.reproduction.tables import find_table
-from sureshot.research.reproduction.tested import Tested, read_tested
+from sureshot.research.reproduction.plan import find_table
+from sureshot.research.reproduction.runs import Run, write_table_ranks
 from tests.research.reproduction.ranked import ranked
 
 NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from sureshot.research.reproduction.answer_lines import answer_lines
-from sureshot.research.reproduction.tested import read_tested
+from benchmarks.claims_page import answer_lines, read_tested
+
 from tests.research.reproduction.results import controls, decided_controls
 
 

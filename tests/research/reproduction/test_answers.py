@@ -6,7 +6,7 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import SureshotError
-from sureshot.research.reproduction import answers as module
+from sureshot.research.reproduction import reproduce as module
 from tests.asked import asked
 
 PLAN = """

@@ -8,13 +8,17 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import SureshotError
-from sureshot.models.encoders.protocol import FrameFeatures
-from sureshot.models.systems.load import load_system
-from sureshot.models.tokens import Sizes
-from sureshot.research.reproduction.bench import Bench, Features, FinalRecipe, read_plan
-from sureshot.research.reproduction.needs import Place
+from sureshot.models.encoders.base import FrameFeatures
+from sureshot.models.systems.base import Sizes, load_system
+from sureshot.research.reproduction.plan import (
+    Bench,
+    Features,
+    FinalRecipe,
+    Place,
+    load_tables,
+    read_plan,
+)
 from sureshot.research.reproduction.runs import PlannedRun, recipe_of
-from sureshot.research.reproduction.tables import load_tables
 from sureshot.research.training.recipe import ValidationRecipe, placed
 from tests.layouts import benchmark
 from tests.models.encoders.test_clip import clip

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from benchmarks.claims_page import Claim, judge_claims, load_claims
 
 from sureshot.metrics.published import rows_of_table
-from sureshot.research.reproduction.claims import Claim, judge_claims, load_claims
-from sureshot.research.reproduction.tables import load_tables
+from sureshot.research.reproduction.plan import load_tables
 from tests.research.reproduction.ranked import ranked
 
 CLAIM = Claim(paper="X", says="more helps", table="t", more="more", less="less", printed="+1.0")

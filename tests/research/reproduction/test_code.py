@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from sureshot.research.reproduction.code import ANSWERING, code_digest
+from sureshot.research.reproduction.runs import ANSWERING, code_digest
 from tests.house import PACKAGE
 
 DUQ = ("duq",)

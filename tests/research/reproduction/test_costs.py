@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sureshot import research
-from sureshot.research.reproduction.costs import measure_cost
-from sureshot.research.reproduction.tables import find_table
+from sureshot.research.reproduction.page import measure_cost
+from sureshot.research.reproduction.plan import find_table
 
 ROWS = {variant.name: variant for variant in find_table("uatvr-2").variants}
 

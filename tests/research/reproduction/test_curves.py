@@ -1,8 +1,8 @@
 """Learning curves are those of the runs, a line a row."""
 
-from sureshot.research.reproduction.curves import draw_curves
-from sureshot.research.reproduction.run_list import write_runs
-from sureshot.research.reproduction.runs import Run
+from benchmarks.claims_page import draw_curves
+
+from sureshot.research.reproduction.runs import Run, write_runs
 
 
 def run(variant, seed, curve):

@@ -3,12 +3,12 @@
 from dataclasses import asdict
 
 import pytest
+from benchmarks.claims_page import dose_lines, dosed_tables, draw_doses, responses
 
 from sureshot.files import write_json
-from sureshot.research.reproduction.dose import dose_lines, dosed_tables, draw_doses, responses
 from sureshot.research.reproduction.page import Facts
-from sureshot.research.reproduction.ranks import write_table_ranks
-from sureshot.research.reproduction.tables import find_table
+from sureshot.research.reproduction.plan import find_table
+from sureshot.research.reproduction.runs import write_table_ranks
 from tests.research.reproduction.ranked import ranked
 
 TABLE = find_table("dose-common")

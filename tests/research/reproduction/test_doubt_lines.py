@@ -1,7 +1,7 @@
 """The table of doubts has a line a row and doubt."""
 
-from sureshot.research.reproduction.doubt_lines import doubt_lines
-from sureshot.research.reproduction.doubts import doubts_of
+from benchmarks.claims_page import doubt_lines, doubts_of
+
 from tests.research.reproduction.ranked import ranked
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.claims_page import doubts_of
 
-from sureshot.metrics.detection import auroc
-from sureshot.research.reproduction.doubts import doubts_of
-from sureshot.research.reproduction.ranks import PERCENT, TableRanks
+from sureshot.metrics.confidence import auroc
+from sureshot.research.reproduction.runs import PERCENT, TableRanks
 from tests.research.reproduction.ranked import one_run, ranked
 
 

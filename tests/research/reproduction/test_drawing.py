@@ -5,7 +5,7 @@ import pytest
 from sureshot import research
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.research.reproduction import drawing as module
+from sureshot.research.reproduction import reproduce as module
 from tests.walls import plan
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import SureshotError
-from sureshot.research.reproduction.tables import load_figures, load_tables
+from sureshot.research.reproduction.plan import load_figures, load_tables
 from tests.walls import plan
 
 

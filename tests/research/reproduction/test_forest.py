@@ -1,7 +1,7 @@
 """The forest shows each claim that was measured, under its data set."""
 
-from sureshot.research.reproduction.claims import Claim, judge_claims
-from sureshot.research.reproduction.forest import draw_forest
+from benchmarks.claims_page import Claim, draw_forest, judge_claims
+
 from tests.research.reproduction.ranked import ranked
 
 

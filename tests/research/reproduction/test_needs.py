@@ -7,9 +7,17 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import SureshotError
-from sureshot.research.reproduction.bench import Bench, DataSets, read_plan
-from sureshot.research.reproduction.needs import Place, needed, places_of, published_as
-from sureshot.research.reproduction.tables import find_table, load_tables
+from sureshot.research.reproduction.plan import (
+    Bench,
+    DataSets,
+    Place,
+    find_table,
+    load_tables,
+    needed,
+    places_of,
+    published_as,
+    read_plan,
+)
 from tests.layouts import NAMES, written
 from tests.walls import PLAN, walls
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from sureshot.research.reproduction.page import Facts, draw_rows, page_text, write_page
+from sureshot.research.reproduction.plan import Table, Variant
 from sureshot.research.reproduction.runs import Run
-from sureshot.research.reproduction.tables import Table, Variant
 from tests.research.figures.pictures import shown, untidy
 
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1")

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.datasets.split import Caption, Item, Split
-from sureshot.models.comparing import MeanFrames
-from sureshot.models.encoders.protocol import FrameFeatures
+from sureshot.models.encoders.base import FrameFeatures
+from sureshot.models.similarity import MeanFrames
 from sureshot.research.features import SplitFeatures
-from sureshot.research.reproduction.percentages import first_hit_percentages
+from sureshot.research.reproduction.runs import first_hit_percentages
 
 
 class Known(MeanFrames):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.datasets.made import read_truth
 from sureshot.datasets.split import Caption, Item, Split
+from sureshot.datasets.synthetic import read_truth
 from sureshot.metrics.ranks import text_ranks, video_ranks
-from sureshot.research.reproduction.ranks import (
+from sureshot.research.reproduction.runs import (
     PERCENT,
     query_names,
     ranks_of,

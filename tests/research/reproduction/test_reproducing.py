@@ -4,8 +4,8 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import ArgumentError
-from sureshot.research.listener import Silence
-from sureshot.research.reproduction.reproducing import _share
+from sureshot.research.progress import Silence
+from sureshot.research.reproduction.reproduce import _share
 from tests.datasets.files import data
 from tests.models.encoders.test_clip import clip
 from tests.walls import plan

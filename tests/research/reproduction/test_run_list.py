@@ -1,7 +1,6 @@
 """Runs come back from their CSV file."""
 
-from sureshot.research.reproduction.run_list import read_runs, write_runs
-from sureshot.research.reproduction.runs import Run
+from sureshot.research.reproduction.runs import Run, read_runs, write_runs
 
 
 def test_runs_come_back_with_the_scores_that_each_has(tmp_path):

@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from sureshot.research.listener import Silence
+from sureshot.research.progress import Silence
 from sureshot.research.reproduction import runs as module
-from sureshot.research.reproduction.bench import HOME, Bench, read_plan
-from sureshot.research.reproduction.needs import Place
-from sureshot.research.reproduction.ranks import read_run_ranks
-from sureshot.research.reproduction.runs import PlannedRun, Run, cells, perform, recipe_of
-from sureshot.research.reproduction.tables import Variant
-from sureshot.research.training.tuning import TunedClip
+from sureshot.research.reproduction.plan import HOME, Bench, Place, Variant, read_plan
+from sureshot.research.reproduction.runs import (
+    PlannedRun,
+    Run,
+    cells,
+    perform,
+    read_run_ranks,
+    recipe_of,
+)
+from sureshot.research.training.encoder_tuning import TunedClip
 from tests.models.encoders.test_clip import clip
 from tests.walls import plan, tuned_plan
 

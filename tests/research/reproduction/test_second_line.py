@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.research.reproduction.second_line import second_lines
+from sureshot.research.reproduction.page import second_lines
 from tests.research.reproduction.ranked import one_run, ranked
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from sureshot.research.reproduction.sections import section
+from benchmarks.claims_page import section
+
 from tests.research.reproduction.results import controls, decided_controls
 from tests.research.reproduction.test_dose import world
 

@@ -1,14 +1,13 @@
 """The first page: from the numbers of the tables, and nothing else."""
 
 import pytest
+from benchmarks.claims_page import load_claims, write_summary
 
 from sureshot.cli.app import run
 from sureshot.errors import SureshotError
-from sureshot.research.reproduction.claims import load_claims
 from sureshot.research.reproduction.page import Facts, write_page
+from sureshot.research.reproduction.plan import find_table
 from sureshot.research.reproduction.runs import Run
-from sureshot.research.reproduction.summary import write_summary
-from sureshot.research.reproduction.tables import find_table
 from tests.research.reproduction.results import NAMES, controls
 
 

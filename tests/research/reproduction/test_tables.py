@@ -8,15 +8,14 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.metrics.published import folded_name, rows_of_table
 from sureshot.models.model import Stem, StemConfig
-from sureshot.models.systems.load import known_systems, load_system
-from sureshot.models.tokens import Sizes
+from sureshot.models.systems.base import Sizes, known_systems, load_system
 from sureshot.research.figures.catalogue import FIGURES
-from sureshot.research.reproduction.bench import read_plan
-from sureshot.research.reproduction.needs import published_as
-from sureshot.research.reproduction.tables import (
+from sureshot.research.reproduction.plan import (
     find_table,
     load_figures,
     load_tables,
+    published_as,
+    read_plan,
     settings_of,
 )
 from tests.paths import ROOT

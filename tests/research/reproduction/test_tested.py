@@ -1,6 +1,7 @@
 """A folder of results is its tables with ranks, and what they say of the claims."""
 
-from sureshot.research.reproduction.tested import pages_of, read_tested
+from benchmarks.claims_page import pages_of, read_tested
+
 from tests.research.reproduction.results import controls, decided_controls
 
 

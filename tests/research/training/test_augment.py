@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sureshot.media.size import shrunk
+from sureshot.media.signature import shrunk
 from sureshot.research.training.augment import _MAKERS, augmented, crop_box
 
 SIDE = 32

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.research.training.batches import count, plan
+from sureshot.research.training.data import count, plan
 
 owners = st.lists(st.integers(0, 9), min_size=2, max_size=60).filter(lambda v: len(set(v)) > 1)
 

@@ -4,7 +4,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.media.sampling_rule import Sampling
-from sureshot.research.training.config import EncoderRecipe, TrainingConfig
+from sureshot.research.training.recipe import EncoderRecipe, TrainingConfig
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.metrics.bootstrap import Interval
-from sureshot.models.bank import FILE, Bank
-from sureshot.models.comparing import comparing
-from sureshot.models.encoders.protocol import VideoFeatures
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load, load_searchable
+from sureshot.metrics.intervals import Interval
+from sureshot.models.encoders.base import VideoFeatures
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.hub_bank import FILE, Bank
+from sureshot.models.load import load, load_searchable
+from sureshot.models.similarity import comparing
 from sureshot.research.features import extract
 from sureshot.research.scores import bank_similarity, elsewhere, ranking, similarity
-from sureshot.research.training import correction
-from sureshot.research.training.correction import (
+from sureshot.research.training import hub_correction
+from sureshot.research.training.hub_correction import (
     CAPTIONS,
     WEIGHTS,
     K,
@@ -90,7 +90,7 @@ def test_captions_are_of_as_many_videos(place, monkeypatch):
     assert len({every[text] for text in texts}) == len(texts) == 9
     assert texts == drawn(parts, np.random.default_rng(0))
     assert texts != drawn(parts, np.random.default_rng(1))
-    monkeypatch.setattr(correction, "CAPTIONS", 4)
+    monkeypatch.setattr(hub_correction, "CAPTIONS", 4)
     assert len(drawn(parts, np.random.default_rng(0))) == 4
     assert CAPTIONS >= K
 
@@ -118,7 +118,7 @@ def sure(weight, value=1.0):
 def test_a_checkpoint_ranks_by_it(place, val, tmp_path, monkeypatch, system, kind):
     folder = saved(tmp_path / "model", system, kind)
     raw = ranking(load(folder, "cpu"), val)
-    monkeypatch.setattr(correction, "chosen", sure(0.5))
+    monkeypatch.setattr(hub_correction, "chosen", sure(0.5))
     told = keep(folder, [split(place, "train")], val)
     assert told.startswith("hub correction (k=16, weight 0.5; 6 captions of pairs pairs.csv train")
     assert "+1.0 of R@1" in told
@@ -142,10 +142,10 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     if name != "tiny":
         name = str(saved(tmp_path / "model", name, "linear"))
     scorer, splits = load(name, "cpu"), [part.split for part in sets]
-    monkeypatch.setattr(correction, "chosen", sure(0.5))
+    monkeypatch.setattr(hub_correction, "chosen", sure(0.5))
     alone, _ = equip(scorer, splits[:1], [val], sets[:1])
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
-    monkeypatch.setattr(correction, "VIDEOS", 4)
+    monkeypatch.setattr(hub_correction, "VIDEOS", 4)
     bank, _ = equip(scorer, splits, [val], sets)
     assert len(bank.frames) == len(bank.mask) == len(bank.taken) == 4
     # What is kept scores as the videos themselves do: two of each set, found by their scores.
@@ -163,7 +163,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         np.testing.assert_allclose(elsewhere(load(name, "cpu"), val), expected, atol=5e-3)
         assert elsewhere(scorer, val) is None
         # Without a sure gain the videos are kept all the same, and nothing is corrected.
-        monkeypatch.setattr(correction, "chosen", sure(None))
+        monkeypatch.setattr(hub_correction, "chosen", sure(None))
         told = keep(Path(name), splits, val, sets)
         assert told.startswith("no hub correction") and told.endswith("; 4 videos are kept")
         again = load(name, "cpu")
@@ -173,7 +173,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
 
 def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch):
     folder = saved(tmp_path / "model", "clip4clip", "none")
-    monkeypatch.setattr(correction, "chosen", sure(None, -0.25))
+    monkeypatch.setattr(hub_correction, "chosen", sure(None, -0.25))
     assert keep(folder, [split(place, "train")], val) == (
         "no hub correction: the best one gives -0.2 of R@1 + R@5 + R@10 on 3 validation videos "
         "(-0.2 to -0.2)"
@@ -204,7 +204,7 @@ def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_p
     recipe = Recipe.load(place / "recipe.toml", [])
 
     def run(found):
-        monkeypatch.setattr(correction, "chosen", found)
+        monkeypatch.setattr(hub_correction, "chosen", found)
         return train(recipe, to=tmp_path / "run", resume=True, cache=place / "cache")
 
     done = run(sure(WEIGHTS[0]))

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from sureshot.errors import SureshotError
-from sureshot.research.training.config import TrainingConfig
-from sureshot.research.training.epoch import prepare, steps_of
+from sureshot.research.training.loop import prepare, steps_of
+from sureshot.research.training.recipe import TrainingConfig
 from tests.research.training.toy import Pairs, model
 
 

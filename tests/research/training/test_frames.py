@@ -8,7 +8,7 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.research.training.frames import TrainingFrames
+from sureshot.research.training.data import TrainingFrames
 from tests.clips import film
 from tests.models.encoders.test_clip import clip
 

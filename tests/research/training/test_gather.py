@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sureshot.research.training.gather import (
+from sureshot.research.training.distributed import (
     average_gradients,
     gathered,
     rank,
@@ -13,7 +13,7 @@ from sureshot.research.training.gather import (
     told_by_first,
     world,
 )
-from sureshot.research.training.schedule import groups
+from sureshot.research.training.optim import groups
 from sureshot.research.training.step import Method, gradients, update
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, model

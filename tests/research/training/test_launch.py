@@ -12,12 +12,11 @@ from torch import distributed
 
 from sureshot.cli.app import run
 from sureshot.datasets import load_split
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
-from sureshot.research.training.gather import rank, world
-from sureshot.research.training.launch import from_torchrun
+from sureshot.research.training.distributed import from_torchrun, rank, world
 from tests.cli.terminal import COMMAND
 from tests.research.training.test_gather import three_steps
 from tests.research.training.together import together

@@ -2,7 +2,7 @@
 
 import json
 
-from sureshot.research.training.log import Log, read
+from sureshot.research.training.loop import Log, read
 
 
 def test_entries_are_on_disk_as_soon_as_they_are_written(tmp_path):

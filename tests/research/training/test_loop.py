@@ -11,10 +11,9 @@ from safetensors.torch import load_file
 from torch import nn
 
 from sureshot.errors import SureshotError
-from sureshot.research.training.batches import plan
-from sureshot.research.training.config import TrainingConfig
-from sureshot.research.training.log import read
-from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, fit
+from sureshot.research.training.data import plan
+from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, fit, read
+from sureshot.research.training.recipe import TrainingConfig
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, Toy, model
 
@@ -375,7 +374,7 @@ def run_together(folder):
     """A run of two processes; each has first weights of its own."""
     from pathlib import Path
 
-    from sureshot.research.training.gather import rank
+    from sureshot.research.training.distributed import rank
 
     run = Run(Path(folder), dropout=0.0, seed=rank(), scores=[1.0, 2.0, 0.0, 1.5])
     fitted = run()

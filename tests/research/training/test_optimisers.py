@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from sureshot.research.training.optimisers import BertAdam, new_optimiser
+from sureshot.research.training.optim import BertAdam, new_optimiser
 
 
 def net(seed: int = 0) -> nn.Sequential:

@@ -9,10 +9,10 @@ import torch
 
 from sureshot.datasets import Caption, Item, Split
 from sureshot.errors import SureshotError
-from sureshot.models.encoders.protocol import FrameFeatures
-from sureshot.models.tokens import Sizes, text_tokens, video_tokens
+from sureshot.models.encoders.base import FrameFeatures
+from sureshot.models.systems.base import Sizes, text_tokens, video_tokens
 from sureshot.research.features import SplitFeatures
-from sureshot.research.training.pairs import FeaturePairs, Pairs
+from sureshot.research.training.data import FeaturePairs, Pairs
 
 DIM, CHANNELS = 4, 3
 

@@ -11,12 +11,11 @@ from sureshot.datasets import Caption, Item, Split
 from sureshot.errors import SureshotError, VideoError
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.tokens import Sizes
-from sureshot.research.training.config import TrainingConfig
+from sureshot.models.systems.base import Sizes
+from sureshot.research.training.data import Pairs, PixelPairs
+from sureshot.research.training.encoder_tuning import TunedClip
 from sureshot.research.training.loop import fit
-from sureshot.research.training.pairs import Pairs
-from sureshot.research.training.pixels import PixelPairs
-from sureshot.research.training.tuning import TunedClip
+from sureshot.research.training.recipe import TrainingConfig
 from tests.models.encoders.test_clip import clip
 from tests.research.training.toy import Toy
 

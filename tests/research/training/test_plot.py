@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from sureshot.errors import SureshotError
-from sureshot.research.training.plot import draw, running_mean
+from sureshot.research.training.loop import draw, running_mean
 
 LOSSES = [3.0, 2.0, 1.5, 1.2]
 SCORES = [(2, 100.0), (4, 150.0)]

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.models.systems.load import load_system
-from sureshot.models.tokens import Sizes
-from sureshot.research.training.config import TrainingConfig
-from sureshot.research.training.recipe import Recipe
+from sureshot.models.systems.base import Sizes, load_system
+from sureshot.research.training.recipe import Recipe, TrainingConfig
 from tests.paths import ROOT
 
 TEXT = """

@@ -4,11 +4,9 @@ import pytest
 
 from sureshot.cli.app import run as command
 from sureshot.errors import SureshotError
-from sureshot.research.training.log import read
-from sureshot.research.training.loop import LOG
+from sureshot.research.training.loop import LOG, read
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.rehearsal import rehearse
-from sureshot.research.training.run import train
+from sureshot.research.training.run import rehearse, train
 from tests.heard import Heard
 from tests.models.encoders.test_clip import clip
 from tests.walls import walls

@@ -16,18 +16,24 @@ from sureshot.media.sampling_rule import Sampling
 from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoint
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.loading import load
-from sureshot.models.tokens import Sizes
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.load import load
+from sureshot.models.systems.base import Sizes
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
-from sureshot.research.training import frames as frames_module
+from sureshot.research.training import data as frames_module
 from sureshot.research.training import run as module
-from sureshot.research.training.log import read
-from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE
+from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, read
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import RECIPE, new_model, train, train_on, validation_score
-from sureshot.research.training.task import FRAMES, UNREADABLE
+from sureshot.research.training.run import (
+    FRAMES,
+    RECIPE,
+    UNREADABLE,
+    new_model,
+    train,
+    train_on,
+    validation_score,
+)
 from tests.clips import coloured
 from tests.heard import Heard, stop_at
 from tests.models.encoders.test_clip import clip

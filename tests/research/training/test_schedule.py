@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sureshot.research.training.schedule import groups, multiplier
+from sureshot.research.training.optim import groups, multiplier
 
 
 @pytest.mark.parametrize("total", [1, 2, 7, 100])

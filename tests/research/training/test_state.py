@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from sureshot.errors import SureshotError
-from sureshot.research.training.state import (
+from sureshot.research.training.loop import (
     load_state,
     read_values,
     save_state,
@@ -53,7 +53,7 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
         name.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sureshot.research.training.state.save_file", full)
+    monkeypatch.setattr("sureshot.research.training.loop.save_file", full)
     with pytest.raises(SureshotError, match=r"cannot be kept in .*No space left"):
         save_state(path, net, optimiser, {"epoch": 2})
     assert read_values(path) == {"epoch": 1}
@@ -79,7 +79,7 @@ def test_a_file_that_does_not_fit_or_is_damaged_is_refused(tmp_path):
 def test_a_later_version_is_refused(tmp_path, monkeypatch):
     net, optimiser = trained()
     with monkeypatch.context() as patch:
-        patch.setattr("sureshot.research.training.state._VERSION", 2)
+        patch.setattr("sureshot.research.training.loop._VERSION", 2)
         save_state(tmp_path / "s.safetensors", net, optimiser, {})
     with pytest.raises(SureshotError, match="it is of version 2, not 1"):
         read_values(tmp_path / "s.safetensors")

@@ -7,10 +7,9 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.system import joined, objective
+from sureshot.models.systems.base import Sizes, joined, objective
 from sureshot.models.systems.xpool import XPool, XPoolConfig
-from sureshot.models.tokens import Sizes
-from sureshot.research.training.schedule import groups
+from sureshot.research.training.optim import groups
 from sureshot.research.training.step import Method, gradients, update
 from tests.research.training.toy import CHANNELS, DIM, WIDTH, Pairs, model
 

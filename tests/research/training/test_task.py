@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.models.encoders.tiny import TinyEncoder
-from sureshot.models.tokens import Sizes
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.systems.base import Sizes
 from sureshot.research.features import extract
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import retrieval_task
-from sureshot.research.training.task import fit_features, fit_pixels
+from sureshot.research.training.run import fit_features, fit_pixels, retrieval_task
 from tests.heard import Heard
 from tests.walls import walls
 

@@ -3,11 +3,10 @@
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.datasets.made import read_truth
+from sureshot.datasets.synthetic import read_truth
 from sureshot.errors import SureshotError
-from sureshot.models.losses.known import AMBIGUITY, FITS
-from sureshot.research.training.run import train
-from sureshot.research.training.truth import told_truth
+from sureshot.models.losses.debiased import AMBIGUITY, FITS
+from sureshot.research.training.run import told_truth, train
 from tests.made_worlds import little_world, made_recipe
 
 ORACLES = [

@@ -7,16 +7,15 @@ import pytest
 import torch
 
 from sureshot.errors import ModelError
+from sureshot.models.encoders.base import pool_grid, stack
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.protocol import stack
-from sureshot.models.mean_frames import pool_grid
 from sureshot.models.model import Stem, StemConfig
+from sureshot.models.systems.base import Sizes, text_tokens, video_tokens
 from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.models.systems.xpool import XPool, XPoolConfig
-from sureshot.models.tokens import Sizes, text_tokens, video_tokens
-from sureshot.research.training.schedule import groups
+from sureshot.research.training.encoder_tuning import TunedClip, _pooled
+from sureshot.research.training.optim import groups
 from sureshot.research.training.step import Method, gradients, update
-from sureshot.research.training.tuning import TunedClip, _pooled
 from tests.models.encoders.test_clip import clip, siglip
 from tests.research.training.toy import Toy
 

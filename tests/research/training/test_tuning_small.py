@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from sureshot.datasets import load_split
-from sureshot.datasets.made_world import MadeDials
+from sureshot.datasets.synthetic import MadeDials
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.encoders.small import SmallEncoder
+from sureshot.models.encoders.toy import SmallEncoder
 from sureshot.research.evaluation import evaluate
-from sureshot.research.making import best_recall, write_world
+from sureshot.research.synthetic import best_recall, write_world
+from sureshot.research.training.encoder_tuning import TunedSmall
 from sureshot.research.training.run import train
-from sureshot.research.training.tuning_small import TunedSmall
 from tests.made_worlds import little_world, made_recipe
 
 
@@ -64,7 +64,7 @@ def test_clip4clip_learns_a_world_from_pixels(tmp_path):
     recipe = made_recipe(root, {"name": "clip4clip", "scale": 20.0}, epochs=10, batch=64)
     fitted = train(recipe, to=tmp_path / "run")
     found = evaluate(fitted.folder, "made", root, device="cpu").report
-    from sureshot.datasets.made import read_part
+    from sureshot.datasets.synthetic import read_part
 
     best = best_recall(read_part(root, "test"))
     assert best / 3 < found.text_to_video.r1 <= best + 5

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import multiprocessing
 
-from sureshot.research.training.launch import group
+from sureshot.research.training.distributed import group
 
 
 def together(work: Callable[[], Any], world: int = 2) -> list[Any]:

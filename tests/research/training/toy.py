@@ -8,8 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.system import Codes, System, unit
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, unit
 
 DIM, CHANNELS, WIDTH = 6, 5, 4
 

@@ -4,17 +4,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sureshot.errors import ModelError, option
-from sureshot.formats import read_json
-from sureshot.models.encoders.protocol import (
+from sureshot.models.encoders.base import (
     Encoder,
     FrameFeatures,
     TextFeatures,
     VideoFeatures,
     stack,
 )
+from sureshot.settings import read_json
 
 if TYPE_CHECKING:
-    from sureshot.models.encoders.compiled import Precision
+    from sureshot.models.encoders.openvino import Precision
 
 __all__ = [
     "Encoder",
@@ -48,7 +48,7 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
             precision: Precision = "f32" if name == "bundled" else "bf16"
             return BundledEncoder(device, engine=engine, precision=precision)
         case "bridge":
-            from sureshot.models.encoders.bridge import BridgeEncoder
+            from sureshot.models.encoders.bundled import BridgeEncoder
 
             return BridgeEncoder(device, engine=engine)
     if engine == "openvino":
@@ -57,15 +57,15 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
         )
     match name:
         case "tiny":
-            from sureshot.models.encoders.tiny import TinyEncoder
+            from sureshot.models.encoders.toy import TinyEncoder
 
             return TinyEncoder(device)
         case "small":
-            from sureshot.models.encoders.small import SmallEncoder
+            from sureshot.models.encoders.toy import SmallEncoder
 
             return SmallEncoder(device=device)
         case _ if _kind_of(name) == "sureshot-small":
-            from sureshot.models.encoders.small import SmallEncoder
+            from sureshot.models.encoders.toy import SmallEncoder
 
             return SmallEncoder.load(name, device)
         case _:

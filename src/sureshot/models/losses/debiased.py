@@ -1,8 +1,9 @@
 """What DVTR learns the uncertainty of a pair from, which weighs it as a negative.
 
-The weights themselves are in `sureshot.models.losses.negatives`.
+The weights themselves are in `sureshot.models.losses.contrastive`.
 """
 
+import math
 from typing import Literal, assert_never
 
 import torch
@@ -10,9 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from sureshot.models.gaussian import Gaussian, kl_between, wasserstein2
-from sureshot.models.losses.matching import mean_of_others
-from sureshot.models.scoring.embeddings import wasserstein_distance
+from sureshot.errors import SureshotError
+from sureshot.models.layers.gaussian import Gaussian, kl_between, wasserstein2
+from sureshot.models.losses.uncertainty import mean_of_others
+from sureshot.models.scoring import wasserstein_distance
 
 Divergence = Literal["wasserstein", "kl"]
 
@@ -133,3 +135,49 @@ def _divergence(texts: Gaussian, videos: Gaussian, kind: Divergence) -> Float[Te
             return kl_between(texts, videos)
         case _:
             assert_never(kind)
+
+
+FITS, AMBIGUITY = "known fits", "known ambiguity"  # codes of texts, in training only
+_LEAST = 0.02  # total variance of an item that is not ambiguous, beside a mean of length 1
+_SPREAD = 2.0  # of a text that fits every video
+
+
+def known_eta(texts: dict[str, Tensor]) -> Float[Tensor, "items items"]:
+    """How much each pair of a batch counts as a negative: 0 where the caption fits, else 1.
+
+    Raises:
+        SureshotError: nobody told the truth.
+    """
+    return 1 - _told(texts, FITS).float()
+
+
+def known_spreads(
+    texts: dict[str, Tensor], one: Gaussian, other: Gaussian
+) -> tuple[Gaussian, Gaussian]:
+    """Gaussians of texts and videos with the spread that is known in place of the learned one.
+
+    The total variance of a text goes with its ambiguity: the logarithm of the number of videos that
+    fit, over that of all videos. A video is not ambiguous.
+
+    Args:
+        texts: codes of texts, with what is known of them.
+        one: Gaussians of the texts, whose means are kept.
+        other: Gaussians of the videos.
+
+    Raises:
+        SureshotError: nobody told the truth.
+    """
+    width = one.mean.shape[-1]
+    total = (_SPREAD * _told(texts, AMBIGUITY)).clamp(min=_LEAST)
+    log_var = (total / width).log()[:, None].expand_as(one.mean)
+    still = torch.full_like(other.mean, math.log(_LEAST / width))
+    return one._replace(log_var=log_var), other._replace(log_var=still)
+
+
+def _told(texts: dict[str, Tensor], name: str) -> Tensor:
+    if name not in texts:
+        raise SureshotError(
+            'An oracle is told the truth while it trains, and only dataset = "made" has it; train '
+            "on a made world in one process and without training.micro_batch."
+        )
+    return texts[name]

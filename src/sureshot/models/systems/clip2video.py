@@ -29,14 +29,26 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.from_clip import block_from_clip, blocks_from_clip, places_from_clip
-from sureshot.models.layers.linear import embedding
 from sureshot.models.layers.pooling import mean_of_units
-from sureshot.models.layers.transformer import Block, Transformer
-from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, unit
-from sureshot.models.tokens import TextTokens, VideoTokens, without_first
+from sureshot.models.layers.transformer import (
+    Block,
+    Transformer,
+    block_from_clip,
+    blocks_from_clip,
+    embedding,
+    places_from_clip,
+)
+from sureshot.models.losses.contrastive import Eta, info_nce
+from sureshot.models.systems.base import (
+    Codes,
+    Scale,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    unit,
+    without_first,
+)
 from sureshot.settings import Within
 
 _EPS = 1e-12  # of the layer norms in transformers, as in CLIP4Clip

@@ -10,11 +10,17 @@ from typing import Annotated, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from sureshot.models.layers.from_clip import start_from_clip
 from sureshot.models.layers.pooling import mean_of_units
-from sureshot.models.layers.transformer import SequentialTransformer, Transformer
-from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, unit
-from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.models.layers.transformer import SequentialTransformer, Transformer, start_from_clip
+from sureshot.models.systems.base import (
+    Codes,
+    Scale,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    unit,
+)
 from sureshot.settings import Within
 
 

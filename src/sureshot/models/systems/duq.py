@@ -39,31 +39,48 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.models.gaussian import Gaussian, draw_samples, kl_to_prior, shrunk_mean
-from sureshot.models.layers.distribution import Aggregation, Branch
-from sureshot.models.layers.linear import draw_as_torch
+from sureshot.models.layers.gaussian import (
+    Aggregation,
+    Branch,
+    Gaussian,
+    draw_samples,
+    kl_to_prior,
+    shrunk_mean,
+)
 from sureshot.models.layers.pooling import masked_mean
-from sureshot.models.losses.contrastive import info_nce, mil_nce
-from sureshot.models.losses.distance import (
+from sureshot.models.layers.transformer import draw_as_torch
+from sureshot.models.losses.contrastive import Eta, info_nce, mil_nce, weigh
+from sureshot.models.losses.debiased import known_spreads
+from sureshot.models.losses.uncertainty import (
+    EvidenceKind,
     distance_loss,
     distance_loss_as_printed,
+    evidence,
+    evidential,
     evidential_distance,
+    mil_margin,
+    opinion,
+    soft_contrastive,
+    uniformity,
 )
-from sureshot.models.losses.evidential import EvidenceKind, evidence, evidential, opinion
-from sureshot.models.losses.known import known_spreads
-from sureshot.models.losses.matching import mil_margin, soft_contrastive, uniformity
-from sureshot.models.losses.negatives import Eta, weigh
-from sureshot.models.scoring.embeddings import (
+from sureshot.models.scoring import (
     kl_distance,
     labelled_distance,
+    rerank_as_printed,
     sample_cosines,
     sample_distance,
     wasserstein_distance,
 )
-from sureshot.models.scoring.rerank import rerank_as_printed
-from sureshot.models.systems.pooled import PooledSimilarity, PooledSystem, Pooling
-from sureshot.models.systems.system import Codes, Scale, SystemConfig, gaussian_of, unit
-from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.models.systems.base import (
+    Codes,
+    Scale,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    gaussian_of,
+    unit,
+)
+from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem, Pooling
 from sureshot.settings import Within
 
 Distance = Literal[
@@ -100,7 +117,7 @@ class DuqConfig(SystemConfig):
         distance_loss: whether the loss of distances is on.
         distance_evidence: whether the evidential loss of distances is on.
         spread: how wide items are: as ``learned``, or in training as an ``oracle`` is told, see
-            `sureshot.models.losses.known`; its score compares means.
+            `sureshot.models.losses.debiased`; its score compares means.
         samples: K, embeddings drawn of each item in training.
         evidence: function from similarity to evidence (supplement, table 4).
         kappa: steepness of evidence; None is 1 as printed in paper mode. Otherwise it is the first

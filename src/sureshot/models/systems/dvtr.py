@@ -45,23 +45,28 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from sureshot.models.gaussian import Gaussian, draw_samples
-from sureshot.models.layers.distribution import HierarchicalGaussianHead
-from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.layers.gaussian import Gaussian, HierarchicalGaussianHead, draw_samples
+from sureshot.models.losses.contrastive import Eta, info_nce, weigh
 from sureshot.models.losses.debiased import (
     Divergence,
     alignment,
     alignment_as_printed,
+    known_eta,
     matching_cost,
     matching_cost_as_printed,
     shuffled,
 )
-from sureshot.models.losses.known import known_eta
-from sureshot.models.losses.matching import max_margin, mil_margin, soft_contrastive
-from sureshot.models.losses.negatives import Eta, weigh
-from sureshot.models.scoring.embeddings import expected_distance, wasserstein_distance
-from sureshot.models.systems.system import Codes, System, SystemConfig, merged
-from sureshot.models.tokens import Sizes, TextTokens, VideoTokens
+from sureshot.models.losses.uncertainty import max_margin, mil_margin, soft_contrastive
+from sureshot.models.scoring import expected_distance, wasserstein_distance
+from sureshot.models.systems.base import (
+    Codes,
+    Sizes,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    merged,
+)
 from sureshot.settings import Within, build
 
 Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none", "oracle"]
@@ -127,7 +132,7 @@ class Dvtr(System):
         cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
     ) -> "Dvtr":
         """As `System.from_settings`; the base is built from its own."""
-        from sureshot.models.systems.load import load_system  # which reads this file
+        from sureshot.models.systems.base import load_system  # which reads this file
 
         config = build(DvtrConfig, values, at)
         return cls(config, load_system(config.base, sizes, f"{at}.base"), sizes.dim)

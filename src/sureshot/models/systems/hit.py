@@ -39,13 +39,10 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.linear import embedding
 from sureshot.models.layers.pooling import masked_mean
-from sureshot.models.layers.transformer import Transformer
-from sureshot.models.losses.momentum import key_nce
-from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.system import Codes, System, SystemConfig, unit
-from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.models.layers.transformer import Transformer, embedding
+from sureshot.models.losses.contrastive import Eta, key_nce
+from sureshot.models.systems.base import Codes, System, SystemConfig, TextTokens, VideoTokens, unit
 from sureshot.settings import Within
 
 _LEVELS = ("feature", "semantic")

@@ -27,7 +27,7 @@ Differs:
     for the mean.
 
     The steepness a is learned by its logarithm and cannot change sign. The sigmoid is the printed
-    one; ``doubled`` is the released code's. See `sureshot.models.losses.matching`.
+    one; ``doubled`` is the released code's. See `sureshot.models.losses.uncertainty`.
 
     The tokens are those of a text and of a video's frames; an image has cells in their place.
 """
@@ -42,14 +42,26 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian, draw_noise, draw_samples, kl_to_prior, sample
-from sureshot.models.layers.distribution import PieGaussianHead
+from sureshot.models.layers.gaussian import (
+    Gaussian,
+    PieGaussianHead,
+    draw_noise,
+    draw_samples,
+    kl_to_prior,
+    sample,
+)
 from sureshot.models.layers.pooling import masked_mean
-from sureshot.models.losses.matching import Weighing, match_cost, soft_contrastive, uniformity
-from sureshot.models.losses.negatives import Eta
-from sureshot.models.scoring.embeddings import expected_distance
-from sureshot.models.systems.system import Codes, System, SystemConfig, gaussian_of
-from sureshot.models.tokens import TextTokens, VideoTokens
+from sureshot.models.losses.contrastive import Eta
+from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
+from sureshot.models.scoring import expected_distance
+from sureshot.models.systems.base import (
+    Codes,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    gaussian_of,
+)
 from sureshot.settings import Within
 
 Score = Literal["distance", "means", "probability"]

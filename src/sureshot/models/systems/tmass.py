@@ -53,12 +53,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from sureshot.models.gaussian import draw_noise
-from sureshot.models.layers.cross_attention import CrossAttentionPooling
-from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.losses.negatives import Eta
-from sureshot.models.systems.pooled import PooledSimilarity, PooledSystem
-from sureshot.models.systems.system import Codes, Scale, SystemConfig, unit
+from sureshot.models.layers.gaussian import draw_noise
+from sureshot.models.layers.pooling import CrossAttentionPooling
+from sureshot.models.losses.contrastive import Eta, info_nce
+from sureshot.models.systems.base import Codes, Scale, SystemConfig, unit
+from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem
 from sureshot.settings import Within
 
 Noise = Literal["normal", "uniform"]

@@ -33,7 +33,7 @@ Differs:
     than the mean and keeps the prior at that size. As printed there is no scale, so that between
     cosines the loss of a batch of 64 cannot fall below 2.25; and a sample of 512 dimensions is 23
     long where its mean is one. The soft contrastive loss likewise gets samples at unit length, or
-    as they are; in all modes it is the balanced one of `sureshot.models.losses.matching`.
+    as they are; in all modes it is the balanced one of `sureshot.models.losses.uncertainty`.
 
 References:
     UATVR eq. 13; the Gaussians are those of UATVR eq. 9 and their samples those of UATVR eq. 10.
@@ -49,20 +49,30 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian, draw_samples, kl_to_prior
-from sureshot.models.layers.distribution import PieGaussianHead
-from sureshot.models.layers.from_clip import places_from_clip, start_from_clip
-from sureshot.models.layers.linear import linear
+from sureshot.models.layers.gaussian import Gaussian, PieGaussianHead, draw_samples, kl_to_prior
 from sureshot.models.layers.pooling import mean_of_units, token_shares
-from sureshot.models.layers.transformer import SequentialTransformer, Transformer
-from sureshot.models.losses.contrastive import Average, info_nce, mil_nce
-from sureshot.models.losses.known import known_spreads
-from sureshot.models.losses.matching import soft_contrastive
-from sureshot.models.losses.negatives import Eta
-from sureshot.models.scoring.embeddings import sample_cosines
-from sureshot.models.scoring.token_wise import token_interaction, weighted_token_interaction
-from sureshot.models.systems.system import Codes, Scale, System, SystemConfig, gaussian_of, unit
-from sureshot.models.tokens import TextTokens, VideoTokens, without_first
+from sureshot.models.layers.transformer import (
+    SequentialTransformer,
+    Transformer,
+    linear,
+    places_from_clip,
+    start_from_clip,
+)
+from sureshot.models.losses.contrastive import Average, Eta, info_nce, mil_nce
+from sureshot.models.losses.debiased import known_spreads
+from sureshot.models.losses.uncertainty import soft_contrastive
+from sureshot.models.scoring import sample_cosines, token_interaction, weighted_token_interaction
+from sureshot.models.systems.base import (
+    Codes,
+    Scale,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    gaussian_of,
+    unit,
+    without_first,
+)
 from sureshot.settings import Within
 
 Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive", "means"]
@@ -94,7 +104,7 @@ class UatvrConfig(SystemConfig):
             ``mil_nce_averaged`` in ``released`` and ``mil_nce`` otherwise.
         divergence: whether Gaussians that are matched are also held near a prior (KL).
         spread: how wide items are: as ``learned``, or as an ``oracle`` is told, see
-            `sureshot.models.losses.known`. The control that must help if spreads can.
+            `sureshot.models.losses.debiased`. The control that must help if spreads can.
         samples: K, embeddings drawn of each item in training.
         alpha: weight of the matching.
         beta: weight of the divergence.

@@ -1,11 +1,126 @@
 """X-Pool (Gorti et al. 2022): every text pools a video's frames by its own attention."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, assert_never
 
-from sureshot.models.systems.pooled import PooledSimilarity, PooledSystem
-from sureshot.models.systems.system import Scale, SystemConfig
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sureshot.models.layers.pooling import (
+    CrossAttentionPooling,
+    SelfAttentionPooling,
+    WeightedPooling,
+    fast_scores,
+    mean_of_units,
+    precompute,
+    scores_direct,
+)
+from sureshot.models.systems.base import (
+    Codes,
+    Scale,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    unit,
+)
 from sureshot.settings import Within
+
+Pooling = Literal["mean", "mlp", "self_attention", "cross_attention"]
+
+
+class PooledSimilarity(nn.Module):
+    """Cosine of a text and of a video's pooled frames.
+
+    Args:
+        pooling: ``mean``, ``mlp`` and ``self_attention`` give a video one vector for all texts;
+            ``cross_attention`` pools it anew for each.
+        width: size of the vectors.
+        dropout: share of ``cross_attention``'s last layer that training drops.
+        heads: attention heads of ``self_attention``.
+
+    References:
+        DUQ, supplement, figure 1: Mean, MLP, SA, CA.
+    """
+
+    def __init__(
+        self, pooling: Pooling, width: int, *, dropout: float = 0.3, heads: int = 8
+    ) -> None:
+        super().__init__()
+        self.pool: nn.Module | None
+        match pooling:
+            case "mean":
+                self.pool = None
+            case "mlp":
+                self.pool = WeightedPooling(width)
+            case "self_attention":
+                self.pool = SelfAttentionPooling(width, heads)
+            case "cross_attention":
+                self.pool = CrossAttentionPooling(width, dropout)
+            case _:
+                assert_never(pooling)
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """What a score needs of videos, and ``video``, their unit vector without any text."""
+        mean = mean_of_units(tokens.frames, tokens.mask)
+        if isinstance(self.pool, CrossAttentionPooling):
+            return {"video": mean, "frames": tokens.frames, "mask": tokens.mask}
+        if self.pool is None:
+            return {"video": mean}
+        return {"video": unit(self.pool(tokens.frames, tokens.mask))}
+
+    def forward(
+        self, texts: Float[Tensor, "texts width"], videos: Codes
+    ) -> Float[Tensor, "texts videos"]:
+        """Cosines, in [-1, 1].
+
+        Args:
+            texts: sentence vectors, not normalised.
+            videos: codes of videos, see `videos`.
+        """
+        if not isinstance(self.pool, CrossAttentionPooling):
+            return unit(texts) @ videos["video"].T
+        frames, mask = videos["frames"], videos["mask"]
+        # The fast form has no place for dropout, and gradients as well as scores without it.
+        if self.training and self.pool.dropout.p > 0:
+            return scores_direct(self.pool, texts, frames, mask)
+        return fast_scores(self.pool, texts, precompute(self.pool, frames, mask))
+
+    def paired(
+        self, texts: Float[Tensor, "pairs width"], videos: Codes
+    ) -> Float[Tensor, "pairs width"]:
+        """Unit vector of video i as text i sees it, arguments as in a call."""
+        if not isinstance(self.pool, CrossAttentionPooling):
+            return videos["video"]
+        return unit(self.pool.paired(texts, videos["frames"], videos["mask"]))
+
+
+class PooledSystem(System):
+    """A system whose texts are sentences as they are, and whose videos are pooled frames.
+
+    The length of a sentence enters the layer norm of the attention only.
+
+    Attributes:
+        pooled: how frames are pooled and compared.
+    """
+
+    pooled: PooledSimilarity
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """The sentence as it is."""
+        return {"sentence": tokens.sentence}
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """The mean of the frames, each at unit length, and the frames for texts to look at."""
+        return self.pooled.videos(tokens)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Cosine of each text with each video as that text pools it."""
+        return self.pooled(texts["sentence"], videos)
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+        """Video i as text i pools it."""
+        return self.pooled.paired(texts["sentence"], videos)
 
 
 @dataclass(frozen=True, slots=True)

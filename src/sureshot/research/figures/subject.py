@@ -12,9 +12,9 @@ from torch import Tensor
 
 from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
-from sureshot.models.gaussian import Gaussian
-from sureshot.models.scorer import Scorer
-from sureshot.models.systems.system import Codes
+from sureshot.models.layers.gaussian import Gaussian
+from sureshot.models.load import Scorer
+from sureshot.models.systems.base import Codes
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import code_texts, code_videos, similarity
 from sureshot.settings import to_values

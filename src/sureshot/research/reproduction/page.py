@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from sureshot.errors import SureshotError
 from sureshot.files import write_json, write_text
 from sureshot.metrics.published import Row, rows_of_table
+from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, load_system
 from sureshot.research.figures.canvas import (
     BLUE,
     NORMAL,
@@ -19,15 +24,13 @@ from sureshot.research.figures.canvas import (
     save_figure,
     words,
 )
-from sureshot.research.reproduction.bench import HOME
-from sureshot.research.reproduction.needs import published_as
-from sureshot.research.reproduction.run_list import write_runs
-from sureshot.research.reproduction.runs import Run
-from sureshot.research.reproduction.tables import Table, Variant, measure_of
-from sureshot.text import counted
+from sureshot.research.reproduction.plan import HOME, Table, Variant, measure_of, published_as
+from sureshot.research.reproduction.runs import Run, RunRanks, TableRanks, write_runs
+from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 _WIDE, _NAMED = 8.0, 5.0  # inches of a picture, and of them those right of the names of rows
 _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
@@ -257,3 +260,185 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
     control = "; hollow squares: controls" if any(variant.control for variant in done) else ""
     entitle(figure, table.title, f"small dots: seeds; large marks: their mean{control}")
     return figure
+
+
+# Layers, width and heads of CLIP's text and vision networks, the vision network's patch, and the
+# width of the space that they share.
+_CLIPS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int, int], int, int]] = {
+    "ViT-B/32": ((12, 512, 8), (12, 768, 12), 32, 512),
+    "ViT-B/16": ((12, 512, 8), (12, 768, 12), 16, 512),
+    "ViT-L/14": ((12, 768, 12), (24, 1024, 16), 14, 768),
+}
+_SIDE = 224  # pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a CLIP and a system on it cost.
+
+    Attributes:
+        parameters: numbers that are trained or would be, those of CLIP included.
+        text: multiply-adds of the code of a text.
+        video: multiply-adds of the code of a video.
+        pair: multiply-adds of the score of a text and a video whose codes are there.
+    """
+
+    parameters: int
+    text: int
+    video: int
+    pair: int
+
+
+def measure_cost(
+    settings: Mapping[str, Any], clip: str = "ViT-B/16", *, words: int = 32, frames: int = 12
+) -> Cost:
+    """What a system costs on a CLIP, as in table 2 of UATVR.
+
+    Args:
+        settings: settings of the system, with its ``name``.
+        clip: ``ViT-B/32``, ``ViT-B/16`` or ``ViT-L/14``.
+        words: tokens of a text.
+        frames: frames of a video.
+    """
+    with torch.device("meta"), torch.no_grad():
+        network = _network(clip)
+        channels, dim = network.config.vision_config.hidden_size, network.config.projection_dim
+        system = load_system(settings, Sizes(dim=dim, channels=channels)).eval()
+        ids = torch.zeros(1, words, dtype=torch.long)
+        pixels = torch.zeros(frames, 3, _SIDE, _SIDE)
+        texts, text = _counted(lambda: system.texts(_texts(network, ids)))
+        videos, video = _counted(lambda: system.videos(_videos(network, pixels)))
+        _, pair = _counted(lambda: system.similarity(texts, videos))
+    own = sum(weight.numel() for weight in system.parameters() if weight.requires_grad)
+    shared = 1 if system.shares_scale else 0  # one logit scale for both
+    return Cost(
+        parameters=sum(w.numel() for w in network.parameters()) + own - shared,
+        text=text,
+        video=video,
+        pair=pair,
+    )
+
+
+def write_costs(folder: Path, table: Table) -> list[Path]:
+    """Write NAME.md and NAME.json of a table of costs, on CLIP ViT-B/16.
+
+    Returns:
+        The files written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    costs = {variant.name: measure_cost(variant.system) for variant in table.variants}
+    numbers, page = folder / f"{table.name}.json", folder / f"{table.name}.md"
+    write_json(numbers, {name: asdict(cost) for name, cost in costs.items()})
+    lines = [
+        f"# {table.title}",
+        "",
+        f"`sureshot reproduce {table.name}`; {table.protocol}; no data, no weights. Multiply-adds "
+        "(a billion is 1 G) by torch's counter: of the code of a text, of a video, and of the "
+        "score of a pair whose codes are there. Hours of training are not measured here.",
+        "",
+        "| | parameters | paper | text | video | pair |",
+        "|---|---|---|---|---|---|",
+    ]
+    for variant in table.variants:
+        cost = costs[variant.name]
+        lines.append(
+            f"| {variant.name} | {cost.parameters / 1e6:.2f} M | {variant.paper} M "
+            f"| {cost.text / 1e9:.2f} G | {cost.video / 1e9:.2f} G | {cost.pair / 1e3:.1f} k |"
+        )
+    write_text(page, "\n".join([*lines, ""]))
+    return [page, numbers]
+
+
+def _network(clip: str) -> Any:
+    """A CLIP of this size, without weights."""
+    from transformers import CLIPConfig, CLIPModel
+
+    text, vision, patch, shared = _CLIPS[clip]
+    sizes = [
+        {
+            "num_hidden_layers": layers,
+            "hidden_size": width,
+            "num_attention_heads": heads,
+            "intermediate_size": 4 * width,
+            "projection_dim": shared,
+        }
+        for layers, width, heads in (text, vision)
+    ]
+    config = CLIPConfig(
+        text_config=sizes[0],
+        vision_config={**sizes[1], "patch_size": patch},
+        projection_dim=shared,
+    )
+    return CLIPModel(config).eval()
+
+
+def _texts(network: Any, ids: Tensor) -> TextTokens:
+    seen = network.text_model(input_ids=ids)
+    words = network.text_projection(seen.last_hidden_state)
+    sentence = network.text_projection(seen.pooler_output)
+    return TextTokens(sentence, words, torch.ones_like(ids, dtype=torch.bool))
+
+
+def _videos(network: Any, pixels: Tensor) -> VideoTokens:
+    seen = network.vision_model(pixel_values=pixels)
+    frames = network.visual_projection(seen.pooler_output)[None]
+    return VideoTokens(
+        frames,
+        frames.new_zeros(1, len(pixels), 0, frames.shape[2]),
+        seen.pooler_output[None],
+        torch.ones(1, len(pixels), dtype=torch.bool),
+    )
+
+
+def _counted(compute: Any) -> tuple[Any, int]:
+    """A result, and the multiply-adds it took: half the counter's operations."""
+    with FlopCounterMode(display=False) as counter:
+        made = compute()
+    return made, counter.get_total_flops() // 2
+
+
+_KS = (1, 5, 10)
+
+
+def second_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
+    """Recalls of the captions of some of the test videos, in Markdown; all videos are searched.
+
+    Args:
+        ranks: ranks of a table on one test set.
+        ids: ids of those videos.
+
+    Raises:
+        SureshotError: none of them is the id of a test video.
+    """
+    chosen = set(ids)
+    first = ranks.runs[0]
+    kept = np.array([query.rsplit("#", 1)[0] in chosen for query in first.queries])
+    if not kept.any():
+        example = first.queries[0].rsplit("#", 1)[0]
+        raise SureshotError(
+            f"None of the {len(chosen)} ids of `unshared` of the plan is that of a test video, as "
+            f"{plain(example)} is; correct the file. Finished runs are kept."
+        )
+    count = len(set(first.owner[kept].tolist()))
+    lines = [
+        f"## Of these, the {count} videos that share no upload with a training video",
+        "",
+        f"Captions of these alone; all {len(first.videos)} videos are searched.",
+        "",
+        f"| | {' | '.join(f'R@{k}' for k in _KS)} |",
+        f"|---|{'---|' * len(_KS)}",
+    ]
+    for row in dict.fromkeys(ranks.rows):
+        runs = ranks.part(row).values()
+        cells = [_mean([_recall(run, kept, k) for run in runs]) for k in _KS]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return lines
+
+
+def _recall(run: RunRanks, kept: Bool[np.ndarray, " captions"], k: int) -> float:
+    return float(100 * np.mean(run.texts[kept] <= k))
+
+
+def _mean(values: Sequence[float]) -> str:
+    mean = f"{np.mean(values):.1f}"
+    return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from sureshot.media.size import FrameSize, Resize, shrunk
+from sureshot.media.signature import FrameSize, Resize, shrunk
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -1,31 +1,362 @@
 """A whole run: epochs, validation, checkpoints, and going on where it was stopped."""
 
+import json
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch import nn
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.amp import GradScaler
 
 from sureshot.errors import SureshotError, option
-from sureshot.files import replace_folder, restore_folder
+from sureshot.files import replace_file, replace_folder, restore_folder, write_text
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.model import Model, StemConfig
-from sureshot.research.training import plot
-from sureshot.research.training.config import TrainingConfig
-from sureshot.research.training.epoch import Fitting, Labels, StepProgress, prepare, steps_of
-from sureshot.research.training.gather import rank, told_by_first
-from sureshot.research.training.log import Log, read
-from sureshot.research.training.pairs import Pairs
-from sureshot.research.training.state import (
-    load_state,
-    read_values,
-    save_state,
+from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
+from sureshot.research.figures.canvas import (
+    BLUE,
+    ORANGE,
+    add_legend,
+    entitle,
+    label_axes,
+    new_figure,
+    save_figure,
 )
-from sureshot.settings import to_values
+from sureshot.research.training.data import Pairs, count, plan
+from sureshot.research.training.distributed import rank, same_start, told_by_first, world
+from sureshot.research.training.optim import multiplier, new_optimiser
+from sureshot.research.training.recipe import TrainingConfig
+from sureshot.research.training.step import Method, gradients, new_scaler, update
+from sureshot.settings import parse_json, to_values
+
+_Tokens = TypeVar("_Tokens", TextTokens, VideoTokens)
+Labels = Callable[[Sequence[int]], Codes]  # of pairs
+
+_NAMED = 4  # pairs named in an error
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """Where a run is after a step.
+
+    Attributes:
+        epoch: number of the epoch, from 1.
+        epochs: how many epochs there are.
+        step: number of the step in the whole run, from 1.
+        steps: how many steps the whole run has.
+        losses: the objective as ``loss`` and its named, unweighted parts.
+        gradient: length of the gradient before it was clipped.
+        rate: learning rate of stem and system.
+        seconds: how long the step took.
+    """
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    gradient: float
+    rate: float
+    seconds: float
+
+
+class Fitting(NamedTuple):
+    """What all steps of a run share.
+
+    Attributes:
+        model: stem and system.
+        modules: all that is trained.
+        optimiser: optimiser of their weights.
+        pairs: what is trained on.
+        config: how.
+        described: settings that must not change within the run.
+        steps: steps of a pass through the data.
+        method: how gradients are computed.
+        scaler: what keeps gradients within float16; None with other formats.
+        labels: codes of pairs for losses that want more than which text belongs to which video.
+    """
+
+    model: Model
+    modules: nn.ModuleDict
+    optimiser: torch.optim.Optimizer
+    pairs: Pairs
+    config: TrainingConfig
+    described: Mapping[str, Any]
+    steps: int
+    method: Method
+    scaler: GradScaler | None
+    labels: Labels | None = None
+
+    @property
+    def epoch_steps(self) -> int:
+        """How many steps an epoch has."""
+        return self.steps * self.model.system.passes
+
+    def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
+        """Codes of the texts and the videos of these pairs."""
+        texts = self._coded(self.model.texts, self.pairs.texts(rows))
+        if self.labels is not None:
+            texts |= self.labels(rows)
+        return texts, self._coded(self.model.videos, self.pairs.videos(rows))
+
+    def _coded(self, code: Callable[[_Tokens], Codes], tokens: _Tokens) -> Codes:
+        """Codes of tokens. After an encoder in float16 they are 32-bit, as in the papers' codes."""
+        if self.method.precision != "float16":
+            return code(tokens)
+        with torch.autocast(self.method.device.type, enabled=False):
+            single = (part.float() if part.is_floating_point() else part for part in tokens)
+            return code(type(tokens)(*single))
+
+
+def prepare(
+    model: Model,
+    pairs: Pairs,
+    config: TrainingConfig,
+    encoder: nn.Module | None,
+    described: Mapping[str, Any],
+    labels: Labels | None,
+) -> Fitting:
+    """What the steps of a run share; arguments as of `fit`."""
+    parts: dict[str, nn.Module] = {"model": model}
+    rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
+    if encoder is not None:
+        parts["encoder"] = encoder
+        # First: the logit scale that both share has the encoder's rate, as in the papers' codes.
+        rates.insert(0, (encoder, config.encoder_rate))
+    modules = nn.ModuleDict(parts)
+    same_start(modules)
+    optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
+    steps = count(pairs.video_of, batch=config.batch, captions=config.captions or "one")
+    device = next(model.parameters()).device
+    method = Method(
+        micro_batch=config.micro_batch, precision=config.precision, device=device, seed=config.seed
+    )
+    return Fitting(
+        model=model,
+        modules=modules,
+        optimiser=optimiser,
+        pairs=pairs,
+        config=config,
+        described=described,
+        steps=steps,
+        method=method,
+        scaler=new_scaler(method),
+        labels=labels,
+    )
+
+
+def steps_of(run: Fitting, epoch: int, taken: int = 0) -> Iterator[StepProgress]:
+    """Take the steps of an epoch, but for those that were taken before the run was stopped.
+
+    Raises:
+        SureshotError: a number is not finite, or no batch has two videos that can be read.
+    """
+    config, system = run.config, run.model.system
+    run.modules.train()
+    run.pairs.begin_epoch(epoch)
+    total = run.epoch_steps * config.epochs
+    first = epoch * run.epoch_steps + taken
+    step = epoch * run.epoch_steps
+    any_step = False
+    for number in range(system.passes):
+        system.begin_pass(number)
+        batches = plan(
+            run.pairs.video_of,
+            batch=config.batch,
+            captions=config.captions or "one",
+            seed=config.seed,
+            epoch=epoch * system.passes + number,
+        )
+        for place, rows in enumerate(batches):
+            step += 1
+            if step <= first:
+                continue
+            began = time.perf_counter()
+            coming = batches[place : place + 2]
+            run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
+            readable = run.pairs.readable(rows.tolist())
+            if len(readable) < min(len(rows), 2):
+                continue
+            share = multiplier(step - 1, total, config.warmup, config.optimizer)
+            where = f"Training stopped in epoch {epoch + 1}, step {step}"
+            losses, length = _step(run, readable, step - 1, share, where)
+            any_step = True
+            seconds = time.perf_counter() - began
+            rate = config.rate * share
+            yield StepProgress(
+                epoch=epoch + 1,
+                epochs=config.epochs,
+                step=step,
+                steps=total,
+                losses=losses,
+                gradient=length,
+                rate=rate,
+                seconds=seconds,
+            )
+    if first == epoch * run.epoch_steps and not any_step:
+        raise SureshotError(
+            f"Training stopped in epoch {epoch + 1}: no batch has two videos that can be read."
+        )
+
+
+def _step(
+    run: Fitting, rows: Sequence[int], step: int, share: float, where: str
+) -> tuple[dict[str, float], float]:
+    """Losses and length of the gradient of one step, which is taken."""
+    name, system = run.pairs.name, run.model.system
+    try:
+        losses = gradients(
+            system, run.embed, rows, run.method, step=step, name=name, scaler=run.scaler
+        )
+    except SureshotError as error:
+        raise SureshotError(f"{where}. {error}") from None
+    clip = run.config.clip or None
+    try:
+        length = update(
+            run.optimiser, run.modules, system, share=share, clip=clip, scaler=run.scaler
+        )
+    except SureshotError as error:
+        batch = "; ".join(name(row) for row in rows[:_NAMED])
+        more = f"The batch of {len(rows)} begins with {batch}."
+        raise SureshotError(f"{where}. {error} {more}") from None
+    return losses, length
+
+
+_VERSION = 1
+_WEIGHTS, _MEMORY = "weights.", "optimiser."
+
+
+def save_state(
+    path: Path,
+    modules: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    values: Mapping[str, Any],
+) -> None:
+    """Write everything in one step: the file is the old one or the new one, whatever happens.
+
+    Args:
+        path: file of the state.
+        modules: all that is trained.
+        optimiser: optimiser of the model's weights.
+        values: counters and settings, as JSON holds them.
+
+    Raises:
+        SureshotError: the file cannot be written.
+    """
+    tensors = {_WEIGHTS + name: tensor for name, tensor in modules.state_dict().items()}
+    for number, memory in optimiser.state_dict()["state"].items():
+        tensors |= {f"{_MEMORY}{number}.{name}": tensor for name, tensor in memory.items()}
+    header = {"sureshot": json.dumps({"version": _VERSION, "values": values})}
+    # Cloned: safetensors refuses tensors that share memory, as tied weights do.
+    kept = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replace_file(path) as fresh:
+            save_file(kept, fresh, header)
+    except (OSError, SafetensorError) as error:
+        raise SureshotError(
+            f"The run cannot be kept in {path}: {error}. Free some space."
+        ) from None
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The counters and settings of a state.
+
+    Raises:
+        SureshotError: it cannot be read, or a later version wrote it.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = parse_json((file.metadata() or {})["sureshot"])
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise _unreadable(path, str(error)) from None
+    held = header if isinstance(header, dict) else {}
+    if held.get("version") != _VERSION:
+        raise _unreadable(path, f"it is of version {held.get('version')!r:.40}, not {_VERSION}")
+    values = held.get("values")
+    if not isinstance(values, dict):
+        raise _unreadable(path, "it holds no settings")
+    return values
+
+
+def load_state(path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    """Put weights and the optimiser's memory back.
+
+    Raises:
+        SureshotError: the file cannot be read, or does not fit these modules.
+    """
+    weights: dict[str, Tensor] = {}
+    memory: dict[int, dict[str, Tensor]] = {}
+    try:
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 - the file is no dict
+                if name.startswith(_WEIGHTS):
+                    weights[name.removeprefix(_WEIGHTS)] = file.get_tensor(name)
+                else:
+                    number, key = name.removeprefix(_MEMORY).split(".", 1)
+                    memory.setdefault(int(number), {})[key] = file.get_tensor(name)
+        modules.load_state_dict(weights)
+        groups = optimiser.state_dict()["param_groups"]
+        optimiser.load_state_dict({"state": memory, "param_groups": groups})
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        raise _unreadable(path, " ".join(str(error).split())) from None
+
+
+def _unreadable(path: Path, reason: str) -> SureshotError:
+    return SureshotError(
+        f"The run in {path} cannot go on: {reason}. Start it anew in another folder."
+    )
+
+
+class Log:
+    """Appends entries to a file, each on disk as soon as it is written; a context manager.
+
+    Args:
+        path: file of the log.
+        after: number of steps that are done; later entries, and what a killed run left of a line,
+            are dropped. 0 starts the file anew.
+    """
+
+    def __init__(self, path: Path, after: int = 0) -> None:
+        kept = [entry for entry in read(path) if entry["step"] <= after] if after else []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, "".join(map(_line, kept)))
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def write(self, **entry: Any) -> None:
+        """Append an entry; it has the number of a ``step``."""
+        self._file.write(_line(entry))
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._file.close()
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The entries of a log that are whole; none where there is no file."""
+    entries: list[dict[str, Any]] = []
+    if not path.exists():
+        return entries
+    for line in path.read_text("utf-8").splitlines():
+        try:
+            entries.append(parse_json(line))
+        except ValueError:  # the last line of a killed run
+            break
+    return entries
+
+
+def _line(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False) + "\n"
+
 
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
 _FREE = ("workers", "metric", "save_every", "keep_frames")  # settings that reach no weight
@@ -237,7 +568,57 @@ def _draw(folder: Path) -> tuple[str, ...]:
     losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
     scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
     try:
-        plot.draw(folder / PLOT, losses, scores, title=folder.name)
+        draw(folder / PLOT, losses, scores, title=folder.name)
     except SureshotError as error:  # the model is there; a picture is not worth a failure
         return (f"No plot was drawn. {error}",)
     return ()
+
+
+def draw(
+    path: Path,
+    losses: Sequence[float],
+    scores: Sequence[tuple[int, float]] = (),
+    *,
+    title: str = "",
+) -> None:
+    """Draw the loss of each step, its running mean, and the score after each epoch.
+
+    Args:
+        path: where the picture goes; its suffix (``.png``, ``.svg``) says what it is.
+        losses: loss of each step, from the first.
+        scores: number of the steps done and the score on the validation set, after each epoch.
+        title: words above the plot.
+
+    Raises:
+        SureshotError: matplotlib is not installed, or the picture cannot be written.
+    """
+    figure = new_figure(4.0)
+    axes = figure.add_subplot()
+    steps = range(1, len(losses) + 1)
+    lines = axes.plot(steps, losses, color=BLUE, alpha=0.3, linewidth=0.8, label="loss")
+    lines += axes.plot(steps, running_mean(losses), color=BLUE, label="its running mean")
+    label_axes(axes, "step", "loss")
+    if scores:
+        right = axes.twinx()
+        label = "validation score"
+        lines += right.plot(*zip(*scores, strict=True), "o-", color=ORANGE, label=label)
+        label_axes(right, "", label)
+        right.grid(False)
+    add_legend(axes, handles=lines)
+    entitle(figure, title)
+    save_figure(figure, path)
+
+
+def running_mean(values: Sequence[float], weight: float = 0.95) -> list[float]:
+    """Mean of all values up to each, older ones weighing ``weight`` times less a step.
+
+    Examples:
+        >>> running_mean([4.0, 4.0, 1.0], 0.5)
+        [4.0, 4.0, 2.2857142857142856]
+    """
+    total = mass = 0.0
+    means = []
+    for value in values:
+        total, mass = weight * total + value, weight * mass + 1
+        means.append(total / mass)
+    return means

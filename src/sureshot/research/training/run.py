@@ -1,37 +1,277 @@
 """From a recipe to a trained checkpoint: read, encode, build, fit, save."""
 
+import statistics
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from torch import nn
 
 from sureshot.datasets import Split
+from sureshot.datasets.synthetic import read_truth
 from sureshot.errors import ArgumentError, SureshotError, option
-from sureshot.metrics.recall import rsum
+from sureshot.files import write_text
+from sureshot.media.sampling_rule import Sampling
+from sureshot.metrics.ranks import rsum
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
-from sureshot.models.comparing import Trained
 from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.device import device_for
 from sureshot.models.encoders.experts import Experts, expert_sizes, presence, read_experts
-from sureshot.models.loading import load
+from sureshot.models.load import load
+from sureshot.models.losses.debiased import AMBIGUITY, FITS
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.load import load_system
-from sureshot.models.tokens import Sizes
-from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.listener import Listener, Notes, Silence
+from sureshot.models.similarity import Trained
+from sureshot.models.systems.base import Codes, Sizes, System, load_system
+from sureshot.models.weights import device_for
+from sureshot.research.features import FrameMemory, SplitFeatures, extract
+from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import recalls, similarity
-from sureshot.research.training import correction
-from sureshot.research.training.gather import rank, world
-from sureshot.research.training.launch import from_torchrun
-from sureshot.research.training.loop import Fitted, check_new
-from sureshot.research.training.recipe import Recipe, RecipeFile
-from sureshot.research.training.task import SaveEncoder, Task, fit_features, fit_pixels
-from sureshot.research.training.truth import told_truth
+from sureshot.research.training import hub_correction
+from sureshot.research.training.data import (
+    FeaturePairs,
+    Pairs,
+    PixelPairs,
+    TrainedEncoder,
+    TrainingFrames,
+    count,
+)
+from sureshot.research.training.distributed import from_torchrun, rank, world
+from sureshot.research.training.encoder_tuning import Tuned, tuned
+from sureshot.research.training.loop import (
+    Fitted,
+    Fitting,
+    Labels,
+    StepProgress,
+    check_new,
+    fit,
+    prepare,
+    steps_of,
+)
+from sureshot.research.training.recipe import Recipe, RecipeFile, TrainingConfig
 from sureshot.settings import override, to_values
+from sureshot.text import aligned, counted, duration
+
+FRAMES, UNREADABLE = "frames", "unreadable.txt"  # in the folder of a run
+SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a run learns: to find videos, or to answer questions about them.
+
+    Attributes:
+        model: stem and system with their first weights, on ``device``.
+        system: retrieval system within the model, which an encoder would be trained with.
+        device: torch device of the model.
+        encoder: what texts and videos go through first.
+        frames: frames sampled from each video, at most.
+        sampling: which frames of a video.
+        words: tokens of a text that a tuned encoder reads; None is all that it can.
+        training: how weights are fitted.
+        metric: name of the score that a checkpoint is chosen by.
+        score: gives the model's score, in percent, from features of the validation set.
+        write: writes a checkpoint into an empty folder, given its scores by name and, where the
+            encoder was trained too, what writes that.
+        fixed: more settings, as JSON holds them, that must not change within a run.
+        labels: codes of pairs for losses that want more than which text belongs to which video.
+    """
+
+    model: Model
+    system: System
+    device: str
+    encoder: Encoder
+    frames: int
+    sampling: Sampling
+    training: TrainingConfig
+    metric: str
+    score: Callable[[SplitFeatures], float]
+    write: Callable[[Path, Mapping[str, float], SaveEncoder | None], None]
+    fixed: Mapping[str, Any]
+    labels: Labels | None = None
+    words: int | None = None
+
+
+def fit_features(
+    task: Task,
+    sets: Sequence[SplitFeatures],
+    val: SplitFeatures | None,
+    folder: Path,
+    listener: Listener,
+    *,
+    resume: bool = False,
+) -> Fitted:
+    """Learn from features of a frozen encoder.
+
+    Args:
+        task: what is learned.
+        sets: features to train on.
+        val: features to choose a checkpoint on, or None.
+        folder: folder of the run, see `sureshot.research.training.loop.fit`.
+        listener: hears how many steps are done.
+        resume: go on with the run in the folder, if there is one.
+
+    Raises:
+        SureshotError: see `sureshot.research.training.loop.fit`.
+    """
+    # A linear stem reads no patches, and padding them is most of a batch's work.
+    patches = task.model.stem.config.kind == "none"
+    pairs = FeaturePairs(sets, task.device, patches=patches)
+    validate = None if val is None else lambda: task.score(val)
+    return _fit(task, pairs, folder, listener, validate=validate, resume=resume)
+
+
+def fit_pixels(
+    task: Task,
+    splits: Sequence[Split],
+    held: Split | None,
+    folder: Path,
+    listener: Listener,
+    *,
+    resume: bool = False,
+    memory: FrameMemory | None = None,
+) -> Fitted:
+    """Train the encoder too, on frames that are decoded in every epoch or kept from the first.
+
+    A video that cannot be read is left out; ``unreadable.txt`` in the run's folder lists these.
+
+    Args:
+        task: what is learned.
+        splits: sets to train on.
+        held: the set to choose a checkpoint on, or None.
+        folder: folder of the run, see `sureshot.research.training.loop.fit`.
+        listener: hears how many steps are done.
+        resume: go on with the run in the folder, if there is one.
+        memory: frames that several runs share; None is one of this run's own.
+
+    Raises:
+        SureshotError: the encoder cannot be trained, or see `sureshot.research.training.loop.fit`.
+    """
+    network = tuned(task.encoder, task.system, task.words, task.training.seed)
+    encoder = network.encoder
+    read = training_frames(task, encoder, folder)
+
+    memory = memory or FrameMemory()
+
+    def validate(held: Split) -> float:
+        # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
+        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+            whole = task.system.whole_grid
+            seen = extract(
+                held,
+                encoder,
+                frames=task.frames,
+                sampling=task.sampling,
+                whole_grid=whole,
+                cache=Path(cache),
+                memory=memory,
+            )
+            return task.score(seen)
+
+    check = None if held is None else lambda: validate(held)
+    shared = memory if read.steady else None
+    with PixelPairs(splits, network, read, task.training.workers, memory=shared) as pairs:
+        fitted = _fit(task, pairs, folder, listener, validate=check, resume=resume, network=network)
+        notes = _list_unreadable(pairs.unreadable, folder)
+    return replace(fitted, notes=(*fitted.notes, *notes))
+
+
+def training_frames(task: Task, encoder: TrainedEncoder, folder: Path) -> TrainingFrames:
+    """What reads the frames that an encoder is trained on; kept ones lie in the run's folder."""
+    config = task.training
+    rule = Sampling(config.sampling or task.sampling.kind, task.sampling.fps)
+    return TrainingFrames(
+        encoder=encoder,
+        frames=task.frames,
+        sampling=rule,
+        augment=config.augment,
+        seed=config.seed,
+        kept=folder / FRAMES if config.keep_frames else None,
+    )
+
+
+def _list_unreadable(unreadable: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Write which videos were left out and why; a note that says how many, if there are some."""
+    if not unreadable:
+        return ()
+    lines = [f"{name}\t{reason}\n" for name, reason in sorted(unreadable.items())]
+    if rank() == 0:
+        write_text(folder / UNREADABLE, "".join(lines))
+    name, reason = min(unreadable.items())
+    count = counted(len(unreadable), "video")
+    return (f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}.",)
+
+
+def _fit(
+    task: Task,
+    pairs: Pairs,
+    folder: Path,
+    listener: Listener,
+    *,
+    validate: Callable[[], float] | None,
+    resume: bool,
+    network: Tuned | None = None,
+) -> Fitted:
+    """Fit the model of a task, and the encoder where that is trained too."""
+
+    def save(place: Path, epoch: int, score: float | None) -> None:
+        scores = {} if score is None else {task.metric: score}
+        task.write(
+            place, {"epoch": float(epoch), **scores}, None if network is None else network.save
+        )
+
+    def told(progress: StepProgress) -> None:
+        more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
+        listener.update("steps", progress.step, progress.steps, more)
+
+    fitted = fit(
+        task.model,
+        pairs,
+        task.training,
+        folder,
+        save=save,
+        validate=validate,
+        encoder=network,
+        labels=task.labels,
+        resume=resume,
+        described=task.fixed,
+        told=told,
+    )
+    return replace(fitted, metric=task.metric)
+
+
+def told_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
+    """What an oracle is told of the pairs of a batch, by rows of all captions of the splits.
+
+    The codes are those of `sureshot.models.losses.debiased`: which captions fit which videos of the
+    batch, and the ambiguity of each caption: the logarithm of the number of videos of the split
+    that it fits, over that of all its videos; 0 fits its own alone, 1 all.
+
+    Raises:
+        SureshotError: there is more than one split, or it is none of a made world.
+    """
+    if len(splits) != 1:
+        raise SureshotError(
+            f"An oracle is told which captions fit which videos of one made world; there are "
+            f"{len(splits)} sets to train on. Leave one."
+        )
+    truth, owner = read_truth(splits[0]), splits[0].owner()
+    ambiguity = np.log(truth.videos_that_fit) / np.log(max(len(splits[0].items), 2))
+
+    def told(rows: Sequence[int]) -> Codes:
+        chosen = np.array(rows)
+        fits = torch.from_numpy(truth.fits[chosen][:, owner[chosen]])
+        known = torch.from_numpy(ambiguity[chosen]).float()
+        return {FITS: fits.to(device), AMBIGUITY: known.to(device)}
+
+    return told
+
 
 RECIPE = "recipe.toml"  # in the folder of a run
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
@@ -172,7 +412,7 @@ def _equip(
                 whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
                 cache=Path(cache),
             )
-    found = correction.keep(fitted.folder, splits, val, sets, seed, device)
+    found = hub_correction.keep(fitted.folder, splits, val, sets, seed, device)
     if found:
         notes.line(found)
 
@@ -345,3 +585,255 @@ def validation_score(model: Model, val: SplitFeatures, metric: str, device: str 
     scores = similarity(Trained(model, device), val, captions=chosen)
     texts, videos = recalls(scores, val.split.owner()[chosen])
     return texts.r1 if metric == "r1" else rsum(texts, videos)
+
+
+_STEPS = 3  # taken, of which the first is not measured
+_FEW = 32  # videos that a frozen encoder encodes for the measurement
+
+
+@dataclass(frozen=True, slots=True)
+class WeightGroup:
+    """Weights that share a learning rate and a decay.
+
+    Attributes:
+        part: ``encoder`` or ``system``.
+        rate: full learning rate; 0 for weights that stay as they are.
+        decay: weight decay.
+        tensors: how many tensors there are.
+        weights: how many numbers they have together.
+    """
+
+    part: str
+    rate: float
+    decay: float
+    tensors: int
+    weights: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a training run comes to; nothing was written.
+
+    Attributes:
+        data: titles of the sets that are trained on.
+        videos: videos of these sets.
+        captions: captions of these sets.
+        epochs: passes over the data.
+        pairs: pairs of an epoch.
+        batch: most pairs of a batch.
+        steps: steps of an epoch.
+        groups: the weights, those that stay as they are last.
+        frames: frames sampled from a video.
+        decoded: frames decoded in an epoch; 0 for a frozen encoder, whose features are kept.
+        kept: bytes that kept frames take on disk; 0 if none are kept.
+        device: torch device.
+        seconds: time of a step, the median of a few after the first.
+        measured: pairs of a measured step.
+        encoding: seconds that a frozen encoder takes for a video; 0 if it is trained too.
+        memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
+        hours: time of the whole run, without validation.
+    """
+
+    data: tuple[str, ...]
+    videos: int
+    captions: int
+    epochs: int
+    pairs: int
+    batch: int
+    steps: int
+    groups: tuple[WeightGroup, ...]
+    frames: int
+    decoded: int
+    kept: int
+    device: str
+    seconds: float
+    measured: int
+    encoding: float
+    memory: int
+    hours: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values: dict[str, Any] = to_values(self)
+        return values
+
+    def text(self) -> str:
+        """The same for people."""
+        total = self.steps * self.epochs
+        lines = [
+            f"{' + '.join(self.data)}: {self.videos:,} videos, {self.captions:,} captions.",
+            f"{self.pairs:,} pairs an epoch in {self.steps:,} steps of at most {self.batch:,}; "
+            f"{counted(self.epochs, 'epoch')}, {total:,} steps in all.",
+            f"{counted(self.frames, 'frame')} a video; {self._decoding()}.",
+            "",
+            *aligned([("weights of", "rate", "decay", "tensors", "numbers"), *self._rows()]),
+            "",
+            f"Measured on {self.device}: {self.seconds:.2g} s a step of {self.measured} pairs"
+            + (f", {self.memory / 2**30:.1f} GiB of memory at most." if self.memory else "."),
+        ]
+        if self.encoding:
+            spent = duration(self.encoding * self.videos)
+            lines.append(f"Encoding a video took {self.encoding:.2g} s: {spent} for all, once.")
+        lines.append(f"That makes about {duration(self.hours * 3600)} without validation.")
+        return "\n".join(lines) + "\n"
+
+    def _decoding(self) -> str:
+        if not self.decoded:
+            return "decoded once, and their features are kept"
+        if not self.kept:
+            return f"{self.decoded:,} decoded in every epoch (training.keep_frames does it once)"
+        return f"{self.decoded:,} decoded once and kept, about {self.kept / 1e6:,.0f} MB"
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for group in self.groups:
+            rate = f"{group.rate:g}" if group.rate else "fixed"
+            yield group.part, rate, f"{group.decay:g}", f"{group.tensors:,}", f"{group.weights:,}"
+
+
+def rehearse(
+    recipe: str | Path | Recipe,
+    *,
+    settings: Sequence[str] = (),
+    listener: Listener | None = None,
+) -> Rehearsal:
+    """Read the data of a recipe, build its model and take a few steps; nothing is written.
+
+    Args:
+        recipe: what would be trained and how: a TOML file, or its value.
+        settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
+        listener: hears what was read.
+
+    Raises:
+        SureshotError: anything that would stop the run: a wrong setting, data or model.
+    """
+    read, _ = opened(Recipe, recipe, "not written", settings)
+    splits, held = read.splits()
+    notes = Notes(listener or Silence())
+    for split in [*splits, *([] if held is None else [held])]:
+        notes.line(split.summary())
+    encoder = load_encoder(read.encoder.name, read.encoder.device)
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
+        if read.encoder.tuned:
+            return _tuned(read, splits, encoder, Path(scratch))
+        return _frozen(read, splits, encoder, Path(scratch))
+
+
+def _tuned(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> Rehearsal:
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
+    task = retrieval_task(recipe, encoder, sizes, splits)
+    network = tuned(encoder, task.system, task.words, recipe.training.seed)
+    read = training_frames(task, network.encoder, scratch)
+    with PixelPairs(splits, network, read, recipe.training.workers) as pairs:
+        found = _measured(recipe, task, splits, pairs, network)
+    kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
+    videos = sum(len(split.items) for split in splits)
+    return replace(
+        found,
+        decoded=videos * recipe.encoder.frames,
+        kept=int(statistics.mean(kept) * videos) if kept else 0,
+    )
+
+
+def _frozen(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> Rehearsal:
+    """Few videos are encoded, and steps are taken on those."""
+    few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
+    experts = read_experts(few.experts, [item.id for item in few.items])
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=expert_sizes([experts]))
+    task = retrieval_task(recipe, encoder, sizes, splits)
+    began = time.perf_counter()
+    seen: SplitFeatures = extract(
+        few,
+        encoder,
+        frames=recipe.encoder.frames,
+        sampling=recipe.encoder.rule,
+        whole_grid=task.system.whole_grid,
+        cache=scratch,
+    )
+    spent = (time.perf_counter() - began) / len(few.items)
+    patches = task.model.stem.config.kind == "none"
+    pairs = FeaturePairs([replace(seen, experts=experts)], task.device, patches=patches)
+    found = _measured(recipe, task, splits, pairs, None)
+    return replace(found, encoding=spent, hours=found.hours + spent * found.videos / 3600)
+
+
+def _measured(
+    recipe: Recipe, task: Task, splits: Sequence[Split], pairs: Pairs, network: Tuned | None
+) -> Rehearsal:
+    """Sizes of the run, and a few steps of it."""
+    config = recipe.training
+    run = prepare(task.model, pairs, config, network, {}, None)
+    groups = _groups(run, network)
+    if torch.device(task.device).type == "cuda":
+        torch.cuda.reset_peak_memory_stats(task.device)
+    told: list[StepProgress] = list(islice(steps_of(run, 0), _STEPS))
+    seconds = statistics.median([progress.seconds for progress in told][-(_STEPS - 1) :])
+    video_of: list[tuple[int, int]] = []
+    for number, split in enumerate(splits):
+        video_of += [(number, caption.video) for caption in split.captions]
+    order = {video: place for place, video in enumerate(dict.fromkeys(video_of))}
+    numbers = [order[video] for video in video_of]
+    steps = count(numbers, batch=config.batch, captions=config.captions or "one")
+    steps *= task.system.passes
+    pairs_an_epoch = len(video_of) if config.captions == "all" else len(order)
+    seen = min(config.batch, len(set(pairs.video_of)))
+    return Rehearsal(
+        data=tuple(split.title() for split in splits),
+        videos=sum(len(split.items) for split in splits),
+        captions=len(video_of),
+        epochs=config.epochs,
+        pairs=pairs_an_epoch * task.system.passes,
+        batch=config.batch,
+        steps=steps,
+        groups=groups,
+        frames=recipe.encoder.frames,
+        decoded=0,
+        kept=0,
+        device=task.device,
+        seconds=seconds,
+        measured=seen,
+        encoding=0.0,
+        memory=_peak(task.device),
+        hours=seconds * steps * config.epochs / 3600,
+    )
+
+
+def _groups(run: Fitting, network: nn.Module | None) -> tuple[WeightGroup, ...]:
+    """The optimiser's groups, then what is fixed in each part."""
+    parts: dict[str, nn.Module] = {"encoder": network} if network is not None else {}
+    parts["system"] = run.model
+    part_of: dict[nn.Parameter, str] = {}
+    for name, module in parts.items():
+        for weight in module.parameters():
+            part_of.setdefault(weight, name)  # a logit scale that both share is the encoder's
+    made, trained = [], set()
+    for group in run.optimiser.param_groups:
+        weights: list[nn.Parameter] = group["params"]
+        trained.update(weights)
+        made.append(_group(part_of[weights[0]], group["rate"], group["weight_decay"], weights))
+    for name, module in parts.items():
+        fixed = [w for w in module.parameters() if part_of[w] == name and w not in trained]
+        if fixed:
+            made.append(_group(name, 0.0, 0.0, fixed))
+    return tuple(made)
+
+
+def _group(part: str, rate: float, decay: float, weights: Sequence[nn.Parameter]) -> WeightGroup:
+    return WeightGroup(
+        part=part,
+        rate=rate,
+        decay=decay,
+        tensors=len(weights),
+        weights=sum(weight.numel() for weight in weights),
+    )
+
+
+def _peak(device: str) -> int:
+    """Most bytes taken so far, on a GPU by torch and elsewhere by this process."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.amp import GradScaler
 
 from sureshot.errors import SureshotError
-from sureshot.models.systems.system import Codes, System, joined, objective
-from sureshot.research.training.gather import average_gradients, gathered, rank, world
+from sureshot.models.systems.base import Codes, System, joined, objective
+from sureshot.research.training.distributed import average_gradients, gathered, rank, world
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs

@@ -1,0 +1,433 @@
+"""Options that several commands share, and the values they stand for."""
+
+import contextlib
+import os
+import re
+import sys
+import time
+import typing
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, runtime_checkable
+
+import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sureshot.errors import ArgumentError
+from sureshot.library.results import (
+    NOT_CALIBRATED,
+    Answer,
+    Descriptions,
+    Hit,
+    Status,
+    as_typed,
+    json_text,
+)
+from sureshot.paths import expand
+from sureshot.text import plain, time_left, time_range, timecode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="PLACE",
+        help="Folder or object-storage URI of the index.",
+        show_default="$SURESHOT_DB, else in your data folder",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="bundled, a folder (a CLIP, or a model that sureshot train made), or a hub id such as "
+        "openai/clip-vit-base-patch16.",
+        show_default="that of the index, else bundled",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME", help="cpu, cuda, …", show_default="a GPU if there is one"
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="torch or openvino: what computes the bundled model's frames without a GPU.",
+        show_default="$SURESHOT_ENGINE, else openvino if installed",
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False,
+        metavar="DIR",
+        help="Where encoded features are kept.",
+        show_default="your cache folder",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")
+]
+Under = Annotated[
+    Path | None,
+    typer.Option("--in", readable=False, metavar="DIR", help="Only videos at or below this path."),
+]
+
+# Of a data set and of a run.
+Trained = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
+]
+Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]
+SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]
+Protocol = Annotated[str | None, typer.Option(metavar="NAME", help="Reading of the data set.")]
+VideoFolder = Annotated[
+    Path | None, typer.Option(readable=False, metavar="DIR", help="Folder of the videos.")
+]
+Ids = Annotated[
+    Path | None,
+    typer.Option(readable=False, metavar="FILE", help="Only these videos, one id a line."),
+]
+Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")]
+Experts = Annotated[
+    Path | None,
+    typer.Option(readable=False, metavar="DIR", help="Folder of the experts, if it reads any."),
+]
+Frames = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
+]
+Bank = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at.")
+]
+Root = Annotated[
+    Path, typer.Option(readable=False, metavar="PATH", help="Folder of the annotation files.")
+]
+RecipeFile = Annotated[Path, typer.Argument(readable=False, metavar="RECIPE", help="A TOML file.")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", readable=False, metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
+
+
+class MistypedError(ArgumentError):
+    """Options that do not go together."""
+
+
+def examples(*commands: str) -> str:
+    """The end of a help text: commands to copy."""
+    # Paragraphs, since single line breaks are joined.
+    return "\n\n".join(["Examples:", *commands])
+
+
+_NARROW = 60  # columns; below, a hit takes two lines
+_UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
+_COLOURS: dict[Status, str] = {
+    "confident": "green",
+    "several plausible": "yellow",
+    "probably not here": "red",
+    "not calibrated": "dim",
+}
+
+
+def console(*, err: bool = False) -> Console:
+    """A console for one of the two streams: no colours with ``NO_COLOR``, no folding in pipes."""
+    stream = sys.stderr if err else sys.stdout
+    return Console(
+        stderr=err,
+        width=None if stream.isatty() else _UNFOLDED,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+
+
+def is_live(out: Console) -> bool:
+    """Whether lines on this console can be overwritten."""
+    return out.file.isatty() and not out.is_dumb_terminal
+
+
+@runtime_checkable
+class Result(typing.Protocol):
+    """What a verb found, for programs and for people."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+
+    def text(self) -> str:
+        """Lines for a terminal."""
+
+
+def print_result(result: Result, *, as_json: bool) -> int:
+    """Print what a verb found, and give the exit code of success."""
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(result.text(), nl=False)
+    return 0
+
+
+def print_json(values: dict[str, Any], *, err: bool = False) -> None:
+    """A JSON document with its schema on one line, without characters that steer a terminal."""
+    stream = sys.stderr if err else sys.stdout
+    unicode = "utf" in (stream.encoding or "").lower()
+    stream.write(json_text(values, ascii_only=not unicode) + "\n")
+    stream.flush()
+
+
+def short(path: Path) -> str:
+    """A path as a person would name it from here."""
+    bases = {"~/": expand("~")}
+    with contextlib.suppress(FileNotFoundError):  # the folder that we are in may be gone
+        bases = {"": Path.cwd()} | bases
+    for prefix, base in bases.items():
+        if path.is_relative_to(base) and path != base:
+            return prefix + plain(path.relative_to(base))
+    return plain(path)
+
+
+def print_answers(out: Console, answers: Iterable[Answer]) -> None:
+    """Answers below each other, and once what their percentages or scores are worth."""
+    shown = None
+    for answer in answers:
+        if shown is not None:
+            out.print()
+        print_answer(out, answer)
+        better = shown is None or (answer.hits and not shown.has_percentages)
+        shown = answer if better else shown
+    if shown is None or not shown.hits:
+        return
+    if shown.confidence is None:
+        print_verdict(out, shown)
+    elif shown.has_percentages:
+        out.print(Text(as_typed(shown.worth), "dim"))
+
+
+def print_answer(out: Console, answer: Answer) -> None:
+    """What was asked, the table of hits, and what to know about them."""
+    out.print(Text(plain(answer.query), "bold"))
+    known = answer.has_percentages
+    if answer.hits and answer.confidence is not None:
+        print_verdict(out, answer)
+    names = ["", "best at", *(["right"] if known else []), "time", "score", "video"]
+    rows = [
+        [
+            str(hit.rank),
+            timecode(hit.peak),
+            *([hit.percentage] if known else []),
+            time_range(hit.start, hit.end),
+            f"{hit.score:z.3f}",
+        ]
+        for hit in answer.hits
+    ]
+    taken = sum(max(map(len, column)) + 2 for column in zip(names[:-1], *rows, strict=True))
+    longest = max((cell_len(line) for hit in answer.hits for line in _videos(hit)), default=0)
+    if out.width < _NARROW or taken + longest > out.width:
+        for hit, row in zip(answer.hits, rows, strict=True):
+            rank, peak, *others = row
+            out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
+            for line in _videos(hit):
+                dim = hit.weak or line.startswith(" ")
+                out.print(Text(_broken(line, out.width), "dim" if dim else ""))
+    elif answer.hits:
+        table = _table(*names)
+        for hit, row in zip(answer.hits, rows, strict=True):
+            first, *copies = _videos(hit)
+            files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
+            table.add_row(*row, files, style="dim" if hit.weak else "")
+        print_table(out, table)
+    print_notes(out, answer.warnings)
+
+
+def print_verdict(out: Console, answer: Answer) -> None:
+    """How sure an answer is, in a line."""
+    word, rest = answer.verdict
+    style = "dim" if answer.confidence is None else f"bold {_COLOURS[answer.status]}"
+    out.print(Text.assemble((word, style), (rest, "dim" if answer.confidence is None else "")))
+
+
+def print_descriptions(out: Console, found: Descriptions) -> None:
+    """The table of sentences."""
+    at = "" if found.at is None else f" at {timecode(found.at)}"
+    out.print(Text(short(found.video) + at, "bold"))
+    table = _table("", "score", "sentence")
+    for row in found.ranked:
+        table.add_row(str(row.rank), f"{row.score:z.3f}", Text(plain(row.text), overflow="fold"))
+    print_table(out, table)
+    print_notes(out, found.warnings)
+    out.print(Text("".join(NOT_CALIBRATED), "dim"))
+
+
+def print_table(out: Console, table: Table) -> None:
+    """The table; in a pipe without the spaces that fill its lines up."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as lines:
+        out.print(table)
+    for line in lines.get().splitlines():
+        out.print(line.rstrip())
+
+
+def print_notes(out: Console, notes: Sequence[str]) -> None:
+    """What a user should know, one a line."""
+    for note in notes:
+        out.print(Text(f"note: {as_typed(note)}", "yellow"))
+
+
+def print_paths(
+    out: Console, what: str, paths: Sequence[tuple[Path, str]], style: str, most: int = 20
+) -> None:
+    """Paths with reasons, the first few of them; a long one with a line of its own for each."""
+    for path, reason in paths[:most]:
+        line = Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}")
+        if line.cell_len <= out.width:
+            out.print(line)
+            continue
+        print_path(out, f"  {what}:", short(path), style)
+        out.print(f"    {as_typed(reason)}")
+    if len(paths) > most:
+        out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
+
+
+def print_path(out: Console, label: str, path: str, style: str = "") -> None:
+    """A path behind its label; where it is too long, on lines of its own that end with slashes."""
+    if cell_len(f"{label} {path}") <= out.width:
+        out.print(Text.assemble((label, style), " ", path))
+        return
+    out.print(Text(label, style))
+    for line in _broken(path, out.width - 4).splitlines():
+        out.print(Text(f"    {line}"))
+
+
+def _videos(hit: Hit) -> list[str]:
+    """The file of a hit, and its copies below it."""
+    return [short(hit.path) + hit.mark, *(f"  = {short(copy)}" for copy in hit.copies)]
+
+
+def _broken(path: str, width: int) -> str:
+    """A path in lines that end with slashes, so that no name is torn that fits into a line.
+
+    Examples:
+        >>> _broken("/films/2024/holiday.mp4", 13).splitlines()
+        ['/films/2024/', 'holiday.mp4']
+    """
+    lines = [""]
+    for part in re.findall("[^/]*/|[^/]+", path):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        right = name in ("", "score", "right", "time", "best at")
+        table.add_column(name, justify="right" if right else "left", no_wrap=right)
+    return table
+
+
+_EVERY = 10.0  # seconds between lines where there is no terminal
+_WIDE, _BAR = 80, 20  # columns: from here there is room for a bar, so long
+
+
+class Bar(AbstractContextManager["Bar"]):
+    """Shows what is being done, how much of it is done, and how long the rest will take.
+
+    Args:
+        err: where it is shown.
+        first: what is shown until there is more to say.
+    """
+
+    def __init__(self, err: "Console", first: str = "") -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._err = err
+        self._what = ""
+        self._began = self._printed = time.monotonic()
+        self._bar: Progress | None = None
+        if is_live(err):
+            columns = BarColumn(_BAR), TextColumn("{task.description}"), TimeRemainingColumn(True)
+            # Without room for all of it the words say more than the bar.
+            shown = columns if err.width >= _WIDE else columns[1:]
+            self._bar = Progress(*shown, console=err, transient=True)
+            self._task = self._bar.add_task(first, total=None)
+            self._bar.start()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the work began."""
+        return time.monotonic() - self._began
+
+    def update(self, what: str, done: int, total: int, more: str = "") -> None:
+        """Show how many of a kind are done.
+
+        Args:
+            what: the kind of thing counted; the estimate of the time left begins anew with it.
+            done: how many are done.
+            total: how many there are.
+            more: words behind the numbers.
+        """
+        if what != self._what:
+            self._what, self._began = what, time.monotonic()
+            if self._bar is not None:
+                self._bar.reset(self._task)
+        self.show(f"{done} of {total} {what}{more}", done, total)
+
+    def line(self, text: str) -> None:
+        """Print a sentence that stays."""
+        from sureshot.library.results import as_typed
+
+        self._err.print(as_typed(text))
+
+    def show(self, text: str, done: int, total: int, free: int = 0) -> None:
+        """Show a state of the work.
+
+        Args:
+            text: the state in words.
+            done: how much is done, in any unit.
+            total: how much there is.
+            free: how much of what is done cost no time.
+        """
+        if self._bar is not None:
+            self._bar.update(self._task, description=text, total=max(total, 1), completed=done)
+        elif time.monotonic() - self._printed >= _EVERY:
+            self._printed = time.monotonic()
+            self._err.print(text + time_left(self.elapsed, done - free, total - free))
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+_BLAS = "OPENBLAS_NUM_THREADS"
+
+
+def compute_alone() -> None:
+    """Have numpy compute with one thread, unless the user says how many; before it is imported.
+
+    One sentence is too little to share among cores: threads that wait for each other take seven
+    times the processor's time, which other work could use (LOG.md).
+    """
+    os.environ.setdefault(_BLAS, "1")

@@ -1,0 +1,576 @@
+"""A made world: moving shapes whose every fact is known, written by ``sureshot made``.
+
+Files:
+    ``made.json`` has the dials, every video's facts and every caption with what it was to name,
+    what it names, and how many videos of its split it fits; ``videos`` the films. `read_truth`
+    gives which videos each caption fits, and the Bayes scores.
+
+Differs:
+    Of other data sets nobody knows which videos a caption fits. Here relevance is complete, so
+    that what a system takes for uncertain can be held against what is.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, UInt8
+
+from sureshot.datasets.annotation import expecting, read_annotation
+from sureshot.datasets.split import Listing, Split
+from sureshot.errors import SureshotError
+from sureshot.settings import Ranged, Within, build, to_values
+
+# The values of each fact, and the words for each value.
+FACTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "colour": {
+        "red": ("red", "scarlet", "crimson"),
+        "green": ("green", "emerald"),
+        "blue": ("blue", "azure"),
+        "yellow": ("yellow", "golden"),
+        "white": ("white", "pale"),
+        "purple": ("purple", "violet"),
+    },
+    "shape": {
+        "circle": ("circle", "disc", "ball"),
+        "square": ("square", "box"),
+        "triangle": ("triangle", "wedge"),
+        "cross": ("cross", "plus sign"),
+        "ring": ("ring", "hoop"),
+    },
+    "size": {
+        "small": ("small", "little", "tiny"),
+        "large": ("large", "big", "huge"),
+    },
+    "place": {
+        "top left": ("at the top left", "in the upper left corner"),
+        "top right": ("at the top right", "in the upper right corner"),
+        "bottom left": ("at the bottom left", "in the lower left corner"),
+        "bottom right": ("at the bottom right", "in the lower right corner"),
+    },
+    "direction": {
+        "left": ("moves left", "drifts leftwards", "goes to the left"),
+        "right": ("moves right", "drifts rightwards", "goes to the right"),
+        "up": ("moves up", "rises", "climbs"),
+        "down": ("moves down", "falls", "sinks"),
+    },
+}
+_ANYTHING = ("thing", "shape", "object")  # where a caption names no shape
+_SHOWN = ("is seen", "appears", "is there")  # where it names no direction
+_JOINTS = (", then ", ", followed by ", "; after that ")
+
+Scene = Mapping[str, str]  # a value of each fact
+Said = Mapping[str, str]  # values of the facts that are named
+
+
+def sentence(parts: Sequence[Said], draw: np.random.Generator) -> str:
+    """A caption that says these facts.
+
+    Args:
+        parts: facts named of each scene that the caption is about, at least one; scenes in their
+            order, each with at least one fact.
+        draw: picks words and their order.
+
+    Examples:
+        >>> sentence([{"colour": "red", "direction": "up"}], np.random.default_rng(0))
+        'a scarlet shape moves up'
+    """
+    joint = _JOINTS[draw.integers(len(_JOINTS))]
+    first, *others = parts
+    return joint.join([_clause(first, draw, leads=True), *(_clause(one, draw) for one in others)])
+
+
+def _clause(said: Said, draw: np.random.Generator, *, leads: bool = False) -> str:
+    def word(fact: str, usual: tuple[str, ...] = ()) -> str:
+        words = FACTS[fact][said[fact]] if fact in said else usual
+        return words[draw.integers(len(words))] if words else ""
+
+    noun = word("shape", _ANYTHING)
+    adjectives = [found for fact in ("size", "colour") if (found := word(fact))]
+    verb, place = word("direction", _SHOWN), word("place")
+    named = " ".join([*adjectives, noun])
+    thing = f"{'an' if named[0] in 'aeiou' else 'a'} {named}"
+    if place and leads and draw.random() < 0.3:
+        return f"{place} {thing} {verb}"
+    return f"{thing} {verb}" + (f" {place}" if place else "")
+
+
+SPLITS = ("train", "val", "test")
+_KINDS = tuple(FACTS)
+_COMMON = 8  # scenes that many videos share
+_TRIES = 1000  # draws of a video that is unlike all others
+_MOST = 4  # scenes of a video
+
+
+@dataclass(frozen=True, slots=True)
+class MadeDials(Ranged):
+    """What a made world is like.
+
+    Attributes:
+        train: videos to train on.
+        val: videos to choose on.
+        test: videos to test on.
+        captions: captions of a video.
+        ambiguity: how little a caption says, 0 to 1. Of the five facts of a scene it names one and
+            each of the other four with the chance 1 - ambiguity.
+        whole: share of captions that are about all scenes of a video; the others are about one.
+        common: chance of each scene but one of a video to be one of eight scenes that many videos
+            share, 0 to 1. A caption about such a scene fits other videos too: these are the false
+            negatives of a batch.
+        noise: share of captions in which one fact is said wrong.
+        fewest: least number of scenes of a video, 1 to 4.
+        most: largest number of scenes of a video, 1 to 4.
+        seed: number that everything is drawn from.
+    """
+
+    at: ClassVar[str] = "dials"
+
+    train: Annotated[int, Within(2, 1_000_000)] = 1200
+    val: Annotated[int, Within(2, 1_000_000)] = 200
+    test: Annotated[int, Within(2, 1_000_000)] = 300
+    captions: Annotated[int, Within(1, 1000)] = 4
+    ambiguity: Annotated[float, Within(0, 1)] = 0.4
+    whole: Annotated[float, Within(0, 1)] = 0.0
+    common: Annotated[float, Within(0, 1)] = 0.3
+    noise: Annotated[float, Within(0, 1)] = 0.0
+    fewest: Annotated[int, Within(1, _MOST)] = 2
+    most: Annotated[int, Within(1, _MOST)] = _MOST
+    seed: Annotated[int, Within(0, 2**63 - 1)] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range and what does not go together."""
+        Ranged.__post_init__(self)
+        if self.fewest > self.most:
+            raise SureshotError(
+                f"Setting dials.fewest is {self.fewest} and dials.most {self.most}; a video cannot "
+                "have more scenes than the most there are."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class MadeVideo:
+    """A video of a made world.
+
+    Attributes:
+        id: its name, and that of its file.
+        scenes: what is shown, in this order.
+        pixels: number that its pictures are drawn from.
+    """
+
+    id: str
+    scenes: tuple[Scene, ...]
+    pixels: int
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCaption:
+    """A caption of a made world.
+
+    Attributes:
+        text: what is read.
+        video: number of its video within the split.
+        scene: number of the scene it is about; None is the whole video.
+        meant: facts that it was to name, of each scene it is about.
+        said: facts that its words name; other ones than those meant where a word is wrong.
+    """
+
+    text: str
+    video: int
+    scene: int | None
+    meant: tuple[Said, ...]
+    said: tuple[Said, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MadePart:
+    """One split of a made world.
+
+    Attributes:
+        name: ``train``, ``val`` or ``test``.
+        dials: what the world is like.
+        videos: the videos.
+        captions: the captions, those of one video side by side.
+    """
+
+    name: str
+    dials: MadeDials
+    videos: tuple[MadeVideo, ...]
+    captions: tuple[MadeCaption, ...]
+
+
+def make_world(dials: MadeDials) -> tuple[MadePart, ...]:
+    """The three splits of a world; no video is in two of them, nor shown twice.
+
+    Args:
+        dials: what it is like. Worlds that differ in what captions say alone have the same videos.
+
+    Raises:
+        SureshotError: there are not that many videos unlike each other.
+    """
+    common = _common_scenes(dials.seed)
+    seen: set[tuple[tuple[str, ...], ...]] = set()
+    parts = []
+    for number, name in enumerate(SPLITS):
+        draw = np.random.default_rng((dials.seed, 1, number))
+        videos = [
+            _video(f"{name}-{place:05d}", dials, common, seen, draw)
+            for place in range(getattr(dials, name))
+        ]
+        draw = np.random.default_rng((dials.seed, 2, number))
+        captions = [
+            _caption(video, place, dials, draw)
+            for place, video in enumerate(videos)
+            for _ in range(dials.captions)
+        ]
+        parts.append(
+            MadePart(name=name, dials=dials, videos=tuple(videos), captions=tuple(captions))
+        )
+    return tuple(parts)
+
+
+def _common_scenes(seed: int) -> list[Scene]:
+    draw = np.random.default_rng((seed, 0))
+    return [_scene(draw) for _ in range(_COMMON)]
+
+
+def _scene(draw: np.random.Generator) -> Scene:
+    return {fact: str(draw.choice(list(FACTS[fact]))) for fact in _KINDS}
+
+
+def _video(
+    name: str,
+    dials: MadeDials,
+    common: Sequence[Scene],
+    seen: set[tuple[tuple[str, ...], ...]],
+    draw: np.random.Generator,
+) -> MadeVideo:
+    """A video unlike those seen; one of its scenes is its own."""
+    for _ in range(_TRIES):
+        count = int(draw.integers(dials.fewest, dials.most + 1))
+        own = int(draw.integers(count))
+        scenes = tuple(
+            common[int(draw.integers(len(common)))]
+            if place != own and draw.random() < dials.common
+            else _scene(draw)
+            for place in range(count)
+        )
+        key = tuple(tuple(scene.values()) for scene in scenes)
+        if key not in seen:
+            seen.add(key)
+            return MadeVideo(id=name, scenes=scenes, pixels=int(draw.integers(2**31)))
+    raise SureshotError(
+        f"After {len(seen)} videos there is none left unlike all others; ask for fewer."
+    )
+
+
+def _caption(
+    video: MadeVideo, number: int, dials: MadeDials, draw: np.random.Generator
+) -> MadeCaption:
+    whole = draw.random() < dials.whole
+    scene = None if whole else int(draw.integers(len(video.scenes)))
+    about = video.scenes if scene is None else (video.scenes[scene],)
+    meant = tuple(_named(one, dials.ambiguity, draw) for one in about)
+    said = list(meant)
+    if draw.random() < dials.noise:
+        places = [(place, fact) for place, one in enumerate(meant) for fact in one]
+        place, fact = places[draw.integers(len(places))]
+        others = [value for value in FACTS[fact] if value != meant[place][fact]]
+        said[place] = {**meant[place], fact: str(draw.choice(others))}
+    return MadeCaption(
+        text=sentence(said, draw), video=number, scene=scene, meant=meant, said=tuple(said)
+    )
+
+
+def _named(scene: Scene, ambiguity: float, draw: np.random.Generator) -> Said:
+    """The facts that a caption names: one, and each other with the chance 1 - ambiguity."""
+    first = draw.integers(len(_KINDS))
+    chosen = draw.random(len(_KINDS)) >= ambiguity
+    chosen[first] = True
+    return {fact: scene[fact] for fact, named in zip(_KINDS, chosen, strict=True) if named}
+
+
+_NEVER = -1e4  # in place of the logarithm of 0: scores stay numbers
+_VALUES = {fact: {value: n for n, value in enumerate(values)} for fact, values in FACTS.items()}
+_MANY = tuple(len(values) for values in FACTS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is true of the captions and videos of a split.
+
+    Attributes:
+        fits: whether all that a caption was to name is so in a video; its own video always fits.
+        bayes: logarithm of the probability of a caption given a video, up to what is the same for
+            all videos; -10,000 where it is impossible.
+        videos_that_fit: number of videos of the split that a caption fits, its own among them.
+    """
+
+    fits: Bool[np.ndarray, "captions videos"]
+    bayes: Float[np.ndarray, "captions videos"]
+    videos_that_fit: Int[np.ndarray, " captions"]
+
+    def posterior(self) -> Float[np.ndarray, "captions videos"]:
+        """Probability of each video that the caption was written for it, all videos alike before.
+
+        Captions whose words fit no video at all give all the same.
+        """
+        odds = np.exp(self.bayes - self.bayes.max(1, keepdims=True))
+        return odds / odds.sum(1, keepdims=True)
+
+
+def truth_of(part: MadePart) -> Truth:
+    """The truth about all captions and videos of a split."""
+    scenes, count = _numbers(part)
+    real = np.arange(scenes.shape[1]) < count[:, None]
+    fits = np.zeros((len(part.captions), len(part.videos)), bool)
+    bayes = np.full(fits.shape, _NEVER, np.float32)
+    for row, caption in enumerate(part.captions):
+        if caption.scene is None:
+            told = len(caption.said)
+            # A video of fewer scenes has -1 for the rest, which is no value that is named.
+            known = scenes[:, :told] if told <= scenes.shape[1] else scenes
+            like = count == told
+            fits[row] = like & ~_missed(caption.meant, known).any((1, 2))
+            chance = like * _chance(caption.said, known, part.dials.noise)
+        else:
+            fits[row] = (~_missed(caption.meant, scenes).any(2) & real).any(1)
+            each = [
+                _chance(caption.said, scenes[:, place, None], part.dials.noise)
+                for place in range(scenes.shape[1])
+            ]
+            chance = (np.stack(each, 1) * real).sum(1) / count
+        possible = chance > 0
+        bayes[row, possible] = np.log(chance[possible])
+    return Truth(fits=fits, bayes=bayes, videos_that_fit=fits.sum(1))
+
+
+def _numbers(
+    part: MadePart,
+) -> tuple[Int[np.ndarray, "videos scenes facts"], Int[np.ndarray, " videos"]]:
+    """The value of each fact of each scene as a number, -1 where there is no scene; how many."""
+    count = np.array([len(video.scenes) for video in part.videos])
+    scenes = np.full((len(count), count.max(), len(FACTS)), -1)
+    for row, video in zip(scenes, part.videos, strict=True):
+        row[: len(video.scenes)] = [_numbered(scene) for scene in video.scenes]
+    return scenes, count
+
+
+def _numbered(said: Said) -> list[int]:
+    """The value of each fact as a number; -1 where it is not named."""
+    return [values.get(said.get(fact, ""), -1) for fact, values in _VALUES.items()]
+
+
+def _missed(
+    parts: Sequence[Said], scenes: Int[np.ndarray, "videos scenes facts"]
+) -> Bool[np.ndarray, "videos scenes facts"]:
+    """The named facts that are otherwise in a scene; one part is held against every scene."""
+    wanted = np.array([_numbered(said) for said in parts])
+    return (scenes != wanted) & (wanted >= 0)
+
+
+def _chance(
+    said: Sequence[Said], scenes: Int[np.ndarray, "videos scenes facts"], noise: float
+) -> Float[np.ndarray, " videos"]:
+    """Probability that these scenes are said so: as they are, or with one of the facts wrong."""
+    missed = _missed(said, scenes)
+    named = sum(len(one) for one in said)
+    slip = (missed / (named * (np.array(_MANY) - 1.0))).sum((1, 2))
+    wrong = missed.sum((1, 2))
+    return np.where(wrong == 0, 1.0 - noise, np.where(wrong == 1, noise * slip, 0.0))
+
+
+PROTOCOLS = {"all": ""}
+FILE, VIDEOS = "made.json", "videos"  # in the folder of a world
+FORMAT = 1
+
+
+def read(root: Path, split: str, protocol: str) -> Listing:
+    """The listing of one split.
+
+    Raises:
+        SureshotError: the folder holds no made world.
+    """
+    part = read_part(root, split)
+    captions: dict[str, list[str]] = {video.id: [] for video in part.videos}
+    for caption in part.captions:
+        captions[part.videos[caption.video].id].append(caption.text)
+    return Listing(protocol=protocol, captions=captions, expected=len(part.videos))
+
+
+def read_part(root: Path, split: str) -> MadePart:
+    """All facts of one split.
+
+    Raises:
+        SureshotError: the folder holds no made world.
+    """
+    path = root / FILE
+    if not path.exists():
+        raise SureshotError(
+            f"{root} has no {FILE}; it is no made world. Write one: sureshot made --to {root}"
+        )
+    return _part(path, split, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=6)
+def _part(path: Path, split: str, _changed: int) -> MadePart:
+    """A split of the world in a file as it was at a time; every run of a table asks for it."""
+    with expecting(path, "what `sureshot made` writes"):
+        world: Any = read_annotation(path)
+        values = {one["name"]: one for one in world["splits"]}[split]
+        number = {one["id"]: place for place, one in enumerate(values["videos"])}
+        captions = [
+            {"text": one["caption"], "video": number[one["video"]]}
+            | {name: one[name] for name in ("scene", "meant", "said")}
+            for one in values["captions"]
+        ]
+        held = {"name": split, "dials": world["dials"], "captions": captions}
+        return build(MadePart, {**held, "videos": values["videos"]}, FILE)
+
+
+@functools.lru_cache(maxsize=6)
+def _truth(path: Path, split: str, changed: int) -> Truth:
+    """The truth about a split, as of `_part`."""
+    return truth_of(_part(path, split, changed))
+
+
+def written(parts: Sequence[MadePart]) -> dict[str, Any]:
+    """What ``made.json`` holds of a world, for any program to read."""
+    return {
+        "format": FORMAT,
+        "dials": to_values(parts[0].dials),
+        "facts": {fact: list(values) for fact, values in FACTS.items()},
+        "splits": [_written(part) for part in parts],
+    }
+
+
+def _written(part: MadePart) -> dict[str, Any]:
+    fit = truth_of(part).videos_that_fit
+    captions = [
+        {
+            "caption": caption.text,
+            "video": part.videos[caption.video].id,
+            "scene": caption.scene,
+            "meant": to_values(caption.meant),
+            "said": to_values(caption.said),
+            "videos_that_fit": int(count),
+        }
+        for caption, count in zip(part.captions, fit, strict=True)
+    ]
+    return {"name": part.name, "videos": to_values(part.videos), "captions": captions}
+
+
+def read_truth(split: Split) -> Truth:
+    """What is true of the captions and videos of a split of a made world, in its own order.
+
+    Args:
+        split: a split, or a part of one.
+
+    Raises:
+        SureshotError: it is of another data set, of which this is not known.
+    """
+    if split.dataset != "made" or split.root is None:
+        raise SureshotError(
+            f"Of {split.title()} nobody knows which videos a caption fits; only a made world says "
+            'it: dataset = "made", see `sureshot made --help`.'
+        )
+    part = read_part(split.root, split.name)
+    number = {video.id: place for place, video in enumerate(part.videos)}
+    columns = [number[item.id] for item in split.items]
+    own: dict[int, list[int]] = {}
+    for row, caption in enumerate(part.captions):
+        own.setdefault(caption.video, []).append(row)
+    rows = [row for column in columns for row in own[column]]
+    if [part.captions[row].text for row in rows] != split.texts():
+        raise SureshotError(f"The captions of {split.title()} are not those of {split.root}.")
+    path = split.root / FILE
+    whole = _truth(path, split.name, path.stat().st_mtime_ns)
+    fits = whole.fits[rows][:, columns]
+    return Truth(fits=fits, bayes=whole.bayes[rows][:, columns], videos_that_fit=fits.sum(1))
+
+
+SIDE = 64  # pixels of a frame
+RATE = 4  # frames a second
+PER_SCENE = 4  # frames of a scene
+_COLOURS = {
+    "red": (225, 40, 40),
+    "green": (40, 175, 60),
+    "blue": (50, 80, 230),
+    "yellow": (240, 215, 40),
+    "white": (245, 245, 245),
+    "purple": (150, 50, 190),
+}
+_RADIUS = {"small": 7.0, "large": 12.0}  # pixels
+_CENTRES = {
+    "top left": (16.0, 16.0),
+    "top right": (16.0, 48.0),
+    "bottom left": (48.0, 16.0),
+    "bottom right": (48.0, 48.0),
+}  # row, column
+_STEPS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
+_STEP = 2.0  # pixels from frame to frame
+_TRAIL = 10  # pixels behind the shape that it has left a shadow on
+_JITTER = 1.5  # pixels that a shape lies off the middle of its place, at most
+_MIDDLES = np.arange(SIDE) + 0.5  # of pixels
+_GROUND, _NOISE = (60, 130), 6.0  # grey levels of the ground, deviation of its texture
+
+
+def frames_of(
+    scenes: Sequence[Scene], draw: np.random.Generator
+) -> UInt8[np.ndarray, "frames side side 3"]:
+    """RGB frames of a video, `PER_SCENE` of each scene.
+
+    A caption never tells how bright the ground is, its texture and where exactly a shape begins;
+    these are drawn.
+
+    Args:
+        scenes: what is shown, in this order.
+        draw: source of what no caption tells.
+    """
+    noise = draw.normal(draw.uniform(*_GROUND), _NOISE, (SIDE, SIDE, 1))
+    ground = np.repeat(noise, 3, axis=2)
+    pictures = []
+    for scene in scenes:
+        centre = np.array(_CENTRES[scene["place"]]) + draw.uniform(-_JITTER, _JITTER, 2)
+        step = np.array(_STEPS[scene["direction"]], float)
+        for number in range(PER_SCENE):
+            at = centre + step * _STEP * (number - (PER_SCENE - 1) / 2)
+            pictures.append(_painted(ground.copy(), scene, at, step))
+    return np.stack(pictures)
+
+
+def _painted(
+    picture: Float[np.ndarray, "side side 3"],
+    scene: Scene,
+    at: Float[np.ndarray, " 2"],
+    step: Float[np.ndarray, " 2"],
+) -> UInt8[np.ndarray, "side side 3"]:
+    radius, colour = _RADIUS[scene["size"]], np.array(_COLOURS[scene["colour"]], float)
+    for behind in range(_TRAIL, 0, -2):  # the trail tells in a single frame where it comes from
+        back = at - step * (radius * 0.6 + behind)
+        spot = _covered("circle", back, radius * 0.35)
+        picture[spot] = 0.55 * picture[spot] + 0.45 * colour
+    picture[_covered(scene["shape"], at, radius)] = colour
+    return np.clip(picture, 0, 255).astype(np.uint8)
+
+
+def _covered(
+    shape: str, at: Float[np.ndarray, " 2"], radius: float
+) -> Bool[np.ndarray, "side side"]:
+    """The pixels of a shape."""
+    down, right = _MIDDLES[:, None] - at[0], _MIDDLES[None] - at[1]
+    far = np.hypot(down, right)
+    match shape:
+        case "circle":
+            return far <= radius
+        case "ring":
+            return (far <= radius) & (far >= radius * 0.55)
+        case "square":
+            return np.maximum(abs(down), abs(right)) <= radius * 0.85
+        case "cross":
+            thin = np.minimum(abs(down), abs(right)) <= radius * 0.3
+            return thin & (np.maximum(abs(down), abs(right)) <= radius)
+        case _:  # triangle, its point up
+            return (down <= radius * 0.8) & (abs(right) <= (down + radius) * 0.55)

@@ -1,0 +1,416 @@
+"""What an index holds: to look at, and to take away. The videos themselves are never touched."""
+
+import base64
+import binascii
+import contextlib
+import glob
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from sureshot.errors import ModelError, QueryError, SureshotError
+from sureshot.library.confidence import describe_card, find_card
+from sureshot.library.judging import said_of_judged
+from sureshot.library.labels import labels_of_index, read_labels
+from sureshot.library.results import JSON_SCHEMA, reasons
+from sureshot.media.discover import is_gone
+from sureshot.models.hub_bank import bank_of
+from sureshot.paths import absolute, index_place
+from sureshot.settings import to_values
+from sureshot.store.index import Store
+from sureshot.store.maintenance import Fault, Told, find_faults
+from sureshot.store.rows import IndexSettings, VideoRecord, from_text, to_text
+from sureshot.store.vector_search import Among, Under
+from sureshot.text import counted, duration, plain, printable
+
+CHECKED = "Checked: every row is as it was written, and nothing is missing."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Contents:
+    """What an index holds.
+
+    Attributes:
+        index: where it is.
+        videos: videos that can be found.
+        windows: their windows.
+        seconds: their length.
+        bytes: size on disk or in S3 storage; 0 in others, where nobody knows.
+        fingerprint: digest that identifies the model that wrote the index.
+        settings: name of that model, and how videos are cut and sampled.
+        status: what percentages are learned from, or why there are none.
+        failed: files that could not be indexed, with reasons.
+        notes: videos that were indexed in spite of some damage, with what it was.
+        excluded: patterns of what is left out.
+        judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
+        telling: number of them that percentages can be learned from.
+        trouble: what of the index is damaged or lost, as sentences with the mend in them.
+        faults: all that is wrong with the index, where it was checked as a whole; else None.
+    """
+
+    index: str
+    videos: int
+    windows: int
+    seconds: float
+    bytes: int
+    fingerprint: str
+    settings: IndexSettings
+    status: str
+    failed: tuple[tuple[Path, str], ...]
+    notes: tuple[tuple[Path, str], ...]
+    excluded: tuple[str, ...] = ()
+    judged: int = 0
+    telling: int = 0
+    trouble: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] | None = None
+
+    @property
+    def summary(self) -> str:
+        """All but the single files, a line each."""
+        settings = self.settings
+        cut = "cut at scene changes" if settings.scenes else "not cut at scene changes"
+        if settings.scenes and not settings.look:
+            cut = "cut at hard cuts only"
+        if settings.decode != "auto":
+            cut += f", {'all frames' if settings.decode == 'all' else 'only keyframes'} decoded"
+        length = f", {duration(self.seconds)} in {counted(self.windows, 'window')}"
+        lines = [
+            f"Index       {plain(self.index)}",
+            f"Videos      {self.videos}{length if self.videos else ''}",
+            f"Model       {plain(settings.model)}, version {self.fingerprint[:12]}",
+            f"Windows     of at most {settings.window:g} s, {cut}; "
+            f"{counted(settings.frames, 'frame')} of each seen",
+            f"On disk     {self._size()}",
+            f"Percentages {plain(self.status)}",
+        ]
+        if self.judged:
+            lines.append(f"Judged      {said_of_judged(self.judged, self.telling)}")
+        if self.excluded:
+            lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
+        if self.failed:
+            lines.append(f"Failed      {counted(len(self.failed), 'video')}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "index": printable(self.index),
+            "videos": self.videos,
+            "windows": self.windows,
+            "seconds": round(self.seconds, 3),
+            "bytes": self.bytes,
+            "fingerprint": self.fingerprint,
+            "settings": to_values(self.settings),
+            "status": self.status,
+            "failed": reasons(self.failed),
+            "notes": reasons(self.notes),
+            "excluded": [printable(pattern) for pattern in self.excluded],
+            "judged": self.judged,
+            "trouble": list(self.trouble),
+            "faults": None if self.faults is None else [asdict(fault) for fault in self.faults],
+        }
+
+    def __repr__(self) -> str:
+        lines = [self.summary]
+        lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
+        lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
+        lines += self.trouble
+        if self.faults is not None:
+            lines += [f"  wrong: {fault.what} {fault.mend}" for fault in self.faults]
+            lines += [] if self.faults else [CHECKED]
+        return "\n".join(lines)
+
+    def _size(self) -> str:
+        """Bytes in words, and what a minute of video costs of them."""
+        if not self.bytes:
+            return "unknown, as it is in this storage"
+        size = f"{self.bytes / 1e3:.0f} kB" if self.bytes < 1e6 else f"{self.bytes / 1e6:.1f} MB"
+        if not self.seconds:
+            return size
+        return f"{size} ({self.bytes / 1e3 / (self.seconds / 60):.0f} kB a minute of video)"
+
+
+def has_index(db: str | Path | None = None) -> bool:
+    """Whether an index lies at a place; None is the default index of this user.
+
+    Raises:
+        StoreError: the place cannot be looked at.
+    """
+    return Store.exists(index_place(db))
+
+
+def status(
+    db: str | Path | None = None,
+    *,
+    check: bool = False,
+    told: Told = lambda done, all_: None,
+) -> Contents:
+    """What an index holds, with which model, how large it is, and what failed and why.
+
+    Args:
+        db: folder or object-storage URI; None is the default index of this user.
+        check: whether to read all of it and hold every row against its checksum.
+        told: called with the windows checked so far and all windows.
+
+    Raises:
+        StoreError: there is no index, or it cannot be read.
+    """
+    store = Store.open(index_place(db))
+    records = store.videos()
+    good = [record for record in records if not record.reason]
+    return Contents(
+        index=store.location,
+        videos=len(good),
+        windows=store.count(),
+        seconds=sum((record.duration for record in good), 0.0),
+        bytes=store.bytes_on_disk(),
+        fingerprint=store.fingerprint,
+        settings=store.settings,
+        status=_calibrated(store),
+        failed=tuple((record.path, record.reason) for record in records if record.reason),
+        notes=tuple((record.path, record.note) for record in good if record.note),
+        excluded=store.excluded(),
+        **_judged(store.location),
+        trouble=tuple(store.trouble()),
+        faults=tuple(find_faults(store.location, told)) if check else None,
+    )
+
+
+def remove(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    db: str | Path | None = None,
+    exclude: bool = False,
+) -> int:
+    """Forget videos; all of them or, where a path is not indexed, none.
+
+    Args:
+        paths: videos, or folders whose videos are forgotten; one or several.
+        db: folder or object-storage URI; None is the default index of this user.
+        exclude: whether indexing leaves the paths out from now on, until ``include`` of
+            `sureshot.index` takes that back.
+
+    Returns:
+        How many were forgotten.
+
+    Raises:
+        ArgumentError: a path is empty.
+        QueryError: nothing at or below one of the paths is indexed.
+        StoreError: there is no index, or it cannot be written.
+    """
+    # A text is one path: its first letter may be the /, below which everything lies.
+    tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    store = Store.open(index_place(db))
+    records = store.videos()
+    for top in tops:
+        if not any(record.path.is_relative_to(top) for record in records):
+            raise QueryError(f"Nothing at or below {top} is indexed; nothing was removed.")
+    chosen = [r for r in records if any(r.path.is_relative_to(top) for top in tops)]
+    if exclude:
+        store.set_excluded([glob.escape(str(top)) for top in tops], excluded=True)
+    store.remove(chosen)
+    store.compact()
+    return len(chosen)
+
+
+def reset(db: str | Path | None = None) -> bool:
+    """Delete a whole index.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        StoreError: it is in object storage, something in its place is not an index, or its files
+            cannot be deleted.
+    """
+    there = has_index(db)
+    # Where there is none, what a killed deletion has left of one goes.
+    Store.delete(index_place(db))
+    return there
+
+
+def _judged(location: str) -> dict[str, int]:
+    """How many searches of an index were judged; none where that cannot be read."""
+    with contextlib.suppress(SureshotError):
+        labels = read_labels(labels_of_index(location))
+        return {"judged": len(labels), "telling": sum(one.state != "absent" for one in labels)}
+    return {}
+
+
+def _calibrated(store: Store) -> str:
+    """What percentages are learned from, and why there are none."""
+    model = store.settings.model
+    try:
+        bank = bank_of(model, store.fingerprint)
+    except ModelError:
+        # Searching says which of the two it is.
+        return "not calibrated; the model has changed since, or its bank is damaged"
+    card, _, warnings = find_card(store.location, model, store.fingerprint, bank)
+    if card is not None:
+        return f"calibrated on {describe_card(card)}"
+    return "; ".join(("not calibrated", *warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class VideoPage:
+    """Some videos of an index.
+
+    Attributes:
+        videos: the videos, failed ones among them.
+        total: videos that there are on all pages.
+        seconds: length of all of these.
+        after: where the next page begins; None on the last one.
+    """
+
+    videos: tuple[VideoRecord, ...]
+    total: int
+    seconds: float
+    after: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/api.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "total": self.total,
+            "said": f"{counted(self.total, 'video')}, {duration(self.seconds)}",
+            "videos": [video_values(record) for record in self.videos],
+            "next": self.after,
+        }
+
+
+def video_values(record: VideoRecord) -> dict[str, Any]:
+    """What an index knows of one video, as plain values for JSON."""
+    return {
+        "id": record.id,
+        "path": printable(record.path),
+        "missing": is_gone(record.path),
+        "seconds": round(record.duration, 3),
+        "said": duration(record.duration),
+        "windows": record.windows,
+        "modified": _date(record.mtime_ns),
+        "reason": printable(record.reason),
+        "note": printable(record.note),
+    }
+
+
+def list_videos(
+    store: Store,
+    *,
+    limit: int,
+    after: str | None = None,
+    under: Path | None = None,
+    newest: bool = False,
+) -> VideoPage:
+    """A page of the videos of an index, in the order of their paths.
+
+    Args:
+        store: the index.
+        limit: videos of a page, at least 1.
+        after: what the page before gave as its ``after``; None begins with the first video. Videos
+            that came or went in between shift no page.
+        under: only videos at or below this path.
+        newest: only those that can be found, the last changed first; there is one page of them.
+
+    Raises:
+        QueryError: ``after`` is from no page.
+        StoreError: the index cannot be read.
+    """
+    last = None if after is None else _place(after)
+    records = [r for r in store.videos() if under is None or r.path.is_relative_to(under)]
+    left = [r for r in records if last is None or r.path > last]
+    if newest:
+        left = sorted((r for r in left if r.windows), key=lambda r: (-r.mtime_ns, r.path))
+    page = left[:limit]
+    more = _mark(page[-1].path) if len(left) > limit and not newest else None
+    seconds = sum((record.duration for record in records), 0.0)
+    return VideoPage(videos=tuple(page), total=len(records), seconds=seconds, after=more)
+
+
+def _mark(path: Path) -> str:
+    return base64.urlsafe_b64encode(to_text(path).encode()).decode().rstrip("=")
+
+
+def _place(mark: str) -> Path:
+    """The path that a mark stands for; it is compared with others and never looked at."""
+    try:
+        padded = mark.encode("ascii") + b"=" * (-len(mark) % 4)
+        return from_text(base64.b64decode(padded, b"-_", validate=True).decode())
+    except (ValueError, binascii.Error):
+        raise QueryError("The cursor is from no page; leave it out to begin anew.") from None
+
+
+def _date(mtime_ns: int) -> str:
+    """Date and time of a file in UTC; empty where they are beyond what calendars have."""
+    try:
+        return datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What videos have to be like; all of it holds.
+
+    Attributes:
+        under: path at or below which they lie.
+        shortest: seconds that they last at least.
+        longest: seconds that they last at most.
+        since: first day, in UTC, on which their files may have changed last.
+        until: last such day.
+    """
+
+    under: Path | None = None
+    shortest: float | None = None
+    longest: float | None = None
+    since: date | None = None
+    until: date | None = None
+
+    def videos(self, store: Store) -> Under | None:
+        """The videos of an index that are so; None for all of them.
+
+        Raises:
+            QueryError: no video can be so.
+            StoreError: the index cannot be read.
+        """
+        if (self.shortest or 0) > self._most:
+            raise QueryError("The shortest length is above the longest; exchange them.")
+        if self.since and self.until and self.since > self.until:
+            raise QueryError("The first day is after the last one; exchange them.")
+        if (self.shortest, self.longest, self.since, self.until) == (None,) * 4:
+            return self.under
+        ids = frozenset(record.id for record in store.videos() if self._fits(record))
+        return Among(ids=ids, words=self._words())
+
+    @property
+    def _most(self) -> float:
+        return math.inf if self.longest is None else self.longest
+
+    def _fits(self, record: VideoRecord) -> bool:
+        if self.under is not None and not record.path.is_relative_to(self.under):
+            return False
+        if not (self.shortest or 0) <= record.duration <= self._most:
+            return False
+        first = -math.inf if self.since is None else _second(self.since)
+        after = math.inf if self.until is None else _second(self.until) + 86_400
+        return first <= record.mtime_ns / 1e9 < after
+
+    def _words(self) -> str:
+        """What chosen videos have in common, to stand behind "nothing is indexed"."""
+        parts = [] if self.under is None else [f"at or below {printable(self.under)}"]
+        if self.shortest is not None:
+            parts.append(f"that lasts {duration(self.shortest)} or longer")
+        if self.longest is not None:
+            parts.append(f"that lasts {duration(self.longest)} or less")
+        if self.since is not None:
+            parts.append(f"that changed on {self.since} or later")
+        if self.until is not None:
+            parts.append(f"that changed on {self.until} or before")
+        return ", ".join(parts)
+
+
+def _second(day: date) -> float:
+    return datetime.combine(day, time(), UTC).timestamp()

@@ -1,0 +1,640 @@
+"""Videos to encoded windows: threads decode, the caller's thread encodes in batches.
+
+Both halves give the interpreter free while they work, so decoding hides behind encoding.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import ArgumentError, SureshotError, VideoError, option, reason_of
+from sureshot.media.discover import Source, frame_files
+from sureshot.media.video import open_video, unreadable
+from sureshot.media.windows import SHORTEST, Window, evenly, windows
+from sureshot.media.workers import beat, stream
+from sureshot.models.encoders.base import Encoder, Prepared, encode_together, unit_vectors
+from sureshot.paths import video_id
+from sureshot.s3 import ObjectPath
+from sureshot.store.index import Store
+from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord, from_text, to_text
+from sureshot.store.writing import Parcel
+
+# Seconds for which a part must save what frames vary by to be worth its price:
+_NOISE = 10.0  # the variance of frames side by side
+_SPREAD = 1.0  # the variance of all frames
+_LEAST = 1e-6  # so that equal frames are never parted
+
+
+def parts(
+    frames: Float[np.ndarray, "frames dim"],
+    lasting: Float[np.ndarray, " frames"],
+    *,
+    price: float,
+    shortest: float,
+    longest: float,
+) -> list[int]:
+    r"""The first frame of each part of a stretch, so parted that every part varies little.
+
+    .. math:: \min_{\text{parts } P} \sum_{p \in P} \Big( \beta + \sum_{f \in p} w_f
+        \Big\lVert x_f - \frac{\sum_{g \in p} w_g x_g}{\sum_{g \in p} w_g} \Big\rVert^2 \Big)
+
+    Args:
+        frames: frame vectors in the order of time, compared at unit length.
+        lasting: seconds that each frame stands for, above 0.
+        price: what a part costs, as `price_of` works it out.
+        shortest: seconds; parts are shorter only where nothing else is possible.
+        longest: seconds; longer is only a frame that stands for more.
+
+    References:
+        Harchaoui and Cappé 2007, Retrospective Multiple Change-Point Estimation with Kernels, with
+        a linear kernel; the least cost is found by dynamic programming.
+    """
+    vectors = unit_vectors(frames.astype(np.float64))
+    passed = np.concatenate([[0.0], np.cumsum(lasting)])
+    sums = np.concatenate(
+        [np.zeros((1, frames.shape[1])), np.cumsum(vectors * lasting[:, None], 0)]
+    )
+    squares = np.concatenate([[0.0], np.cumsum(lasting * (vectors**2).sum(1))])
+    least = np.zeros(len(frames) + 1)  # the cost of what comes from each frame on
+    ends = np.zeros(len(frames), int)
+    for first in reversed(range(len(frames))):
+        last = int(np.searchsorted(passed, passed[first] + longest + 1e-6, side="right"))
+        after = np.arange(first + 1, max(last, first + 2))
+        seconds = passed[after] - passed[first]
+        mean = ((sums[after] - sums[first]) ** 2).sum(1) / seconds
+        cost = price + squares[after] - squares[first] - mean + least[after]
+        cost[seconds < shortest - 1e-6] += squares[-1] + price
+        # Of equal costs the longest part's: what stands still is parted by length, from its start.
+        best = len(after) - 1 - int(np.round(cost[::-1], 9).argmin())
+        least[first], ends[first] = cost[best], after[best]
+    firsts = [0]
+    while ends[firsts[-1]] < len(frames):
+        firsts.append(int(ends[firsts[-1]]))
+    return firsts
+
+
+def price_of(
+    frames: Float[np.ndarray, "frames dim"], lasting: Float[np.ndarray, " frames"]
+) -> float:
+    """What another part must save to be worth it, on the scale of the encoder and of the video.
+
+    A change counts if it is large beside what all frames of the video differ by, and beside what
+    frames side by side differ by: a film of many scenes has the first, a shaky shot the second.
+
+    Args:
+        frames: frame vectors of a whole video in the order of time, compared at unit length.
+        lasting: seconds that each frame stands for, above 0.
+
+    Returns:
+        Squared length of unit vectors times seconds, above 0.
+    """
+    vectors = unit_vectors(frames.astype(np.float64))
+    mean = np.average(vectors, axis=0, weights=lasting)
+    spread = float(np.average(((vectors - mean) ** 2).sum(1), weights=lasting))
+    steps = ((vectors[1:] - vectors[:-1]) ** 2).sum(1) / 2
+    noise = float(np.median(steps)) if len(steps) else 0.0
+    return max(_NOISE * noise, _SPREAD * spread, _LEAST)
+
+
+_BLOCK = 90  # windows, at most 15 minutes, after which a long film is settled so far
+
+
+class Stretches:
+    """The windows of one video as they come from the encoder.
+
+    A block at a time is settled and keeps only the frames that will be stored, so that memory grows
+    with a film no faster than its index. A scene that goes on over the end of a block is two
+    windows, as one is that is too long.
+
+    Args:
+        longest: seconds a window may last.
+        most: frames of a window.
+        by_frames: whether windows are put together anew; False leaves them as they come.
+    """
+
+    def __init__(self, longest: float, most: int, *, by_frames: bool) -> None:
+        self._longest = longest
+        self._most = most
+        self._by_frames = by_frames
+        self._settled: list[EncodedWindow] = []
+        self._waiting: list[tuple[EncodedWindow, bool]] = []
+
+    def add(self, window: EncodedWindow, *, follows: bool) -> None:
+        """Take another window, and whether it goes on with the scene of the one before it."""
+        self._waiting.append((window, follows))
+        if len(self._waiting) == _BLOCK:
+            self._settle()
+
+    def windows(self) -> list[EncodedWindow]:
+        """All windows that are to be stored, in the order of time."""
+        self._settle()
+        return sorted(self._settled, key=lambda window: window.start)
+
+    def _settle(self) -> None:
+        ordered = sorted(self._waiting, key=lambda pair: pair[0].start)
+        windows, follows = [window for window, _ in ordered], [goes_on for _, goes_on in ordered]
+        if windows and self._by_frames:
+            windows = by_scene(windows, follows, longest=self._longest, most=self._most)
+        self._settled += windows
+        self._waiting = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Windows that go on with each other, taken as one.
+
+    Attributes:
+        window: all their frames.
+        edges: seconds between which each frame stands for what is shown, one more than frames.
+    """
+
+    window: EncodedWindow
+    edges: Float[np.ndarray, " edges"]
+
+
+def by_scene(
+    windows: Sequence[EncodedWindow], follows: Sequence[bool], *, longest: float, most: int
+) -> list[EncodedWindow]:
+    """Windows of one video parted where its frames say that the scene changes.
+
+    Args:
+        windows: windows of one video in the order of time, at least one.
+        follows: whether each goes on with the scene of the one before it, as far as colours tell.
+        longest: seconds a window may last.
+        most: frames of a window; of more, as many evenly over it are kept.
+    """
+    runs: list[list[EncodedWindow]] = []
+    for window, goes_on in zip(windows, follows, strict=True):
+        if goes_on and runs:
+            runs[-1].append(window)
+        else:
+            runs.append([window])
+    stretches = [_stretch(run) for run in runs]
+    price = price_of(
+        np.concatenate([s.window.frames for s in stretches]),
+        np.concatenate([np.diff(s.edges) for s in stretches]),
+    )
+    return [part for s in stretches for part in _parted(s, price, longest, most)]
+
+
+def _stretch(run: Sequence[EncodedWindow]) -> _Stretch:
+    """Windows that go on with each other as one of all their frames."""
+    window = EncodedWindow(
+        start=run[0].start,
+        end=run[-1].end,
+        times=np.concatenate([w.times for w in run]),
+        signatures=np.concatenate([w.signatures for w in run]),
+        frames=np.concatenate([w.frames for w in run]),
+    )
+    between = (window.times[1:] + window.times[:-1]) / 2
+    return _Stretch(window, np.concatenate([[window.start], between, [window.end]]))
+
+
+def _parted(stretch: _Stretch, price: float, longest: float, most: int) -> Iterator[EncodedWindow]:
+    """The scenes of a stretch."""
+    window, edges = stretch.window, stretch.edges
+    firsts = parts(
+        window.frames,
+        np.diff(edges),
+        price=price,
+        shortest=SHORTEST,
+        longest=longest,
+    )
+    for first, after in zip(firsts, [*firsts[1:], len(window.times)], strict=True):
+        start, end = edges[first].item(), edges[after].item()
+        rows = first + np.array(evenly(window.times[first:after], start, end, most))
+        yield EncodedWindow(
+            start=start,
+            end=end,
+            times=window.times[rows],
+            signatures=window.signatures[rows],
+            frames=window.frames[rows],
+        )
+
+
+_BATCH = 32  # frames encoded at once, windows of several videos together
+_AHEAD = 12  # decoded windows that may wait for the encoder
+# Told of a video, of which share of it is encoded, and up to which second.
+Advance = Callable[[Source, float, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedVideo:
+    """What became of one video.
+
+    Attributes:
+        source: the file or folder.
+        windows: its windows in the order of time; empty if it failed.
+        digest: digest of its content, as `content_digest` gives it; empty if it failed.
+        note: what was wrong with it but did not stop it.
+        error: why it failed, if it did.
+    """
+
+    source: Source
+    windows: list[EncodedWindow]
+    digest: str = ""
+    note: str = ""
+    error: VideoError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One decoded window on its way to the encoder.
+
+    Attributes:
+        source: the video.
+        window: times and pictures.
+        prepared: the pictures as the encoder takes them.
+        share: part of the video that has passed with this window, from 0 to 1; 0 where its
+            length is not known.
+    """
+
+    source: Source
+    window: Window
+    prepared: Prepared
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """All windows of a video have been sent, or it failed with an error."""
+
+    source: Source
+    digest: str = ""
+    note: str = ""
+    error: VideoError | None = None
+
+
+def encode_videos(
+    sources: Sequence[Source],
+    settings: IndexSettings,
+    encoder: Encoder,
+    *,
+    workers: int | None = None,
+    advance: Advance = lambda source, share, seconds: None,
+) -> Generator[EncodedVideo, None, None]:
+    """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
+
+    To end early, close it (`contextlib.closing`); the decoding threads end with it.
+
+    Args:
+        sources: what to read; at most a few windows of each are in memory at once.
+        settings: how to cut and sample.
+        encoder: called from this thread only, but for `Encoder.prepare`.
+        workers: decoding threads; None takes half the cores, at most four.
+        advance: called after each window with the share of its video that is encoded, from 0 to 1,
+            as far as the length that the video claims is true, and with where the window ends.
+    """
+    decode = partial(_decode, settings=settings, encoder=encoder)
+    decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=_given_up)
+    with contextlib.closing(decoding) as messages:
+        yield from _encoded(messages, settings, encoder, advance)
+
+
+def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
+    """Decode and encode one video.
+
+    Raises:
+        VideoError: it cannot be read; the message is the reason, without the path.
+    """
+    (video,) = encode_videos([source], settings, encoder, workers=1)
+    if video.error is not None:
+        raise video.error
+    return video
+
+
+def content_digest(source: Source) -> str:
+    """Digest of a video's bytes, equal for copies whatever their names.
+
+    Of an object it is what the storage tells its content by, as reading it whole costs a download.
+    Copies have the same, but not where they were uploaded in other parts.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if isinstance(source.path, ObjectPath):
+        return f"etag-{source.path.etag()}"
+    digest = hashlib.blake2b(digest_size=20)
+    files = frame_files(source.path) if source.kind == "frames" else [source.path]
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                beat()
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Part | _End]:
+    """The windows of one video, then its end."""
+    try:
+        note = yield from _decode_windows(source, settings, encoder)
+        digest = content_digest(source)
+        if _stamp(source) != (source.size, source.mtime_ns):
+            raise VideoError("changed while it was being read", transient=True)
+        yield _End(source=source, digest=digest, note=note)
+    except VideoError as error:
+        yield _End(source=source, error=error)
+    except OSError as error:
+        yield _End(source=source, error=unreadable(error))
+    except Exception as error:
+        # Foreign files reach corners of ffmpeg nobody has seen; one of them must not cost the rest
+        # of the folder. The reason is kept and shown like any other.
+        reason = f"cannot be decoded ({type(error).__name__}: {error})"
+        yield _End(source=source, error=VideoError(reason))
+
+
+def _given_up(source: Source) -> _End:
+    """The end of a video whose decoder does not come back."""
+    return _End(source=source, error=VideoError("was given up, as decoding it hung"))
+
+
+def _decode_windows(
+    source: Source, settings: IndexSettings, encoder: Encoder
+) -> Generator[_Part, None, str]:
+    """The windows of one video; returns what was wrong with it."""
+    step = settings.window / settings.frames
+    longest = min(settings.look, settings.window) if _looks(settings) else settings.window
+    count = 0
+    with open_video(source, decode=settings.decode, step=step, rate=settings.frame_rate) as video:
+        for window in windows(
+            video,
+            longest=longest,
+            samples=settings.frames,
+            size=encoder.frame_size,
+            scenes=settings.scenes,
+        ):
+            share = min(window.end / video.duration, 1.0) if video.duration else 0.0
+            prepared = encoder.prepare(window.images)
+            yield _Part(source=source, window=window, prepared=prepared, share=share)
+            count += 1
+    if not count:
+        raise VideoError("holds no frame that can be decoded")
+    return video.note
+
+
+def _looks(settings: IndexSettings) -> bool:
+    """Whether windows are put together anew by what their frames show."""
+    return settings.scenes and settings.look > 0
+
+
+def _stamp(source: Source) -> tuple[int, int]:
+    """Size and modification time of a video now, as `sureshot.media.discover` takes them."""
+    files = frame_files(source.path) if source.kind == "frames" else [source.path]
+    stats = [file.stat() for file in files]
+    if not stats:
+        raise VideoError("has vanished", transient=True)
+    return sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+
+
+def _encoded(
+    messages: Iterator[_Part | _End],
+    settings: IndexSettings,
+    encoder: Encoder,
+    advance: Advance,
+) -> Iterator[EncodedVideo]:
+    """Encode windows in batches across videos; a video comes out when it is complete."""
+    done: dict[Path, Stretches] = defaultdict(partial(_stretches, settings))
+    waiting: list[_Part] = []
+
+    def flush() -> None:
+        encoded_parts = encode_together(encoder, [part.prepared for part in waiting])
+        for part, features in zip(waiting, encoded_parts, strict=True):
+            window = part.window
+            encoded = EncodedWindow(
+                start=window.start,
+                end=window.end,
+                times=window.times,
+                signatures=window.signatures,
+                frames=features.frames,
+            )
+            done[part.source.path].add(encoded, follows=window.follows)
+            advance(part.source, part.share, window.end)
+        waiting.clear()
+
+    ended: list[_End] = []
+    for message in messages:
+        if isinstance(message, _Part):
+            waiting.append(message)
+        else:
+            ended.append(message)
+        # Short videos fill a batch together, so that each costs its share only.
+        if sum(len(p.prepared) for p in waiting) >= _BATCH or not waiting or len(ended) >= _AHEAD:
+            flush()
+            yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
+            ended = []
+    flush()
+    yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
+
+
+def _stretches(settings: IndexSettings) -> Stretches:
+    """What the windows of one video come into."""
+    return Stretches(settings.window, settings.frames, by_frames=_looks(settings))
+
+
+def _complete(end: _End, encoded: Stretches | None) -> EncodedVideo:
+    """A video all of whose messages have come; what a failed one gave so far is dropped."""
+    if end.error is not None:
+        return EncodedVideo(source=end.source, windows=[], error=end.error)
+    windows = [] if encoded is None else encoded.windows()
+    return EncodedVideo(source=end.source, windows=windows, digest=end.digest, note=end.note)
+
+
+PAGE = 4096  # videos looked up in an index at once
+
+
+class Worklist:
+    """A list of sources that is written once and then read, any number of times.
+
+    Attributes:
+        count: how many sources it has.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._objects: set[int] = set()
+        try:
+            self._file = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115
+        except OSError as error:
+            raise SureshotError(
+                f"No file for the list of videos can be made in {tempfile.gettempdir()}: "
+                f"{reason_of(error)}. Set TMPDIR to a folder with room."
+            ) from None
+
+    def add(self, source: Source) -> None:
+        """Note a source.
+
+        Raises:
+            SureshotError: there is no room for it.
+        """
+        if isinstance(source.path, ObjectPath):
+            self._objects.add(hash(source.path))
+        values = [to_text(source.path), source.kind, source.size, source.mtime_ns]
+        try:
+            self._file.write(json.dumps(values) + "\n")
+        except OSError as error:
+            raise _no_room(error) from None
+        self.count += 1
+
+    def has_object(self, path: Path) -> bool:
+        """Whether an object of a storage is listed: to ask the storage for each would take long."""
+        return isinstance(path, ObjectPath) and hash(path) in self._objects
+
+    def pages(self, size: int = PAGE) -> Iterator[list[Source]]:
+        """The sources in their order, so many at once; nothing may be added meanwhile.
+
+        Raises:
+            SureshotError: there is no room for them.
+        """
+        try:
+            self._file.seek(0)  # which writes what was held back
+        except OSError as error:
+            raise _no_room(error) from None
+        page: list[Source] = []
+        while line := self._file.readline():
+            path, kind, length, mtime_ns = json.loads(line)
+            page.append(Source(path=from_text(path), kind=kind, size=length, mtime_ns=mtime_ns))
+            if len(page) == size:
+                yield page
+                page = []
+        if page:
+            yield page
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with contextlib.suppress(OSError):  # what it could not write, nobody needs any more
+            self._file.close()
+
+    def __enter__(self) -> "Worklist":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _no_room(error: OSError) -> SureshotError:
+    return SureshotError(
+        f"The list of videos does not fit into {tempfile.gettempdir()}: {reason_of(error)}. Set "
+        "TMPDIR to a folder with room, and run the same command again."
+    )
+
+
+# Gives parcels of all videos of a list, those together that are to be committed together.
+Packing = Callable[[Worklist, Advance], Generator[list[Parcel], None, None]]
+
+
+def pack_videos(
+    store: Store,
+    encoder: Encoder,
+    sources: Sequence[Source],
+    *,
+    workers: int | None = None,
+    advance: Advance = lambda source, share, seconds: None,
+) -> Generator[Parcel, None, None]:
+    """Decode and encode videos and write their windows beside the index, in no fixed order.
+
+    To end early, close it (`contextlib.closing`).
+
+    Args:
+        store: index that the videos are for.
+        encoder: the encoder.
+        sources: the videos.
+        workers: decoding threads; None takes half the cores, at most four.
+        advance: function told how far a video is, as by `sureshot.library.encoding.encode_videos`.
+
+    Raises:
+        StoreError: the windows cannot be written.
+    """
+    encoding = encode_videos(sources, store.settings, encoder, workers=workers, advance=advance)
+    with closing(encoding) as videos:
+        for video in videos:
+            record = _finished(video)
+            yield Parcel(record) if record.reason else store.pack(record, video.windows)
+
+
+def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Packing:
+    """The packing that this process does by itself, one video after another."""
+
+    def packing(todo: Worklist, advance: Advance) -> Generator[list[Parcel], None, None]:
+        for page in todo.pages():
+            made = pack_videos(store, encoder, page, workers=workers, advance=advance)
+            with closing(made) as parcels:
+                for parcel in parcels:
+                    yield [parcel]
+
+    return packing
+
+
+def record_of(source: Source, **known: object) -> VideoRecord:
+    """What an index knows of a source by looking at it, and some more."""
+    blank = VideoRecord(
+        path=source.path, kind=source.kind, size=source.size, mtime_ns=source.mtime_ns
+    )
+    return replace(blank, **known)  # type: ignore[arg-type]
+
+
+def _finished(video: EncodedVideo) -> VideoRecord:
+    if video.error is not None:
+        reason, transient = str(video.error), video.error.transient
+        return record_of(video.source, reason=reason, transient=transient)
+    duration = video.windows[-1].end
+    return record_of(video.source, digest=video.digest, note=video.note, duration=duration)
+
+
+_FORM = re.compile(r"(\d{1,9})/(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Which videos a process deals with: those whose path has a digest of its number.
+
+    What else is listed does not matter, so a file that comes or goes moves no other to another
+    process.
+
+    Attributes:
+        number: number of the share, from 1.
+        of: how many shares there are; of one share all videos are.
+    """
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """The share that a text such as ``3/16`` names.
+
+        Raises:
+            ArgumentError: it names none.
+
+        Examples:
+            >>> Shard.parse("3/16")
+            Shard(number=3, of=16)
+        """
+        named = _FORM.fullmatch(text.strip())
+        number, of = map(int, named.groups()) if named else (0, 0)
+        if not 1 <= number <= of:
+            raise ArgumentError(
+                f"{text!r} is no share: with {option('shard', '3/16')} a process takes the third "
+                f"of sixteen, so the first number is from 1 to the second."
+            )
+        return cls(number, of)
+
+    def has(self, path: Path) -> bool:
+        """Whether the video at an absolute path is of this share."""
+        return self.of == 1 or int(video_id(path)[:12], 16) % self.of == self.number - 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+WHOLE = Shard()

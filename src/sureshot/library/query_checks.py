@@ -1,0 +1,142 @@
+"""What a user should know about texts before believing how a model compares them."""
+
+import functools
+import re
+from collections.abc import Sequence, Set
+from importlib.resources import files
+
+from sureshot.models.encoders import Encoder, TextFeatures
+from sureshot.text import other_script, plain
+
+# Words that say nothing of a picture.
+_LISTED = """
+    about after all also an and any are around as at be been being but by can did do does for from
+    had has have he her here his how in into is it its me my near no not of off on or our out over
+    she so some that the their them then there these they this those to under up us was we were what
+    when where which while who with you your
+"""
+_EMPTY = frozenset(_LISTED.split())
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the same
+
+
+def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], bool]:
+    """Words that are not in a vocabulary, and whether nothing else of a text is known.
+
+    Words such as "the" and "after" say nothing of a picture; nor do numbers and signs.
+
+    Args:
+        text: a query.
+        vocabulary: words in small letters.
+
+    Examples:
+        >>> unknown_words("the quokkas of Berghain", {"quokka"})
+        (('Berghain',), False)
+        >>> unknown_words("the zzzz", {"quokka"})
+        (('zzzz',), True)
+        >>> unknown_words("!!!", {"quokka"}), unknown_words("the", {"quokka"})
+        (((), True), ((), True))
+    """
+    words = [word for word in _WORD.findall(text) if word.lower() not in _EMPTY]
+    unknown = tuple(dict.fromkeys(w for w in words if not _is_known(w.lower(), vocabulary)))
+    return unknown, len(unknown) == len(set(words))
+
+
+def _is_known(word: str, vocabulary: Set[str]) -> bool:
+    stems = [word, *(word.removesuffix(ending) for ending in _ENDINGS)]
+    return any(
+        stem in vocabulary or any(stem + ending in vocabulary for ending in _ENDINGS)
+        for stem in stems
+    )
+
+
+_FOREIGN_TEXT_WORD = re.compile(r"[^\W\d_]+")
+_ENGLISH = "en"
+# Letters that no English word has, as é or ñ in words it has borrowed.
+_FOREIGN_LETTERS = frozenset("ßąćęłńśźżőűășțğışěřů")
+
+
+def looks_foreign(text: str) -> bool:
+    """Whether a text has more words of one other European language than it has English ones.
+
+    Only frequent words are known; a text that has none of them is taken for English.
+
+    Examples:
+        >>> looks_foreign("ein Hund am Strand"), looks_foreign("a dog on the beach")
+        (True, False)
+        >>> looks_foreign("Die Ärzte live at the beach"), looks_foreign("crème brûlée")
+        (False, False)
+    """
+    words = set(_FOREIGN_TEXT_WORD.findall(text.lower()))
+    strange = sum(not _FOREIGN_LETTERS.isdisjoint(word) for word in words)
+    return any(
+        len(words & theirs) + strange > len(words & ours) for theirs, ours in _telling_words()
+    )
+
+
+@functools.cache
+def _telling_words() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Of each other language the frequent words that English has not, and the other way round."""
+    text = files("sureshot.library").joinpath("frequent_words.txt").read_text("utf-8")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    by_name = {name: frozenset(words) for name, *words in lines}
+    english = by_name.pop(_ENGLISH)
+    return tuple((words - english, english - words) for words in by_name.values())
+
+
+_SHOWN = 3  # words that are named
+_REMEDY = "Index with a multilingual one, such as google/siglip2-base-patch16-224."
+
+
+def text_warnings(
+    encoder: Encoder, texts: Sequence[str], features: TextFeatures
+) -> tuple[str, ...]:
+    """A warning for a text that is too long, and for one in a language the encoder does not know.
+
+    Args:
+        encoder: what encoded the texts.
+        texts: the texts, cleaned.
+        features: what the encoder made of them.
+    """
+    warnings = []
+    if features.truncated.any():
+        longest = features.mask.shape[1]
+        warnings.append(
+            f"The text is longer than the model reads; what follows its first {longest} tokens "
+            f"was left out."
+        )
+    knows = f"{encoder.name!r} knows English only"
+    if encoder.latin_only and any(other_script(text) for text in texts):
+        warnings.append(f"The model {knows}; this answer is guesswork. {_REMEDY}")
+    elif encoder.latin_only and any(looks_foreign(text) for text in texts):
+        warnings.append(
+            f"This does not look like English, and the model {knows}; say it in English. {_REMEDY}"
+        )
+    elif encoder.vocabulary is not None:
+        found = [unknown_words(text, encoder.vocabulary) for text in texts]
+        words = list(dict.fromkeys(word for unknown, _ in found for word in unknown))
+        if words:
+            warnings.append(
+                f"No caption that the model learned from had {_listed(words)}; check the spelling."
+            )
+        elif any(nothing for _, nothing in found):
+            warnings.append("Name something that can be seen; nothing here says what to look for.")
+    return tuple(warnings)
+
+
+def is_foreign(encoder: Encoder, text: str) -> bool:
+    """Whether nothing in a text is known to a model, so that percentages learned on others lie.
+
+    That is a language it does not know, or no word of the captions it learned from.
+    """
+    if encoder.latin_only and (other_script(text) or looks_foreign(text)):
+        return True
+    return encoder.vocabulary is not None and unknown_words(text, encoder.vocabulary)[1]
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Some words in quotes, the first few of many."""
+    quoted = [f"“{plain(word)}”" for word in words[:_SHOWN]]
+    more = [f"{len(words) - _SHOWN} more"] if len(words) > _SHOWN else []
+    *first, last = [*quoted, *more]
+    return f"{', '.join(first)} or {last}" if first else last

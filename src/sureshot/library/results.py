@@ -1,0 +1,571 @@
+"""What a search returns: frozen values that print as a table, in a terminal and in a notebook."""
+
+import html
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from sureshot.errors import option
+from sureshot.paths import video_id
+from sureshot.text import (
+    counted,
+    duration,
+    percent,
+    plain,
+    printable,
+    time_left,
+    time_range,
+    timecode,
+)
+
+JSON_SCHEMA = 2  # docs/json.md describes it; raised whenever a field changes its meaning
+# How sure an answer is, from the best to the worst that can be said.
+Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
+NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
+
+
+def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
+    """Paths with what was wrong with each, for JSON."""
+    return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
+
+
+WEAK = 0.2  # probability below which a hit is called weak
+
+
+@dataclass(frozen=True, slots=True)
+class FrameScore:
+    """One sampled frame of a hit: its time in seconds and its own similarity to the query."""
+
+    time: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A moment of one video.
+
+    Attributes:
+        rank: 1 is the best.
+        path: the video.
+        start: seconds.
+        end: seconds.
+        score: similarity of the moment's best window to the query, in [-1, 1]; higher is better.
+            It orders moments of one answer. It is not a probability, and 0.3 for one query
+            says nothing about 0.3 for another.
+        frames: the sampled frames of the moment in the order of time.
+        copies: other videos that show the same pictures, folded under this one.
+        relevant: probability that the moment is a right answer, if one is there at all; None where
+            nothing was calibrated, and where probably none is there.
+        plausible: whether the moment is in the set that holds a right answer with the coverage
+            asked for; None where there is no such set, and where probably no right answer is.
+        missing: whether the file is gone from where it was indexed.
+    """
+
+    rank: int
+    path: Path
+    start: float
+    end: float
+    score: float
+    frames: tuple[FrameScore, ...]
+    copies: tuple[Path, ...] = ()
+    relevant: float | None = None
+    plausible: bool | None = None
+    missing: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What stands behind a path whose file is gone; empty behind others."""
+        return " (gone)" if self.missing else ""
+
+    @property
+    def peak(self) -> float:
+        """Seconds of the frame that fits the query best, where a player should start."""
+        return max(self.frames, key=lambda f: f.score).time
+
+    @property
+    def weak(self) -> bool:
+        """Whether the probability is below 20 %."""
+        return self.relevant is not None and self.relevant < WEAK
+
+    @property
+    def percentage(self) -> str:
+        """The probability as people read it; empty where there is none."""
+        return "" if self.relevant is None else percent(self.relevant)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "rank": self.rank,
+            "id": video_id(self.path),
+            "path": printable(self.path),
+            "missing": self.missing,
+            "start": round(self.start, 3),
+            "end": round(self.end, 3),
+            "peak": round(self.peak, 3),
+            "score": round(self.score, 6),
+            "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
+            "plausible": self.plausible,
+            "weak": self.weak,
+            "said": {
+                "peak": timecode(self.peak),
+                "range": time_range(self.start, self.end),
+                "relevant": self.percentage,
+            },
+            "copies": [printable(path) for path in self.copies],
+            "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure an answer is, as a calibration on labelled queries has it.
+
+    Attributes:
+        right: probability that the best moment is a right answer, if one is there at all.
+        present: how ordinary the best hit is among queries that the library did answer: the share
+            of them whose best hit stood out no more. Small means: probably not here.
+        coverage: share of queries whose set of plausible moments holds a right answer.
+        plausible: how many moments that set has; None if the labels were too few to promise one.
+        valid_for: what the labels were of, in words.
+        yours: whether the labels were of the library itself, not of other videos.
+    """
+
+    right: float
+    present: float
+    coverage: float
+    plausible: int | None
+    valid_for: str
+    yours: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "right": round(self.right, 4),
+            "present": round(self.present, 4),
+            "coverage": self.coverage,
+            "plausible": self.plausible,
+            "valid_for": self.valid_for,
+            "yours": self.yours,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """The ranked moments for one query: a sequence of hits that prints as a table.
+
+    Attributes:
+        query: the sentence, or the video that more like it was asked for.
+        hits: best first; empty where nothing is indexed.
+        status: how sure the answer is. Until a confidence has been calibrated on labelled queries
+            this is "not calibrated": scores then only order the hits, and even a query that nothing
+            answers has a best hit. Hits of an answer that is "probably not here" are the nearest
+            there are.
+        model: the encoder.
+        searched: windows in the index, or of it at or below the path that was named.
+        seconds: time the search took.
+        warnings: what the user should know about this answer.
+        confidence: the numbers behind the status; None where nothing was calibrated.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    status: Status
+    model: str
+    searched: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    confidence: Confidence | None = None
+
+    @property
+    def has_percentages(self) -> bool:
+        """Whether a percentage stands beside the hits."""
+        return any(hit.relevant is not None for hit in self.hits)
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """How sure the answer is, in a sentence: its beginning, which says it all, and its rest."""
+        known = self.confidence
+        if known is None:
+            return NOT_CALIBRATED
+        right = percent(known.right)
+        if self.status == "probably not here":
+            few = f"Only {round(100 * known.present)}" if known.present >= 0.01 else "Fewer than 1"
+            rest = f" {few} in 100 searches for something that is there look this weak. Closest:"
+            return "Probably not in your videos.", rest
+        if self.status == "confident":
+            sure = f"{right[0].upper()}{right[1:]} sure"
+            return f"{sure}, if it is here at all", ": the first one is right."
+        if known.right < WEAK:
+            return "Weak", f": {right} for the first one."
+        look = ""
+        if known.plausible is not None and known.plausible > 1:
+            look = f" Look through the first {known.plausible} for {_chance(known.coverage)}."
+        return "Unsure", f": {right} for the first one, if it is here at all.{look}"
+
+    @property
+    def worth(self) -> str:
+        """What the percentages or the scores of the hits are worth; empty where there are none."""
+        if self.confidence is None:
+            return "".join(NOT_CALIBRATED) if self.hits else ""
+        if not self.has_percentages:
+            return ""
+        whose = (
+            "with judgements of your own."
+            if self.confidence.yours
+            else f"on other people's videos. Ten judged searches (`{option('judge', True)}`) move "
+            "them towards yours."
+        )
+        told = "Percentages: how often such a hit is right if what you look for is here; learned "
+        return told + whose
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "schema": JSON_SCHEMA,
+            "query": self.query,
+            "status": self.status,
+            "verdict": "".join(self.verdict) if self.hits else "",
+            "worth": self.worth,
+            "confidence": None if self.confidence is None else self.confidence.to_dict(),
+            "model": self.model,
+            "searched": self.searched,
+            "seconds": round(self.seconds, 4),
+            "warnings": list(self.warnings),
+            "hits": [hit.to_dict() for hit in self.hits],
+        }
+
+    def __repr__(self) -> str:
+        hits = counted(len(self), "hit")
+        head = f"{self.query!r}: {hits} in {counted(self.searched, 'window')} ({self.status})"
+        known = self.has_percentages
+        rows = [
+            f"{h.rank:>4}  {timecode(h.peak):>7}  {f'{h.percentage:>9}  ' if known else ''}"
+            f"{time_range(h.start, h.end):>15}  {h.score:z6.3f}  {plain(h.path)}{h.mark}"
+            for h in self.hits
+        ]
+        said = [] if self.confidence is None else ["".join(self.verdict)]
+        return "\n".join([head, *said, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        head = f"{html.escape(plain(self.query))}</b> · {counted(self.searched, 'window')}"
+        known = self.has_percentages
+        rows = [
+            (
+                str(h.rank),
+                timecode(h.peak),
+                *([h.percentage] if known else []),
+                time_range(h.start, h.end),
+                f"{h.score:z.3f}",
+                _named(h),
+            )
+            for h in self.hits
+        ]
+        columns = ("", "best at", *(["right"] if known else []), "time", "score", "video")
+        said = self.status if self.confidence is None else html.escape("".join(self.verdict))
+        return _html(f"{head} · {said}", columns, rows, self.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One sentence and how well it fits a video, in [-1, 1]."""
+
+    rank: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Descriptions:
+    """Sentences ranked by how well they fit one video.
+
+    Attributes:
+        video: what was asked about.
+        at: seconds; None for the whole of it.
+        ranked: best first.
+        status: how sure the order is, see `Answer`.
+        model: the encoder.
+        warnings: what the user should know.
+    """
+
+    video: Path
+    at: float | None
+    ranked: tuple[Description, ...]
+    status: Status
+    model: str
+    warnings: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Description]:
+        return iter(self.ranked)
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        texts = [{"rank": d.rank, "text": d.text, "score": round(d.score, 6)} for d in self.ranked]
+        return {
+            "schema": JSON_SCHEMA,
+            "video": printable(self.video),
+            "at": self.at if self.at is None else round(self.at, 3),
+            "status": self.status,
+            "model": self.model,
+            "warnings": list(self.warnings),
+            "texts": texts,
+        }
+
+    def __repr__(self) -> str:
+        head = f"{plain(self.video)}: {counted(len(self), 'sentence')} ({self.status})"
+        rows = [f"{d.rank:>4}  {d.score:z6.3f}  {plain(d.text)}" for d in self.ranked]
+        return "\n".join([head, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        head = f"{html.escape(plain(self.video))}</b> · {self.status}"
+        rows = [(str(d.rank), f"{d.score:z.3f}", html.escape(plain(d.text))) for d in self.ranked]
+        return _html(head, ("", "score", "sentence"), rows, self.warnings)
+
+
+def _chance(coverage: float) -> str:
+    """A chance as people say it.
+
+    Examples:
+        >>> _chance(0.9), _chance(0.8), _chance(0.95)
+        ('a 9-in-10 chance', 'an 8-in-10 chance', 'a 95 % chance')
+    """
+    tenths = round(10 * coverage, 6)
+    said = f"{tenths:.0f}-in-10" if tenths.is_integer() else percent(coverage)
+    return f"a{'n' if said.startswith('8') else ''} {said} chance"
+
+
+def _named(hit: Hit) -> str:
+    """The file name of a hit, its path on hovering."""
+    copies = f" <small>+{counted(len(hit.copies), 'copy', 'copies')}</small>" if hit.copies else ""
+    full, name = html.escape(plain(hit.path)), html.escape(plain(hit.path.name))
+    return f"<span title='{full}'>{name}</span>{hit.mark}{copies}"
+
+
+def _html(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]
+) -> str:
+    """A table under its bold title, all cells but the last of each row aligned to the right."""
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + f"<td style='text-align:left'>{last}</td></tr>"
+        for *cells, last in rows
+    )
+    below = "".join(f"<p>{html.escape(plain(note))}</p>" for note in notes)
+    return f"<p><b>{title}</p><table><tr>{head}</tr>{body}</table>{below}"
+
+
+_SENTENCES = {"reason", "warnings", "worth", "fix", "detail"}  # JSON fields that speak of options
+# Options that are not named as the parameter of the function that they go to.
+NAMES = {"under": "--in", "minimum": "--min", "lenient": "--skip-unknown", "k": "--limit"}
+_CHOICE = re.compile(r"`(\w+)=(|True|False|'[^`]*'|\"[^`]*\")`")
+
+
+def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
+    """A JSON document with its schema on one line, without characters that steer a terminal.
+
+    Args:
+        values: plain values, as the ``to_dict`` of a result gives them.
+        ascii_only: whether other letters are written as escapes too.
+    """
+    text = json.dumps(_typed({"schema": JSON_SCHEMA, **values}), ensure_ascii=ascii_only)
+    if text.isprintable():
+        return text
+    # json.dumps escapes one character as its \u sequence, which every reader undoes.
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def as_typed(message: str) -> str:
+    """What an error or a note says, with the caller's choices as options of the terminal.
+
+    Examples:
+        >>> as_typed("Choose `db=` or `under='My videos'`, with `resume=True` and `fold=False`.")
+        "Choose --db or --in 'My videos', with --resume and --no-fold."
+    """
+    return plain(_CHOICE.sub(_as_option, message))
+
+
+def _as_option(choice: re.Match[str]) -> str:
+    name, value = choice.groups()
+    flag = NAMES.get(name, f"--{name.replace('_', '-')}")
+    if value in ("", "True"):
+        return flag
+    if value == "False":
+        return f"--no-{flag.removeprefix('--')}"
+    return f"{flag} {shlex.quote(value[1:-1])}"
+
+
+def _typed(value: Any, name: str = "") -> Any:
+    """Values with the options of the terminal in their sentences."""
+    if isinstance(value, dict):
+        return {name: _typed(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_typed(inner, name) for inner in value]
+    return as_typed(value) if name in _SENTENCES and isinstance(value, str) else value
+
+
+@dataclass(slots=True, repr=False)
+class Indexed:
+    """What a run did; handed to the observer as it grows, and returned at the end.
+
+    Attributes:
+        index: where the index is.
+        found: videos at or below the paths.
+        bytes_found: their size.
+        bytes_done: size of those dealt with, for progress.
+        bytes_begun: bytes encoded so far, about, of the videos being encoded now.
+        seconds_begun: length encoded so far of the videos being encoded now.
+        indexed: videos decoded, encoded and written.
+        unchanged: videos that the index already had.
+        moved: videos found again under another name, not encoded again.
+        copied: videos whose content was already there under another name.
+        failed: paths that could not be indexed, with reasons.
+        notes: paths that were indexed in spite of some damage, with what it was.
+        known_failures: files that failed in an earlier run, unchanged since, not tried again.
+        pruned: videos removed because their files are gone.
+        excluded: files and folders passed over, as patterns exclude them.
+        forgotten: indexed videos removed because patterns exclude them.
+        missing: videos whose files are gone and which stay until ``prune``.
+        windows: windows written.
+        seconds: length of the videos indexed.
+        elapsed: seconds the run took.
+        current: the video dealt with last.
+        interrupted: whether the run was stopped before its end.
+        warnings: what the user should know about the index.
+        engine: what computed the frames, ``torch`` or ``openvino``; empty where none were, or where
+            the model leaves no choice.
+    """
+
+    index: str = ""
+    found: int = 0
+    bytes_found: int = 0
+    bytes_done: int = 0
+    bytes_begun: int = 0
+    seconds_begun: float = 0.0
+    indexed: int = 0
+    unchanged: int = 0
+    moved: int = 0
+    copied: int = 0
+    failed: list[tuple[Path, str]] = field(default_factory=list)
+    notes: list[tuple[Path, str]] = field(default_factory=list)
+    known_failures: int = 0
+    pruned: int = 0
+    excluded: int = 0
+    forgotten: int = 0
+    missing: int = 0
+    windows: int = 0
+    seconds: float = 0.0
+    elapsed: float = 0.0
+    current: Path | None = None
+    interrupted: bool = False
+    warnings: list[str] = field(default_factory=list)
+    engine: str = ""
+
+    @property
+    def decoded(self) -> float:
+        """Seconds of video that this run has encoded, of videos not yet complete too."""
+        return self.seconds + self.seconds_begun
+
+    @property
+    def speed(self) -> float:
+        """Seconds of video encoded in a second, since the run began."""
+        return self.decoded / max(self.elapsed, 1e-9)
+
+    @property
+    def summary(self) -> str:
+        """How many videos were found, and what became of them."""
+        parts = [
+            f"{self.indexed} indexed" if self.indexed else "nothing new",
+            f"{self.unchanged} unchanged" if self.unchanged else "",
+            f"{self.moved} moved" if self.moved else "",
+            f"{self.copied} with the content of another" if self.copied else "",
+            f"{len(self.failed)} failed" if self.failed else "",
+            f"{self.known_failures} failed before" if self.known_failures else "",
+        ]
+        return f"{counted(self.found, 'video')} found: {', '.join(part for part in parts if part)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        values = asdict(self)
+        for name in ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun"):
+            del values[name]
+        return {
+            "schema": JSON_SCHEMA,
+            **values,
+            "index": printable(self.index),
+            "failed": reasons(self.failed),
+            "notes": reasons(self.notes),
+            "seconds": round(self.seconds, 3),
+            "elapsed": round(self.elapsed, 3),
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"{plain(self.index)}: {self.summary}"]
+        lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
+        lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
+        return "\n".join(lines)
+
+
+class Headway:
+    """How far an indexing run is, in words and in bytes.
+
+    Attributes:
+        text: the state in words.
+        done: bytes dealt with, about.
+        total: bytes there are.
+        free: bytes that cost no time, as they were indexed before.
+    """
+
+    def __init__(self) -> None:
+        self.text = "looking for videos"
+        self.done = self.total = self.free = 0
+
+    def update(self, result: Indexed) -> None:
+        """Take in where the run stands."""
+        if not result.indexed + len(result.failed):
+            self.free = result.bytes_done
+        if not result.found:
+            return
+        # Bytes, not videos, so that one film among clips does not upset the estimate.
+        self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
+        failed = len(result.failed) + result.known_failures
+        done = result.indexed + result.unchanged + result.moved + result.copied + failed
+        self.text = f"{done} of {result.found} videos"
+        if result.failed:
+            self.text += f", {len(result.failed)} failed"
+        if result.decoded:
+            # Of a film among clips the number of videos stands still for long; its time does not.
+            video = duration(result.decoded)
+            self.text += f", {video} of video, {result.speed:.1f} times real time"
+
+    def left(self, elapsed: float) -> str:
+        """How long the rest will take, in words to put behind the others.
+
+        Args:
+            elapsed: seconds since the run began.
+        """
+        return time_left(elapsed, self.done - self.free, self.total - self.free)

@@ -1,0 +1,214 @@
+"""One frame of a video, wherever it comes from: upright, opaque, small enough to work with."""
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import av
+import av.error
+import numpy as np
+from av.sidedata.sidedata import SideDataContainer
+from av.video.reformatter import VideoReformatter
+from jaxtyping import UInt8
+
+from sureshot.errors import VideoError
+from sureshot.media.container import MOST_PIXELS
+from sureshot.media.signature import FrameSize, shrunk
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+# By their bytes, whatever their names; Pillow would start a program for what calls itself EPS.
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+_LARGEST = 1024  # pixels of the shorter side that an image of a folder is held in
+# Colour matrices by the numbers of H.273 that ffmpeg can undo; it refuses frames with other ones,
+# which wrong colours are better than.
+_UNKNOWN = 2
+_MATRICES = frozenset({0, 1, _UNKNOWN, 4, 5, 6, 7, 9})
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """One decoded frame; pixels are converted only when asked for.
+
+    Attributes:
+        time: seconds from the start of the video, never falling.
+        pixels: how many it holds in memory.
+    """
+
+    time: float
+    pixels: int
+
+    def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
+        """A small RGB picture of exactly this size, for comparing frames."""
+        ...
+
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
+        """RGB, upright, in square pixels: shrunk to a shorter side, or as a function makes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scalers:
+    """The scalers of one video, one a purpose: setting one up costs more than using it."""
+
+    thumbnail: VideoReformatter = field(default_factory=VideoReformatter)
+    image: VideoReformatter = field(default_factory=VideoReformatter)
+    whole: VideoReformatter = field(default_factory=VideoReformatter)
+
+
+class FileFrame:
+    """A frame of a file.
+
+    Args:
+        time: seconds from the start of the video.
+        frame: the decoded frame; its colour matrix may be changed.
+        ratio: width of a pixel over its height.
+        scalers: the scalers that all frames of the video share.
+    """
+
+    def __init__(self, time: float, frame: av.VideoFrame, ratio: float, scalers: Scalers) -> None:
+        self.time = time
+        if frame.colorspace not in _MATRICES:
+            frame.colorspace = _UNKNOWN
+        self.pixels = frame.width * frame.height
+        self._frame = frame
+        # A wide pixel may not make a huge picture of a large one.
+        self._ratio = ratio if self.pixels * ratio <= MOST_PIXELS else 1.0
+        self._scalers = scalers
+
+    def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
+        """As in `Frame`; lies as the file has it, for copies of one file compare all the same."""
+        return self._rgb(self._scalers.thumbnail, width, height)
+
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
+        """As in `Frame`."""
+        width, height = self._frame.width * self._ratio, self._frame.height
+        if callable(size):
+            whole = self._rgb(self._scalers.whole, max(1, round(width)), height)
+            return size(_upright(whole, self._frame))
+        return _upright(self._rgb(self._scalers.image, *shrunk(width, height, size)), self._frame)
+
+    def _rgb(
+        self, scaler: VideoReformatter, width: int, height: int
+    ) -> UInt8[np.ndarray, "height width 3"]:
+        form = self._frame.format
+        alpha = form.has_palette or any(part.is_alpha for part in form.components)
+        kind = "rgba" if alpha else "rgb24"
+        try:
+            # AREA looks at every pixel: cheaper ways see other ones in each frame and find motion.
+            small = scaler.reformat(self._frame, width, height, kind, interpolation="AREA")
+        except (av.error.FFmpegError, ValueError) as error:
+            raise VideoError(f"has frames of a kind that cannot be shown ({form.name})") from error
+        pixels: UInt8[np.ndarray, "h w c"] = small.to_ndarray().astype(np.uint8, copy=False)
+        return _flatten(pixels) if alpha else pixels
+
+
+class ImageFrame:
+    """A frame of a folder of frames.
+
+    Args:
+        time: seconds from the start of the video.
+        picture: the upright RGB picture that `read_image` gives.
+        path: its file, which is read again where all of its pixels are asked for and the picture
+            has fewer.
+    """
+
+    def __init__(self, time: float, picture: "Image.Image", path: Path) -> None:
+        self.time = time
+        self.pixels = picture.width * picture.height
+        self._picture = picture
+        self._path = path
+
+    def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
+        """As in `Frame`."""
+        return self._resized(width, height)
+
+    def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
+        """As in `Frame`; by an area filter never larger than `read_image` holds it.
+
+        Raises:
+            VideoError: a large file is gone, or has changed, since it was first read.
+        """
+        if not callable(size):
+            return self._resized(*shrunk(*self._picture.size, size))
+        whole = min(self._picture.size) < _LARGEST
+        return size(np.asarray(self._picture if whole else read_image(self._path, None)))
+
+    def _resized(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
+        from PIL import Image
+
+        return np.asarray(self._picture.resize((width, height), Image.Resampling.BOX))
+
+
+def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
+    """An image file in RGB: upright, over white where it is transparent, not needlessly large.
+
+    Args:
+        path: the file.
+        largest: shorter side in pixels that it is shrunk to; None reads all of its pixels.
+
+    Raises:
+        VideoError: it cannot be read; the message is the reason, without the path.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with Image.open(path, formats=_FORMATS) as opened:
+            if largest is not None:
+                opened.draft("RGB", (largest, largest))
+            picture = _eight_bit(ImageOps.exif_transpose(opened))
+    except UnidentifiedImageError:
+        raise VideoError("is not an image") from None
+    # Pillow's readers of broken files are not more precise than this.
+    except (OSError, ValueError, SyntaxError, EOFError, TypeError, Warning, struct.error) as error:
+        # Pillow's own complaints have no number; what the system refuses may be granted next time.
+        refused = getattr(error, "errno", None) is not None
+        raise VideoError(_first_line(error), transient=refused) from None
+    except Image.DecompressionBombError:
+        raise VideoError("is too large") from None
+    size = picture.size if largest is None else shrunk(*picture.size, largest)
+    return picture if picture.size == size else picture.resize(size, Image.Resampling.BOX)
+
+
+def _eight_bit(picture: "Image.Image") -> "Image.Image":
+    """RGB with eight bits a channel."""
+    from PIL import Image
+
+    if picture.mode.startswith("I"):  # 16-bit grey, which `convert` would clip to white
+        grey = np.clip(np.asarray(picture).astype(np.int64) // 256, 0, 255)
+        picture = Image.fromarray(grey.astype(np.uint8))
+    if "A" not in picture.getbands() and "transparency" not in picture.info:
+        return picture.convert("RGB")
+    return Image.fromarray(_flatten(np.asarray(picture.convert("RGBA"))))
+
+
+def _first_line(error: BaseException) -> str:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(reason).splitlines()[0].lower()
+
+
+def _upright(
+    rgb: UInt8[np.ndarray, "h w 3"], frame: av.VideoFrame
+) -> UInt8[np.ndarray, "height width 3"]:
+    """The picture turned and mirrored as the display matrix of its frame asks, if it has one.
+
+    The matrix of an mp4 takes (x, y) to (ax + cy, bx + dy), y pointing down.
+    """
+    # Its own `side_data` and the frame hold each other, so that frames would wait in memory for the
+    # garbage collector, which counts objects and not pixels: ten gigabytes of 40 large frames.
+    data: Any = SideDataContainer(frame).get("DISPLAYMATRIX")  # type: ignore[call-arg]
+    if data is None:
+        return rgb
+    a, b, _, c, d = struct.unpack("=5i", bytes(data)[:20])
+    across, down = a, d
+    if abs(b) > abs(a):
+        rgb, across, down = rgb.transpose(1, 0, 2), c, b
+    return np.ascontiguousarray(rgb[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
+
+
+def _flatten(rgba: UInt8[np.ndarray, "h w 4"]) -> UInt8[np.ndarray, "h w 3"]:
+    """Transparent pixels over white, as a viewer shows them."""
+    alpha = rgba[..., 3:].astype(np.uint16)
+    return ((rgba[..., :3] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)

@@ -1,0 +1,427 @@
+"""How well a confidence tells right answers from wrong ones, whatever its scale.
+
+Every function takes one confidence and one outcome a query and depends on the order of the
+confidences only. Queries that tie count as if their order were drawn by lot, in expectation, so no
+number depends on the order of the rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int, Num
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.intervals import Statistic, Weights
+
+# Of each query: 1 or True, 0 or False.
+Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
+_RATES = np.linspace(0, 1, 11)[:-1]  # abstained from: nothing, a tenth, ... nine tenths
+
+
+def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+    """Chance that a right answer has a higher confidence than a wrong one; ties count half.
+
+    1 is perfect, 0.5 is a guess. Where all answers are right or all wrong there is nothing to tell
+    apart, and it is 0.5.
+
+    Args:
+        confidence: higher is surer.
+        right: 1 where the answer is right, 0 where it is wrong.
+
+    Raises:
+        SureshotError: NaN, no query, an outcome that is neither 0 nor 1, or lengths that differ.
+
+    Examples:
+        >>> auroc(np.array([0.9, 0.4, 0.4]), np.array([1, 1, 0]))
+        0.75
+    """
+    return float(auroc_of(confidence, right)(np.ones((1, len(right))))[0])
+
+
+def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
+    """`auroc` as a statistic that can be resampled; arguments and errors as for `auroc`."""
+    true = checked_outcomes(confidence, right)
+    order = np.argsort(confidence)
+    ties = np.unique(confidence[order], return_index=True)[1]
+
+    def separation(weights: Weights) -> Float64[np.ndarray, " draws"]:
+        ordered = weights[:, order]
+        passed = np.add.reduceat(ordered * true[order], ties, axis=1)
+        other = np.add.reduceat(ordered * ~true[order], ties, axis=1)
+        below = other.cumsum(1) - other / 2
+        pairs = passed.sum(1) * other.sum(1)
+        won = (passed * below).sum(1)
+        return np.divide(won, pairs, out=np.full(len(weights), 0.5), where=pairs > 0)
+
+    return separation
+
+
+def fpr_at_tpr(
+    confidence: Float[np.ndarray, " queries"],
+    right: Outcomes,
+    tpr: float = 0.95,
+) -> float:
+    """Share of the wrong answers that pass the threshold which at least ``tpr`` of the right pass.
+
+    0 is perfect, ``tpr`` a guess; that is also what comes out where all are right or all wrong.
+
+    Args:
+        confidence: higher is surer; a threshold lets equal values pass.
+        right: 1 where the answer is right, 0 where it is wrong.
+        tpr: share of the right answers that pass, above 0, at most 1.
+
+    Raises:
+        SureshotError: as for `auroc`, or ``tpr`` out of range.
+
+    Examples:
+        >>> fpr_at_tpr(np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 1, 0, 0]))
+        0.0
+    """
+    _share("tpr", tpr)
+    true = checked_outcomes(confidence, right)
+    if true.all() or not true.any():
+        return float(tpr)
+    passing = np.sort(confidence[true])[::-1]
+    threshold = passing[_needed(tpr, len(passing)) - 1]
+    return float(np.mean(confidence[~true] >= threshold))
+
+
+def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
+    """Mean, over all coverages, of the risk among the queries answered first.
+
+    The queries are answered from the surest to the least sure; after each one the risk is the mean
+    loss so far. Lower is better. The few surest queries weigh most, see `augrc`.
+
+    Args:
+        confidence: higher is surer.
+        wrong: loss of each answer from 0 to 1, such as 1 where it is wrong.
+
+    Raises:
+        SureshotError: NaN, no query, a loss out of range, or lengths that differ.
+
+    References:
+        Geifman et al., "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR
+        2019, arXiv:1805.08206.
+    """
+    lost = _lost(confidence, wrong)
+    return float(np.mean(lost / np.arange(1, len(lost) + 1)))
+
+
+def excess_aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
+    """`aurc` less that of the best possible order of the same answers; 0 is perfect.
+
+    Arguments and errors as for `aurc`.
+    """
+    return aurc(confidence, wrong) - aurc(-wrong.astype(np.float64), wrong)
+
+
+def augrc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
+    """Mean, over all coverages, of the share of all queries that are answered and wrong.
+
+    Lower is better. All queries weigh alike: with losses of 0 and 1 it is
+    (1 - AUROC) a (1 - a) + (1 - a)^2 / 2 with the share a of right answers.
+
+    Arguments and errors as for `aurc`.
+
+    References:
+        Traub et al., "Overcoming common flaws in the evaluation of selective classification
+        systems", NeurIPS 2024, arXiv:2407.01032.
+    """
+    lost = _lost(confidence, wrong)
+    # Trapezoids from nothing answered to everything answered.
+    return float((lost.sum() - lost[-1] / 2) / len(lost) ** 2)
+
+
+def risk_at_coverage(
+    confidence: Float[np.ndarray, " queries"],
+    wrong: Outcomes,
+    coverage: float,
+) -> float:
+    """Mean loss of the surest queries, so many that at least ``coverage`` of all is answered.
+
+    Args:
+        confidence: higher is surer.
+        wrong: loss of each answer from 0 to 1.
+        coverage: share of the queries that is answered, above 0, at most 1.
+
+    Raises:
+        SureshotError: as for `aurc`, or ``coverage`` out of range.
+
+    Examples:
+        >>> risk_at_coverage(np.array([0.9, 0.8, 0.3, 0.1]), np.array([0, 0, 1, 1]), 0.75)
+        0.3333333333333333
+    """
+    _share("coverage", coverage)
+    lost = _lost(confidence, wrong)
+    count = _needed(coverage, len(lost))
+    return float(lost[count - 1] / count)
+
+
+def risk_curve(
+    confidence: Float[np.ndarray, " queries"], wrong: Outcomes
+) -> tuple[Float64[np.ndarray, " queries"], Float64[np.ndarray, " queries"]]:
+    """Coverages 1/n, 2/n, ... 1 and the mean loss at each; arguments and errors as for `aurc`."""
+    lost = _lost(confidence, wrong)
+    answered = np.arange(1, len(lost) + 1)
+    return answered / len(lost), lost / answered
+
+
+def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes) -> float:
+    """NAUC of mteb: how much of what abstention can gain a confidence gains.
+
+    At each of ten rates (0, 0.1, ... 0.9) the least sure queries are left out and the quality of
+    the rest averaged; the area under this curve is scaled so that 0 is the area where abstention
+    gains nothing and 1 that of the best order. Below 0 abstention harms.
+
+    Args:
+        confidence: higher is surer; mteb takes the best similarity of a query, how far it lies
+            above the second, and the standard deviation of all.
+        quality: any metric of each query, such as its recall or reciprocal rank; higher is better.
+
+    Raises:
+        SureshotError: NaN, no query, or lengths that differ.
+
+    References:
+        Gisserot-Boukhlef et al., "Towards trustworthy reranking: a simple yet effective abstention
+        mechanism", arXiv:2402.12997, as mteb computes it (``nAUC_..._max`` and the like).
+
+    Differs:
+        Where all queries have the same quality it is 0, not NaN. Ties keep the order of their
+        rows, as in mteb; it is the one number here that depends on it.
+    """
+    _checked(confidence, quality)
+    values = quality.astype(np.float64)
+    found = _area(values[np.argsort(confidence, kind="stable")])
+    best = _area(np.sort(values))
+    flat = values.mean() * _RATES[-1]
+    return 0.0 if np.isclose(best, flat, rtol=1e-12) else float((found - flat) / (best - flat))
+
+
+def _lost(
+    confidence: Float[np.ndarray, " queries"], wrong: Outcomes
+) -> Float64[np.ndarray, " queries"]:
+    """Expected sum of the losses of the 1, 2, ... surest queries."""
+    _checked(confidence, wrong)
+    loss = wrong.astype(np.float64)
+    if loss.min() < 0 or loss.max() > 1:
+        raise SureshotError(f"Losses lie between {loss.min()} and {loss.max()}; give 0 to 1.")
+    # Within a tie each place costs the mean of the tie.
+    _, tie, size = np.unique(-confidence, return_inverse=True, return_counts=True)
+    mean = np.bincount(tie, weights=loss) / size
+    return np.cumsum(np.repeat(mean, size))
+
+
+def _area(ordered: Float64[np.ndarray, " queries"]) -> float:
+    """Area under the mean of what is left when the first queries are left out."""
+    out = [min(round(rate * len(ordered)), len(ordered) - 1) for rate in _RATES]
+    curve = np.array([ordered[first:].mean() for first in out])
+    return float(((curve[1:] + curve[:-1]) / 2 * np.diff(_RATES)).sum())
+
+
+def _needed(share: float, count: int) -> int:
+    """How many of ``count`` are at least this share, rounding of floats aside."""
+    return max(1, int(np.ceil(share * count - 1e-9)))
+
+
+def _share(name: str, value: float) -> None:
+    if not 0 < value <= 1:
+        raise SureshotError(f"{name} is {value}; it must be above 0 and at most 1.")
+
+
+def checked_outcomes(
+    confidence: Num[np.ndarray, " queries"], right: Outcomes
+) -> Bool[np.ndarray, " outcomes"]:
+    """Which answers are right, if there is one outcome for each confidence.
+
+    Raises:
+        SureshotError: NaN, no query, an outcome that is neither 0 nor 1, or lengths that differ.
+    """
+    _checked(confidence, right)
+    if not np.isin(right, (0, 1)).all():
+        raise SureshotError("An answer is right, 1, or wrong, 0; other outcomes were given.")
+    return right == 1
+
+
+def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> None:
+    if not len(confidence) or len(confidence) != len(outcome):
+        raise SureshotError(
+            f"{len(confidence)} confidences and {len(outcome)} outcomes; give one of each for "
+            "every query, and one query at least."
+        )
+    if np.isnan(confidence).any() or np.isnan(outcome).any():
+        raise SureshotError("A confidence or an outcome is NaN; leave such a query out or mend it.")
+
+
+BINS = 15  # of equal width
+
+
+def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+    """Mean squared difference of probability and outcome, 0 to 1; lower is better.
+
+    The constant base rate b scores b (1 - b).
+
+    Raises:
+        SureshotError: probabilities outside of 0 to 1, outcomes other than 0 and 1, no query, or
+            lengths that differ.
+
+    Examples:
+        >>> brier(np.array([1.0, 0.5]), np.array([1, 0]))
+        0.125
+    """
+    return float(squared_errors(probability, right).mean())
+
+
+def squared_errors(
+    probability: Float[np.ndarray, " queries"], right: Outcomes
+) -> Float64[np.ndarray, " queries"]:
+    """What `brier` is the mean of, one number a query; errors as for `brier`."""
+    return (probability.astype(np.float64) - _reliability_checked(probability, right)) ** 2
+
+
+def nll(
+    probability: Float[np.ndarray, " queries"],
+    right: Outcomes,
+    clip: float = 1e-6,
+) -> float:
+    """Mean negative log likelihood in nats; lower is better.
+
+    Args:
+        probability: probability that each answer is right.
+        right: 1 where it is, 0 where it is not.
+        clip: probabilities nearer to 0 or 1 than this are moved away, so that one query that was
+            wrongly held certain costs 13.8 nats and not infinity.
+
+    Raises:
+        SureshotError: as for `brier`.
+    """
+    true = _reliability_checked(probability, right)
+    kept = np.clip(probability.astype(np.float64), clip, 1 - clip)
+    return float(-np.mean(np.where(true, np.log(kept), np.log1p(-kept))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """Queries in bins of like probability; empty bins are left out.
+
+    Attributes:
+        low: lower end of each bin.
+        high: upper end.
+        probability: mean probability of the queries in it.
+        right: share of them that is right.
+        count: how many they are.
+    """
+
+    low: Float64[np.ndarray, " bins"]
+    high: Float64[np.ndarray, " bins"]
+    probability: Float64[np.ndarray, " bins"]
+    right: Float64[np.ndarray, " bins"]
+    count: Int[np.ndarray, " bins"]
+
+
+def reliability(
+    probability: Float[np.ndarray, " queries"],
+    right: Outcomes,
+    *,
+    bins: int = BINS,
+) -> Reliability:
+    """What a reliability diagram shows.
+
+    Args:
+        probability: probability that each answer is right.
+        right: 1 where it is, 0 where it is not.
+        bins: number of bins of equal width; empty ones are left out.
+
+    Raises:
+        SureshotError: as for `brier`, or no bin.
+    """
+    true = _reliability_checked(probability, right)
+    place, edges = _places(probability.astype(np.float64), bins)
+    count = np.bincount(place, minlength=len(edges) - 1)
+    filled = np.flatnonzero(count)
+    total = count[filled]
+    return Reliability(
+        low=edges[filled],
+        high=edges[filled + 1],
+        probability=np.bincount(place, weights=probability)[filled] / total,
+        right=np.bincount(place, weights=true)[filled] / total,
+        count=total,
+    )
+
+
+def ece(
+    probability: Float[np.ndarray, " queries"],
+    right: Outcomes,
+    *,
+    bins: int = BINS,
+) -> float:
+    """Expected calibration error: the gaps of `reliability`, weighted by their queries; 0 to 1.
+
+    Arguments and errors as for `reliability`.
+
+    References:
+        Guo et al., "On calibration of modern neural networks", ICML 2017, arXiv:1706.04599.
+
+    Examples:
+        >>> ece(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0]))
+        0.0
+    """
+    shown = reliability(probability, right, bins=bins)
+    gaps = np.abs(shown.probability - shown.right)
+    return float((gaps * shown.count).sum() / shown.count.sum())
+
+
+def ece_floor(
+    probability: Float[np.ndarray, " queries"],
+    rng: np.random.Generator,
+    *,
+    bins: int = BINS,
+    draws: int = 200,
+) -> float:
+    """Mean `ece` of a predictor that gives the same probabilities and is perfectly calibrated.
+
+    The outcomes are drawn from the probabilities themselves. An `ece` near its floor cannot be
+    told from a perfect one on that many queries.
+
+    Args:
+        probability: probability that each answer is right.
+        rng: source of all chance.
+        bins: number of bins of equal width; empty ones are left out.
+        draws: how often the outcomes are drawn.
+
+    Raises:
+        SureshotError: as for `reliability`, or no draw.
+    """
+    if draws < 1:
+        raise SureshotError(f"draws is {draws}; the floor needs at least 1, better 200.")
+    _reliability_checked(probability, np.zeros(len(probability)))
+    place, edges = _places(probability.astype(np.float64), bins)
+    errors = [
+        np.abs(
+            np.bincount(
+                place,
+                weights=probability - (rng.random(len(place)) < probability),
+                minlength=len(edges) - 1,
+            )
+        ).sum()
+        for _ in range(draws)
+    ]
+    return float(np.mean(errors) / len(place))
+
+
+def _places(
+    probability: Float64[np.ndarray, " queries"], bins: int
+) -> tuple[Int[np.ndarray, " queries"], Float64[np.ndarray, " edges"]]:
+    """The bin of each query, and the ends of all bins; a bin holds its upper end."""
+    if bins < 1:
+        raise SureshotError(f"bins is {bins}; at least 1 is needed.")
+    edges = np.linspace(0, 1, bins + 1)
+    return np.maximum(np.searchsorted(edges, probability, side="left") - 1, 0), edges
+
+
+def _reliability_checked(
+    probability: Num[np.ndarray, " queries"], right: Outcomes
+) -> Bool[np.ndarray, " outcomes"]:
+    true = checked_outcomes(probability, right)
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise SureshotError("A probability is outside of 0 to 1.")
+    return true

@@ -1,0 +1,294 @@
+"""What an encoder gives: values with named, shaped fields, and the protocol that produces them.
+
+Features are numpy arrays, not tensors: they are stored, cached and searched far more often than
+they are differentiated, and a search must not wait for torch to import.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
+from tokenizers import Encoding
+
+from sureshot.media.signature import FrameSize
+
+
+@dataclass(frozen=True, slots=True)
+class TextFeatures:
+    """Texts as an encoder sees them, in the space it shares with frames.
+
+    Attributes:
+        sentence: one vector a text, unit length.
+        words: one vector a word token, unscaled; padding rows are zero.
+        mask: True where a word token is real; every text has at least one.
+        truncated: True where the text was longer than the encoder reads and its end was dropped.
+        length: length that each sentence vector had before, on the scale of the words; None where
+            unit length is its own.
+    """
+
+    sentence: Float[np.ndarray, "texts dim"]
+    words: Float[np.ndarray, "texts words dim"]
+    mask: Bool[np.ndarray, "texts words"]
+    truncated: Bool[np.ndarray, " texts"]
+    length: Float[np.ndarray, " texts"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFeatures:
+    """Frames as an encoder sees them, without padding: rows are frames of one or many videos.
+
+    Attributes:
+        frames: one vector a frame in the space shared with texts, unscaled.
+        patches: the cells of each frame in the same space, row by row from the top left.
+        backbone: the features before the projection into that space, for systems that
+            learn their own.
+    """
+
+    frames: Float[np.ndarray, "frames dim"]
+    patches: Float[np.ndarray, "frames patches dim"]
+    backbone: Float[np.ndarray, "frames channels"]
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFeatures:
+    """Videos (or windows of videos) as padded frame tokens.
+
+    Attributes:
+        frames: frame vectors, padding rows zero.
+        patches: cells of each frame, padding rows zero; ``patches`` may be 0.
+        backbone: features before the projection, padding rows zero.
+        mask: True where a frame is real; every video has at least one.
+        experts: rows of features extracted beforehand, as `sureshot.models.encoders.experts.pack`
+            gives them; None without.
+        which: the expert that each row is of; None without.
+    """
+
+    frames: Float[np.ndarray, "videos frames dim"]
+    patches: Float[np.ndarray, "videos frames patches dim"]
+    backbone: Float[np.ndarray, "videos frames channels"]
+    mask: Bool[np.ndarray, "videos frames"]
+    experts: Float[np.ndarray, "videos rows size"] | None = None
+    which: Bool[np.ndarray, "videos rows experts"] | None = None
+
+    @classmethod
+    def of_frames(
+        cls, frames: Float[np.ndarray, "videos frames dim"], mask: Bool[np.ndarray, "videos frames"]
+    ) -> "VideoFeatures":
+        """Videos of which nothing but the frames is known, as of those in an index."""
+        videos, longest, dim = frames.shape
+        return cls(
+            frames=frames,
+            patches=np.zeros((videos, longest, 0, dim), frames.dtype),
+            backbone=np.zeros((videos, longest, 0), frames.dtype),
+            mask=mask,
+        )
+
+    def part(self, rows: slice | Int[np.ndarray, " chosen"]) -> "VideoFeatures":
+        """Some of the videos."""
+        arrays = ((field.name, getattr(self, field.name)) for field in fields(self))
+        chosen: dict[str, Any] = {name: a if a is None else a[rows] for name, a in arrays}
+        return VideoFeatures(**chosen)
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns texts and frames into vectors of one shared space.
+
+    Attributes:
+        name: what `sureshot.models.encoders.load_encoder` takes to give this encoder again.
+        dim: size of the shared space.
+        channels: size of the backbone features.
+        latin_only: whether texts in other scripts mean nothing to it.
+    """
+
+    name: str
+    dim: int
+    channels: int
+    latin_only: bool
+
+    @property
+    def frame_size(self) -> FrameSize:
+        """Size in which frames are decoded for `prepare`.
+
+        The shorter side, in pixels, above which a frame holds nothing the encoder can see; or its
+        own way to make a whole frame small.
+        """
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of weights and settings; equal fingerprints give equal vectors."""
+        ...
+
+    @property
+    def vocabulary(self) -> frozenset[str] | None:
+        """Words of the captions that it learned from, in small letters; None if not known."""
+        ...
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Encode texts; at least one. An empty text is the caller's error."""
+        ...
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> Shaped[np.ndarray, "frames 3 side side"]:
+        """Resize RGB frames to the network's input; cheap, thread-safe, run beside the decoder."""
+        ...
+
+    def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
+        """Encode prepared frames of any number of videos in one batch."""
+        ...
+
+
+def stack(videos: Sequence[FrameFeatures]) -> VideoFeatures:
+    """Pad the frames of several videos to one length.
+
+    Args:
+        videos: one value per video, each with at least one frame and equal sizes otherwise.
+
+    Returns:
+        Padded features; the mask tells real frames from padding.
+    """
+    longest = max(len(v.frames) for v in videos)
+
+    def pad(parts: list[np.ndarray]) -> np.ndarray:
+        out = np.zeros((len(parts), longest, *parts[0].shape[1:]), np.float32)
+        for row, part in zip(out, parts, strict=True):
+            row[: len(part)] = part
+        return out
+
+    mask = np.arange(longest)[None, :] < np.array([len(v.frames) for v in videos])[:, None]
+    return VideoFeatures(
+        frames=pad([v.frames for v in videos]),
+        patches=pad([v.patches for v in videos]),
+        backbone=pad([v.backbone for v in videos]),
+        mask=mask,
+    )
+
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")  # letters and digits; other signs are no words
+
+
+@runtime_checkable
+class Worded(Protocol):
+    """An encoder that can say which words its word tokens are."""
+
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each real token of each text, in the order of `TextFeatures.words`.
+
+        A word of several tokens is named by each of them; a token that is no word of the text, such
+        as its start or a comma, has an empty name.
+        """
+        ...
+
+
+def token_words(text: str, encoding: Encoding) -> tuple[str, ...]:
+    """The word of each token, as the text writes it; empty where a token is no word of it.
+
+    Args:
+        text: what was cut.
+        encoding: how; its offsets are places in the text.
+    """
+    spans = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
+    words = []
+    for first, last in encoding.offsets:
+        # Some tokens begin with the space before their word.
+        inside = [word for start, end, word in spans if start < last and first < end]
+        words.append(inside[0] if inside else "")
+    return tuple(words)
+
+
+# Frames of one video as `Encoder.prepare` gives them: any number of frames, rows and columns.
+Prepared = Shaped[np.ndarray, "_ 3 _ _"]
+
+
+def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameFeatures]:
+    """Features of each video, in the order of the videos.
+
+    Args:
+        encoder: what encodes them.
+        videos: prepared frames, at least one a video; shapes may differ between videos.
+    """
+    by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for row, video in enumerate(videos):
+        by_shape[video.shape[1:]].append(row)
+    found: dict[int, FrameFeatures] = {}
+    for rows in by_shape.values():
+        features = encoder.encode_frames(np.concatenate([videos[row] for row in rows]))
+        ends = np.cumsum([len(videos[row]) for row in rows])
+        for row, first, last in zip(rows, [0, *ends], ends, strict=False):
+            parts = {f.name: getattr(features, f.name)[first:last] for f in fields(features)}
+            found[row] = FrameFeatures(**parts)
+    return [found[row] for row in range(len(videos))]
+
+
+PATCH_GRID = 3  # rows and columns that the patches of a frame are pooled to, stored or trained on
+
+
+def mean_pool(
+    frames: Float[np.ndarray, "videos frames dim"], mask: Bool[np.ndarray, "videos frames"]
+) -> Float[np.ndarray, "videos dim"]:
+    r"""Unit vector along the mean of each video's real frames.
+
+    .. math:: v = \frac{\sum_{f \in F} x_f}{\lVert \sum_{f \in F} x_f \rVert}
+
+    Frames are summed as they come, not normalised first: a frame the encoder says little about
+    then weighs little. A video whose frames cancel out, or are all zero, pools to zero.
+
+    Args:
+        frames: frame vectors of any length.
+        mask: True where a frame is real; every video has at least one.
+
+    References:
+        CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).
+
+    Differs:
+        CLIP4Clip normalises each frame before the mean.
+    """
+    # Double precision: squares of large and small single ones neither overflow nor vanish in it.
+    total = frames.sum(1, dtype=np.float64, where=mask[..., None])
+    length = np.linalg.norm(total, axis=-1, keepdims=True)
+    return (total / np.where(length > 0, length, 1)).astype(frames.dtype)
+
+
+def unit_vectors(x: Float[np.ndarray, "*n dim"]) -> Float[np.ndarray, "*n dim"]:
+    """Vectors at unit length; a zero vector stays zero."""
+    length = np.linalg.norm(x, axis=-1, keepdims=True)
+    return x / np.where(length > 0, length, 1)
+
+
+def pool_grid(
+    patches: Float[np.ndarray, "frames patches dim"], side: int = PATCH_GRID
+) -> Float[np.ndarray, "frames cells dim"]:
+    """Mean of the patches in each cell of a ``side`` x ``side`` grid, row by row.
+
+    Patches that do not form a square, or no more than the grid has cells, come back as they are.
+    """
+    frames, count, dim = patches.shape
+    across = round(count**0.5)
+    if across * across != count or across <= side:
+        return patches
+    square = patches.reshape(frames, across, across, dim)
+    rows = [part.mean(1) for part in np.array_split(square, side, axis=1)]
+    cells = [part.mean(1) for row in rows for part in np.array_split(row, side, axis=1)]
+    return np.stack(cells, axis=1)
+
+
+def cosine(
+    texts: Float[np.ndarray, "texts dim"], videos: Float[np.ndarray, "videos dim"]
+) -> Float[np.ndarray, "texts videos"]:
+    """Inner products of unit vectors: rows texts, columns videos, higher is better, in [-1, 1].
+
+    Args:
+        texts: unit vectors.
+        videos: unit vectors; a zero vector scores 0 with everything.
+
+    Examples:
+        >>> cosine(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, -1.0]]))
+        array([[ 0.6, -0.8]])
+    """
+    return texts @ videos.T

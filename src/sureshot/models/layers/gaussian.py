@@ -1,0 +1,459 @@
+r"""Diagonal Gaussians: an item as a distribution of vectors, and how far two of them are apart.
+
+Spread is held as the logarithm of the variance and nothing else, so the deviation is
+``exp(log_var / 2)`` everywhere: in sampling, in every divergence and in every distance.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sureshot.models.layers.pooling import TanhPooling, WeightedPooling
+from sureshot.models.layers.transformer import Block, draw_linear, identity, linear, xavier
+
+
+class Gaussian(NamedTuple):
+    """Items as normal distributions whose dimensions are independent.
+
+    Attributes:
+        mean: centre of each item.
+        log_var: natural logarithm of the variance of each dimension, any real number.
+    """
+
+    mean: Float[Tensor, "*n d"]
+    log_var: Float[Tensor, "*n d"]
+
+
+def draw_noise(
+    shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "..."]:
+    """Standard normal numbers, on the device of the generator they are drawn from.
+
+    Examples:
+        >>> one = draw_noise((2, 3), torch.Generator().manual_seed(1))
+        >>> two = draw_noise((2, 3), torch.Generator().manual_seed(1))
+        >>> torch.equal(one, two)
+        True
+    """
+    return torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
+
+
+def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, "*n k d"]:
+    r"""K vectors of each item, through which gradients reach its mean and its spread.
+
+    .. math:: z^k = \mu + e^{\log\sigma^2 / 2} \, \epsilon^k
+
+    Args:
+        gaussian: the items.
+        noise: standard normal numbers, K vectors for each item. The same noise gives the same
+            samples, so whoever draws it decides whether a score can be repeated.
+
+    References:
+        DUQ eq. 9; the distribution is that of eq. 8.
+
+    Differs:
+        The paper writes its second head's output as the variance where it defines the distribution
+        and as the deviation where it samples; the released code also takes one tensor for the
+        deviation here and for the logarithm of the variance in the divergence. Here it is the
+        logarithm of the variance throughout. Numbers of the released sampling come with
+        ``log_var = 2 * theirs``.
+    """
+    return gaussian.mean.unsqueeze(-2) + _deviation(gaussian).unsqueeze(-2) * noise
+
+
+def draw_samples(
+    gaussian: Gaussian, count: int, generator: torch.Generator | None = None
+) -> Float[Tensor, "items k d"]:
+    """Random vectors of each item; gradients as of `sample`.
+
+    Args:
+        gaussian: the items.
+        count: K, vectors of each item.
+        generator: where the noise comes from, on the processor, so that a seed gives the same on
+            any device; None is torch's own.
+    """
+    items, dim = gaussian.mean.shape
+    noise = draw_noise((items, count, dim), generator or torch.default_generator)
+    return sample(gaussian, noise.to(gaussian.mean))
+
+
+def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor, "*n"]:
+    r"""Kullback-Leibler divergence of each item from the prior N(0, v I), in nats.
+
+    .. math:: \frac12 \sum_d \frac{\sigma_d^2 + \mu_d^2}{v} - 1 - \log\frac{\sigma_d^2}{v}
+
+    It is at least 0, and 0 only for the prior itself. The mean over a batch and the sum of both
+    sides are the caller's.
+
+    Args:
+        gaussian: the items.
+        prior_log_var: log v. 0 is the papers' N(0, I), whose samples have length :math:`\sqrt D`:
+            beside a mean of length 1 they are nearly pure noise. ``-log(D)`` gives them length 1.
+
+    References:
+        DUQ eq. 14; the same term is in UATVR eq. 12.
+
+    Differs:
+        The released codes put the mean of a few samples for the mean, sum over the batch (so that
+        the weight of the term grows with it), and read the logarithm of the deviation as that of
+        the variance.
+
+    Examples:
+        >>> kl_to_prior(Gaussian(torch.tensor([[0.0, 2.0]]), torch.zeros(1, 2)))
+        tensor([2.])
+    """
+    ratio = gaussian.log_var - prior_log_var
+    # expm1(r) - r keeps its digits where the spread is close to the prior's.
+    return 0.5 * (ratio.expm1() - ratio + gaussian.mean.square() * math.exp(-prior_log_var)).sum(-1)
+
+
+def kl_between(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
+    r"""Divergence KL(one || other) of each item from its partner, in nats, at least 0.
+
+    .. math:: \frac12 \sum_d \frac{\sigma_d^2 + (\mu_d - \mu'_d)^2}{\sigma'^2_d} - 1
+        - \log\frac{\sigma_d^2}{\sigma'^2_d}
+    """
+    ratio = one.log_var - other.log_var
+    apart = (one.mean - other.mean).square() * (-other.log_var).exp()
+    return 0.5 * (ratio.expm1() - ratio + apart).sum(-1)
+
+
+def wasserstein2(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
+    r"""Squared 2-Wasserstein distance of each item to its partner, at least 0.
+
+    .. math:: \lVert \mu - \mu' \rVert^2 + \lVert \sigma - \sigma' \rVert^2
+    """
+    spread = (_deviation(one) - _deviation(other)).square()
+    return ((one.mean - other.mean).square() + spread).sum(-1)
+
+
+def shrunk_mean(gaussian: Gaussian) -> Float[Tensor, "*n d"]:
+    """Means divided by the root mean square length of their samples."""
+    power = gaussian.mean.square().sum(-1) + gaussian.log_var.exp().sum(-1)
+    return gaussian.mean / power.sqrt()[..., None]
+
+
+def _deviation(gaussian: Gaussian) -> Float[Tensor, "*n d"]:
+    return (0.5 * gaussian.log_var).exp()
+
+
+Residual = Literal["single", "double"]
+
+
+class LocalAggregation(nn.Module):
+    r"""DUQ's local feature aggregation: tokens and global feature look at each other, then pool.
+
+    .. math::
+        x = [\,g;\ l_1 \dots l_N\,], \qquad x' = x + \mathrm{Block}(x), \qquad
+        z = \mathrm{LN}\big(\mathrm{MLP}(\textstyle\sum_n a_n x'_n)\big)
+
+    with weights a as in `WeightedPooling` and Linear(D, 2D)-ReLU-Linear(2D, D) as the MLP.
+
+    Args:
+        dim: length of a token.
+        heads: attention heads; they divide ``dim``.
+        residual: ``double`` is the formula above, as the released code has it: the block adds its
+            input already, so x enters twice. ``single`` is :math:`x' = \mathrm{Block}(x)`.
+
+    Raises:
+        SureshotError: ``heads`` does not divide ``dim``.
+
+    References:
+        DUQ, section 3.3 and figure 2. The paper gives no sizes; these are the released code's.
+
+    Differs:
+        The released code hands its tokens to an attention that takes the first axis for the
+        sequence, so items of a batch look at each other and none looks at its own tokens: an
+        item's vector changes with its company. Here attention runs over the tokens of one item.
+        The released code also has no mask: padding takes part.
+    """
+
+    def __init__(self, dim: int, heads: int = 8, residual: Residual = "double") -> None:
+        super().__init__()
+        self.residual = residual
+        self.block = Block(dim, heads)
+        self.pool = WeightedPooling(dim)
+        self.mlp = nn.Sequential(linear(dim, 2 * dim), nn.ReLU(), linear(2 * dim, dim))
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch dim"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Float[Tensor, "batch dim"]:
+        """One vector an item.
+
+        Args:
+            whole: the global feature: a sentence, or a pooled video.
+            tokens: words, frames or patches; what stands at padding has no influence.
+            mask: True where a token is real. An item may have none: the global feature remains.
+        """
+        tokens = torch.cat([whole[:, None], tokens.masked_fill(~mask[..., None], 0)], dim=1)
+        mask = functional.pad(mask, (1, 0), value=True)
+        seen = self.block(tokens, mask)
+        if self.residual == "double":
+            seen = tokens + seen
+        return self.norm(self.mlp(self.pool(seen, mask)))
+
+
+class PieAggregation(nn.Module):
+    r"""The global feature, nudged by what attention finds in the tokens.
+
+    .. math:: z = \mathrm{LN}\big(g + \sigma(W \textstyle\sum_n a_n x_n + b)\big), \qquad
+        a = \mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))
+
+    Args:
+        dim: length of a token.
+        hidden: width of the attention: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
+        whole: length of the global feature; None is ``dim``.
+
+    References:
+        PVSE, Song and Soleymani 2019, section 3.1, which UATVR and the first releases of DUQ's code
+        take over through PCME.
+
+    Differs:
+        Both codes pass no mask, so that padding takes part.
+    """
+
+    def __init__(self, dim: int, hidden: int, whole: int | None = None) -> None:
+        super().__init__()
+        whole = whole or dim
+        self.pool = TanhPooling(dim, hidden)
+        self.linear = xavier(dim, whole)
+        self.norm = nn.LayerNorm(whole)
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch whole"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Float[Tensor, "batch whole"]:
+        """One vector an item.
+
+        Args:
+            whole: the global feature: a sentence, or a pooled video.
+            tokens: words or frames; what stands at padding has no influence.
+            mask: True where a token is real; every item has at least one.
+        """
+        return self.norm(whole + torch.sigmoid(self.linear(self.pool(tokens, mask))))
+
+
+class PieDeviation(nn.Module):
+    r"""Logarithm of the standard deviation that goes with `PieAggregation`.
+
+    .. math:: \log \sigma = W \textstyle\sum_n a_n x_n + V g + b
+
+    with an attention of its own.
+
+    Args:
+        dim: length of a token.
+        hidden: width of the attention.
+
+    References:
+        PCME, Chun et al. 2021, section 3.2; UATVR and the first releases of DUQ's code use it.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.pool = TanhPooling(dim, hidden)
+        self.linear = xavier(dim, dim)
+        self.linear_whole = xavier(dim, dim)
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch dim"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Float[Tensor, "batch dim"]:
+        """Arguments as those of `PieAggregation`; the natural logarithm of the deviation."""
+        return self.linear(self.pool(tokens, mask)) + self.linear_whole(whole)
+
+
+_LEAST = 1e-6  # variance
+
+
+class GaussianHead(nn.Module):
+    r"""Mean and spread of an item from its aggregated feature z, both linear in z.
+
+    .. math:: p(z \mid x) = \mathcal{N}\big(h^\mu(z),\ \mathrm{diag}(e^{2 h^\sigma(z)})\big)
+
+    By default the mean starts as z itself and has unit length, and the noise of a sample starts
+    about as long as the mean: a standard deviation of :math:`1/\sqrt{D}` in each dimension.
+
+    Args:
+        dim: length of the feature.
+        init_log_var: logarithm of the variance to start from; -ln ``dim`` unless given. In literal
+            mode it starts from 0.
+        literal: whether to follow the print: two plain linear layers, with no length imposed on
+            the mean.
+
+    References:
+        DUQ eq. 8.
+
+    Differs:
+        The equation has :math:`e^{h^\sigma}` where a Gaussian has its variance, the paper's
+        sampling multiplies noise by it. We read it as the deviation: the head's output is doubled
+        in literal mode, and otherwise is the logarithm of the variance itself.
+
+        As printed, the spread starts from one in each dimension, so a sample of 512 dimensions is
+        23 long where its mean is one: it says nothing about the item. The released code has no
+        head for the mean, which is z at unit length, and gives the spread a layer norm, which
+        makes the noise longer still. ``literal`` follows the print.
+    """
+
+    def __init__(
+        self, dim: int, *, init_log_var: float | None = None, literal: bool = False
+    ) -> None:
+        super().__init__()
+        self.literal = literal
+        self.mean = linear(dim, dim) if literal else identity(dim)
+        self.spread = linear(dim, dim)
+        if not literal:
+            start = -math.log(dim) if init_log_var is None else init_log_var
+            nn.init.constant_(self.spread.bias, start)
+
+    def forward(self, features: Float[Tensor, "batch dim"]) -> Gaussian:
+        """One Gaussian an item, with a unit mean unless literal."""
+        mean, spread = self.mean(features), self.spread(features)
+        if self.literal:
+            return Gaussian(mean=mean, log_var=2 * spread)
+        return Gaussian(mean=functional.normalize(mean, dim=-1), log_var=spread)
+
+
+class PieGaussianHead(nn.Module):
+    """Mean and spread by attention over the tokens, as in UATVR and the first releases of DUQ.
+
+    Args:
+        dim: length of a token.
+        hidden: width of the attentions: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
+        init_log_var: added to the logarithm of the variance from the start; 0 as in both codes, and
+            -ln ``dim`` for noise about as long as the mean.
+        xavier: how linear layers start: by Xavier's rule as in PCME, or from N(0, 0.02²) as in
+            UATVR, whose code draws them once more after that.
+
+    References:
+        PCME, Chun et al. 2021, section 3.2.
+    """
+
+    def __init__(
+        self, dim: int, hidden: int, *, init_log_var: float = 0.0, xavier: bool = True
+    ) -> None:
+        super().__init__()
+        self.mean = PieAggregation(dim, hidden)
+        self.deviation = PieDeviation(dim, hidden)
+        if not xavier:
+            draw_linear(self)
+        nn.init.constant_(self.deviation.linear.bias, init_log_var / 2)
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch dim"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Gaussian:
+        """One Gaussian an item, with a unit mean.
+
+        Args:
+            whole: the global feature: a sentence, or a pooled video.
+            tokens: words or frames; what stands at padding has no influence.
+            mask: True where a token is real; every item has at least one.
+        """
+        mean = functional.normalize(self.mean(whole, tokens, mask), dim=-1)
+        return Gaussian(mean=mean, log_var=2 * self.deviation(whole, tokens, mask))
+
+
+class HierarchicalGaussianHead(nn.Module):
+    r"""Mean and variance from a global feature g and local tokens l, as in DVTR.
+
+    .. math:: \mu = \mathrm{LN}\big(g + \sigma(W_\mu\,\mathrm{Attn}_\mu(l))\big), \qquad
+        \Sigma = \zeta\big(W_\Sigma\,(g + \mathrm{Attn}_\Sigma(l))\big)
+
+    with an attention pooling each, `sureshot.models.layers.pooling.TanhPooling`, and softplus
+    as zeta.
+
+    Args:
+        dim: length of a token.
+        whole: length of the global feature and of the Gaussian. Where it is another than ``dim``,
+            the pooled tokens of the variance are brought to it by one more linear layer.
+        literal: whether to follow the print: the mean as long as the layer norm makes it,
+            :math:`\sqrt D`, and variances that start near 0.7. Otherwise the mean has unit length
+            and noise starts about as long as it.
+
+    References:
+        DVTR eq. 3 and DVTR eq. 4 for videos, DVTR eq. 5 and DVTR eq. 6 for texts.
+
+    Differs:
+        In print the variance is a linear function, of which the next equation takes the root: no
+        number where it is negative. Softplus, and 1e-6 more, keep it above 0 in both forms. The
+        paper does not say how its self-attention becomes one vector, nor how deep its MLPs are:
+        here attention pooling and one layer.
+    """
+
+    def __init__(self, dim: int, whole: int, *, literal: bool = False) -> None:
+        super().__init__()
+        self.literal = literal
+        self.mean = PieAggregation(dim, max(dim // 2, 1), whole)
+        self.pool = TanhPooling(dim, max(dim // 2, 1))
+        self.fit: nn.Module = nn.Identity() if whole == dim else linear(dim, whole)
+        self.variance = linear(whole, whole)
+        if not literal:
+            nn.init.constant_(self.variance.bias, math.log(math.expm1(1 / whole)))
+
+    def forward(
+        self,
+        whole: Float[Tensor, "batch whole"],
+        tokens: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "batch tokens"],
+    ) -> Gaussian:
+        """One Gaussian an item, with a unit mean unless literal.
+
+        Args:
+            whole: the global feature.
+            tokens: words or frames; what stands at padding has no influence.
+            mask: True where a token is real; every item has at least one.
+        """
+        mean = self.mean(whole, tokens, mask)
+        variance = (
+            functional.softplus(self.variance(whole + self.fit(self.pool(tokens, mask)))) + _LEAST
+        )
+        if not self.literal:
+            mean = functional.normalize(mean, dim=-1)
+        return Gaussian(mean=mean, log_var=variance.log())
+
+
+Aggregation = Literal["attention", "pie"]
+
+
+class Branch(nn.Module):
+    """From a global feature and local tokens to a Gaussian.
+
+    Args:
+        width: size of a token.
+        aggregation: how the tokens are aggregated, see `sureshot.models.layers.gaussian`.
+        literal: whether to follow the print, see `GaussianHead`; the ``attention`` then has the
+            double residual of the released code.
+    """
+
+    def __init__(self, width: int, aggregation: Aggregation, *, literal: bool) -> None:
+        super().__init__()
+        self.aggregate = (
+            LocalAggregation(width, residual="double" if literal else "single")
+            if aggregation == "attention"
+            else PieAggregation(width, 2 * width)
+        )
+        self.head = GaussianHead(width, literal=literal)
+
+    def forward(
+        self,
+        whole: Float[Tensor, "items width"],
+        tokens: Float[Tensor, "items tokens width"],
+        mask: Bool[Tensor, "items tokens"],
+    ) -> Gaussian:
+        """One Gaussian an item; what stands at padding has no influence."""
+        gaussian: Gaussian = self.head(self.aggregate(whole, tokens, mask))
+        return gaussian

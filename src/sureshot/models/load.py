@@ -1,0 +1,461 @@
+"""Models by the names that people type: an encoder's name or hub id, or a folder.
+
+Nothing here imports torch before a checkpoint is loaded.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Shaped, UInt8
+
+from sureshot.errors import ModelError, VideoError, option
+from sureshot.files import file_digest
+from sureshot.media.sampling_rule import Sampling
+from sureshot.models.encoders import load_encoder
+from sureshot.models.encoders.base import (
+    Encoder,
+    FrameFeatures,
+    TextFeatures,
+    VideoFeatures,
+    pool_grid,
+    stack,
+)
+from sureshot.models.encoders.experts import Experts, pack, read_experts
+from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
+from sureshot.models.similarity import Comparing, Corrected, MeanFrames, Trained, comparing
+from sureshot.paths import expand, is_folder_at
+
+if TYPE_CHECKING:
+    from sureshot.models.checkpoint import Checkpoint
+    from sureshot.models.model import Model
+
+
+_FRAMES = 12  # sampled from a video for an encoder alone
+_TEXTS, _VIDEOS = 256, 64  # coded at once
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Texts or videos as a model compares them; `Scorer.similarity` takes one of each.
+
+    Attributes:
+        vectors: unit vectors. The product of a text's and a video's is their score where the model
+            pools frames to one vector, as an encoder alone does; other models choose by it what
+            their own similarity is worth being worked out for.
+        codes: what the model's own similarity compares.
+    """
+
+    vectors: Float[np.ndarray, "items dim"]
+    codes: Any
+
+    def __len__(self) -> int:
+        """How many texts or videos there are."""
+        return len(self.vectors)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """An encoder alone, or a trained model on top of one.
+
+    Attributes:
+        name: what was asked for.
+        encoder: what turns frames and texts into features.
+        encoder_name: the encoder as people know it; where it was trained too, what it began as.
+        model: what scores the features; None is the cosine of a sentence and the mean frame.
+        system: name of the system, or ``encoder``.
+        frames: frames sampled from each video.
+        sampling: which frames of a whole video; an index cuts windows and samples those uniformly.
+        recipe: what the model was trained by; empty without a recipe.
+        device: torch device of the model.
+        searchable: what an index is made with; None where the system reads more than one keeps.
+        bank: captions and videos that scores are corrected by; None for a model without any.
+
+    Examples:
+        >>> from sureshot.models.load import load
+        >>> model = load("tiny")  # knows eight colours; for tests
+        >>> texts = model.embed_texts(["a red wall", "the blue sky"])
+        >>> texts.vectors.shape
+        (2, 24)
+
+        ``model.similarity(texts, model.embed_videos(["a.mp4", "b.mp4"]))`` is then a matrix of two
+        rows, the texts, and two columns, the videos.
+    """
+
+    name: str
+    encoder: Encoder
+    encoder_name: str
+    model: "Model | None" = None
+    system: str = "encoder"
+    frames: int = _FRAMES
+    sampling: Sampling = field(default_factory=Sampling)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+    searchable: Encoder | None = None
+    bank: Bank | None = None
+
+    @property
+    def trained_on(self) -> str:
+        """Data sets it was trained on, joined by " + "; empty if that is not known."""
+        return " + ".join(dict.fromkeys(part["dataset"] for part in self.recipe.get("train", ())))
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """The experts extracted beforehand that it was trained on."""
+        return tuple(name for name, _ in self.raw.experts)
+
+    @property
+    def scale(self) -> float | None:
+        """The learned factor on scores within the system's softmax; an encoder alone has none."""
+        return None if self.model is None else float(self.model.system.scale.detach())
+
+    @property
+    def fingerprint(self) -> str:
+        """What an index of this model, and a calibration card, know it by.
+
+        Raises:
+            ModelError: no index can be made with it, or its weights have gone.
+        """
+        return self.require_searchable().fingerprint
+
+    @cached_property
+    def raw(self) -> Comparing:
+        """How it compares what its encoder gives, without a hub correction."""
+        return MeanFrames() if self.model is None else Trained(self.model, self.device)
+
+    @cached_property
+    def comparing(self) -> Comparing:
+        """How it compares what its encoder gives, as a search ranks."""
+        return self.raw if self.bank is None else Corrected(self.raw, self.bank, self.stored)
+
+    @property
+    def stored(self) -> Comparing:
+        """How it compares what an index or a bank keeps, without a hub correction.
+
+        Raises:
+            ModelError: no index can be made with it.
+        """
+        return comparing(self.require_searchable())
+
+    def embed_texts(self, texts: Sequence[str]) -> Embedded:
+        """Texts as the model compares them.
+
+        Args:
+            texts: sentences or single words, at least one.
+        """
+        how = self.comparing
+        parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
+        codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
+        return Embedded(how.text_vectors(codes), codes)
+
+    def embed_videos(
+        self, videos: Sequence[str | Path], *, experts: str | Path | None = None
+    ) -> Embedded:
+        """Videos as the model compares them, each decoded and sampled as a whole.
+
+        An index cuts long videos into windows first; a search finds the best window.
+
+        Args:
+            videos: video files, folders of numbered frames or photos, at least one.
+            experts: folder of features extracted beforehand, for a model that was trained on some
+                (see `sureshot.models.encoders.experts`).
+
+        Raises:
+            VideoError: one of the videos cannot be read; the message names it.
+            ModelError: the model was trained on experts, and no folder of experts is named.
+        """
+        if self.experts and experts is None:
+            raise ModelError(
+                f"{self.name} was trained on the experts {', '.join(self.experts)}; name the "
+                "folder that has them as experts."
+            )
+        paths = [expand(video) for video in videos]
+        parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
+        how = self.comparing
+        codes = how.join([how.videos(self._features(part, experts)) for part in parts])
+        return Embedded(how.video_vectors(codes), codes)
+
+    def similarity(
+        self, texts: Embedded, videos: Embedded, *, corrected: bool = True
+    ) -> Float[np.ndarray, "texts videos"]:
+        """The score of every text with every video, higher is better.
+
+        Args:
+            texts: what `embed_texts` of this model gave.
+            videos: what `embed_videos` of this model gave.
+            corrected: whether scores are less the hub correction of the model's bank, as those that
+                a search ranks by; makes no difference to a model without one.
+        """
+        if corrected or self.bank is None:
+            return self.comparing.similarity(texts.codes, videos.codes)
+        return self.raw.similarity(texts.codes, videos.codes.codes)
+
+    def require_searchable(self) -> Encoder:
+        """What an index is made with.
+
+        Raises:
+            ModelError: none can be made.
+        """
+        if self.searchable is None:
+            raise ModelError(
+                f"{self.name} is a model of the system {self.system}, which compares more of a "
+                f"video than the frames that an index keeps. It can be evaluated, but it can have "
+                f"no index and no calibration; index with another system."
+            )
+        return self.searchable
+
+    def _features(self, paths: Sequence[Path], folder: str | Path | None) -> VideoFeatures:
+        """What the encoder sees of some videos, patches pooled as those in training are."""
+        encoded = [self._frames(path) for path in paths]
+        features = stack([replace(one, patches=pool_grid(one.patches)) for one in encoded])
+        if folder is None:
+            return features
+        by_name = read_experts(expand(folder), [path.name for path in paths])
+        own: list[Experts] = [by_name[path.name] for path in paths]
+        rows, which = pack(own, self.raw.experts)
+        return replace(features, experts=rows, which=which)
+
+    def _frames(self, path: Path) -> FrameFeatures:
+        from sureshot.media.sampling import sample_frames
+        from sureshot.media.video import unreadable
+
+        if not path.exists():
+            raise VideoError(f"There is no video at {path}.")
+        try:
+            images = sample_frames(
+                path, self.frames, self.encoder.frame_size, sampling=self.sampling
+            )
+        except VideoError as error:
+            raise VideoError(f"{path} {error}.", transient=error.transient) from None
+        except OSError as error:
+            raise VideoError(f"{path} {unreadable(error)}.") from None
+        return self.encoder.encode_frames(self.encoder.prepare(images))
+
+
+_BUILT_IN = (
+    "bundled",
+    "bundled-bf16",
+    "bridge",
+    "tiny",
+)  # names that mean the same whatever folders lie around
+
+
+def load(name: str | Path, device: str | None = None) -> Scorer:
+    """A model that embeds texts and videos and scores them.
+
+    Args:
+        name: folder of a checkpoint, or an encoder as `sureshot.models.encoders.load_encoder` takes
+            it: ``bundled``, a folder of a CLIP, or its id on the hub.
+        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Raises:
+        ModelError: there is no such model, it cannot be reached or trusted, its encoder has changed
+            since it was trained, or its bank cannot be used.
+
+    Examples:
+        >>> model = load("tiny")
+        >>> model.embed_texts(["a red wall"]).vectors.shape
+        (1, 24)
+    """
+    scorer = _without_bank(str(name), device)
+    if scorer.searchable is None or not (home_of(scorer.name) / FILE).is_file():
+        return scorer  # no fingerprint is worked out where there is no bank
+    return replace(scorer, bank=bank_of(scorer.name, scorer.fingerprint))
+
+
+def load_searchable(
+    name: str | Path, device: str | None = None, engine: str | None = None
+) -> Encoder:
+    """What an index is written and searched with: an encoder alone, or a trained model as one.
+
+    Args:
+        name: what `load` takes.
+        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        engine: what `sureshot.models.encoders.load_encoder` takes.
+
+    Raises:
+        ModelError: as `load` raises it, and where the model's system reads what an index does not
+            keep.
+    """
+    return _without_bank(str(name), device, engine).require_searchable()
+
+
+def _without_bank(name: str, device: str | None, engine: str | None = None) -> Scorer:
+    folder = expand(name)
+    if name not in _BUILT_IN and is_folder_at(folder):
+        from sureshot.models.checkpoint import is_checkpoint
+
+        if is_checkpoint(folder):
+            return _checkpoint(name, folder, device, engine)
+    there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
+    if folder.is_absolute() and not there:
+        raise ModelError(
+            f"There is no model in {folder}. If it has moved, name its folder with "
+            f"{option('model')}."
+        )
+    if name not in _BUILT_IN and not there:
+        _refuse_system(name)
+    encoder = load_encoder(name, device, engine)
+    return Scorer(name=name, encoder=encoder, encoder_name=encoder.name, searchable=encoder)
+
+
+def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None) -> Scorer:
+    from sureshot.models.checkpoint import Checkpoint
+    from sureshot.models.weights import device_for
+
+    place = device_for(device)
+    checkpoint = Checkpoint.from_pretrained(folder, place)
+    encoder = checkpoint.load_encoder(folder, device, engine)
+    searches = checkpoint.model.system.searches
+    return Scorer(
+        name=name,
+        encoder=encoder,
+        encoder_name=checkpoint.encoder_name,
+        model=checkpoint.model,
+        system=str(checkpoint.system["name"]),
+        frames=checkpoint.encoder.frames,
+        sampling=checkpoint.encoder.rule,
+        recipe=checkpoint.recipe,
+        device=place,
+        searchable=Retriever(checkpoint, encoder, folder, place) if searches else None,
+    )
+
+
+def _refuse_system(name: str) -> None:
+    """Say what is missing where a system is named in place of a model.
+
+    Raises:
+        ModelError: the name is that of a system.
+    """
+    from sureshot.models.systems.base import find_system
+
+    if find_system(name) is not None:
+        raise ModelError(
+            f"{name} is a retrieval system, which has no weights before it is trained. Train it by "
+            f"a recipe, such as `sureshot train recipes/{name}.toml`, or name the folder of a "
+            f"checkpoint."
+        )
+
+
+_VERSION = "retriever-1"  # part of every fingerprint; change it when vectors of a checkpoint change
+
+
+class Retriever(Trained):
+    """A trained model as an encoder: its vectors lie in the space that its system works in.
+
+    It compares by the system's own similarity what has come through the stem.
+
+    Args:
+        checkpoint: the model, on the processor; it is moved.
+        encoder: the encoder that the model was trained on.
+        folder: where the checkpoint lies.
+        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Attributes:
+        name: the folder.
+        dim: width of the system's vectors.
+        channels: size of the encoder's backbone features, which are stored as they are.
+        frame_size: size in which the encoder wants frames.
+        latin_only: whether texts in other scripts mean nothing to the encoder.
+        vocabulary: None; what its captions were is not kept.
+        frames: frames a video it was trained with.
+        summary: what it is, in a few words.
+    """
+
+    def __init__(
+        self, checkpoint: "Checkpoint", encoder: Encoder, folder: Path, device: str | None = None
+    ) -> None:
+        from sureshot.models.weights import device_for
+
+        place = device_for(device)
+        self._model = checkpoint.model.to(place).eval()
+        super().__init__(self._model.system, place)
+        self._checkpoint = checkpoint
+        self._encoder = encoder
+        self._folder = folder
+        self.name = str(folder)
+        self.dim = checkpoint.model.stem.sizes.dim
+        self.channels = encoder.channels
+        self.frame_size = encoder.frame_size
+        self.latin_only = encoder.latin_only
+        self.vocabulary: frozenset[str] | None = None
+        self.frames = checkpoint.encoder.frames
+        self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of weights, settings and encoder; neither the folder's place nor its card count.
+
+        Raises:
+            ModelError: the weights have gone since they were loaded.
+        """
+        from sureshot.models.checkpoint import WEIGHTS
+        from sureshot.settings import to_values
+
+        stem = to_values(self._model.stem.config)
+        if stem["kind"] == "linear" or stem["sentence"] == "unit":
+            del stem["sentence"]  # which was added later: models from before keep their digest
+        settings = {
+            "stem": stem,
+            "system": to_values(self._checkpoint.system),
+        }
+        try:
+            weights = file_digest(self._folder / WEIGHTS)
+        except OSError as error:
+            raise ModelError(f"{self._folder / WEIGHTS} cannot be read: {error}.") from None
+        lines = [_VERSION, self._encoder.fingerprint, json.dumps(settings, sort_keys=True), weights]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    @property
+    def engine(self) -> str:
+        """What computes the encoder's frames; empty where it leaves no choice."""
+        return getattr(self._encoder, "engine", "")
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Texts as the stem gives them; with a linear one, ``sentence`` is not of unit length."""
+        from sureshot.models.model import frozen
+        from sureshot.models.systems.base import text_tokens
+
+        features = self._encoder.encode_texts(texts)
+        with frozen(self._model):
+            tokens = self._model.stem.texts(text_tokens(features, self.device))
+        words = np.zeros((*features.mask.shape, self.dim), np.float32)
+        if tokens.words.shape[-1]:  # a stem may leave out what its system does not read
+            words[:] = tokens.words.cpu().numpy()
+        return TextFeatures(
+            sentence=tokens.sentence.cpu().numpy(),
+            words=words,
+            mask=features.mask,
+            truncated=features.truncated,
+        )
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> Shaped[np.ndarray, "frames 3 side side"]:
+        """What the encoder does."""
+        return self._encoder.prepare(frames)
+
+    def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
+        """Frames as the stem gives them, their patches only where they lie in the same space."""
+        from sureshot.models.model import frozen
+        from sureshot.models.systems.base import video_tokens
+
+        features = self._encoder.encode_frames(prepared)
+        count = len(features.frames)
+        video = VideoFeatures(
+            frames=features.frames[None],
+            patches=features.patches[None, :, :0],
+            backbone=features.backbone[None],
+            mask=np.ones((1, count), bool),
+        )
+        with frozen(self._model):
+            tokens = self._model.stem.videos(video_tokens(video, self.device))
+        linear = self._model.stem.config.kind == "linear"
+        patches = np.zeros((count, 0, self.dim), np.float32) if linear else features.patches
+        return FrameFeatures(tokens.frames[0].cpu().numpy(), patches, features.backbone)

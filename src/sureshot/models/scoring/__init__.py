@@ -1,1 +1,0 @@
-"""Scores: similarities between texts and videos, as plain functions."""

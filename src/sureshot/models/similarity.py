@@ -1,0 +1,276 @@
+"""How texts are compared with videos: by search, by evaluation and by `sureshot.load`.
+
+Each side is coded by itself, once; then every text is scored with every video. An encoder alone
+compares by `MeanFrames`, a trained model by `Trained`. A model with a bank compares by `Corrected`,
+which takes its hub correction off the scores of either.
+
+Nothing here imports torch before a trained model codes something.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.models.encoders.base import (
+    Encoder,
+    TextFeatures,
+    VideoFeatures,
+    cosine,
+    mean_pool,
+    unit_vectors,
+)
+from sureshot.models.encoders.experts import ExpertSizes
+from sureshot.models.hub_bank import Bank
+
+if TYPE_CHECKING:
+    from sureshot.models.model import Model
+    from sureshot.models.systems.base import Codes, System
+
+_VIDEOS = 512  # coded at once
+
+
+class Comparing(ABC):
+    """A way to compare texts with videos. What it codes of either side is its own affair."""
+
+    @property
+    def experts(self) -> ExpertSizes:
+        """The experts that it reads of videos, and how long their rows are."""
+        return ()
+
+    @property
+    def less_hubs(self) -> bool:
+        """Whether scores are products of text vectors and pooled frames less a hub correction."""
+        return False
+
+    @abstractmethod
+    def texts(self, texts: TextFeatures) -> Any:
+        """Codes of texts, at least one."""
+
+    @abstractmethod
+    def videos(self, videos: VideoFeatures) -> Any:
+        """Codes of videos or windows of videos."""
+
+    @abstractmethod
+    def join(self, parts: Sequence[Any]) -> Any:
+        """Codes of several batches of texts, or of videos, as one; at least one batch."""
+
+    @abstractmethod
+    def similarity(self, texts: Any, videos: Any) -> Float[np.ndarray, "texts videos"]:
+        """The score of every coded text with every coded video, higher is better."""
+
+    @abstractmethod
+    def text_vectors(self, texts: Any) -> Float[np.ndarray, "texts dim"]:
+        """Unit vectors of coded texts; their products with pooled frames choose candidates."""
+
+    @abstractmethod
+    def video_vectors(self, videos: Any) -> Float[np.ndarray, "videos dim"]:
+        """Unit vectors of coded videos, worked out without any text."""
+
+    def elsewhere(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
+        """What each coded text scores with the videos of the model's bank; None without any."""
+        del texts
+        return None
+
+
+class MeanFrames(Comparing):
+    """An encoder alone: the cosine of a sentence and of the mean of a video's frames."""
+
+    def texts(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
+        """The sentences, at unit length even where they were kept in 16 bits."""
+        return unit_vectors(texts.sentence)
+
+    def videos(self, videos: VideoFeatures) -> Float[np.ndarray, "videos dim"]:
+        """The mean frames."""
+        return mean_pool(videos.frames, videos.mask)
+
+    def join(self, parts: Sequence[Float[np.ndarray, "_ dim"]]) -> Float[np.ndarray, "items dim"]:
+        """All rows."""
+        return np.concatenate(parts)
+
+    def similarity(
+        self, texts: Float[np.ndarray, "texts dim"], videos: Float[np.ndarray, "videos dim"]
+    ) -> Float[np.ndarray, "texts videos"]:
+        """Cosines, in [-1, 1]."""
+        return cosine(texts, videos)
+
+    def text_vectors(self, texts: Float[np.ndarray, "texts dim"]) -> Float[np.ndarray, "texts dim"]:
+        """The sentences."""
+        return texts
+
+    def video_vectors(
+        self, videos: Float[np.ndarray, "videos dim"]
+    ) -> Float[np.ndarray, "videos dim"]:
+        """The mean frames."""
+        return videos
+
+
+class Trained(Comparing):
+    """A trained model: the similarity that its system was trained with.
+
+    The model computes in evaluation mode and is left in the mode that it was in.
+
+    Args:
+        model: a `Model` codes what an encoder gives; a `System` alone codes what came through the
+            model's stem, which is what an index keeps. Both give the same codes.
+        device: torch device that the model is on.
+    """
+
+    def __init__(self, model: "Model | System", device: str = "cpu") -> None:
+        self.device = device
+        self._coder = model
+
+    @property
+    def experts(self) -> ExpertSizes:
+        """Those that the model was trained on; none for a system alone."""
+        from sureshot.models.model import Model
+
+        return self._coder.stem.sizes.experts if isinstance(self._coder, Model) else ()
+
+    def texts(self, texts: TextFeatures) -> "Codes":
+        """The system's codes."""
+        from sureshot.models.systems.base import text_tokens
+
+        with self._frozen():
+            return self._coder.texts(text_tokens(texts, self.device))
+
+    def videos(self, videos: VideoFeatures) -> "Codes":
+        """The system's codes, worked out for some videos at a time."""
+        from sureshot.models.systems.base import video_tokens
+
+        parts = []
+        with self._frozen():
+            for first in range(0, max(len(videos.mask), 1), _VIDEOS):
+                part = videos.part(slice(first, first + _VIDEOS))
+                parts.append(self._coder.videos(video_tokens(part, self.device)))
+        return self.join(parts)
+
+    def join(self, parts: Sequence["Codes"]) -> "Codes":
+        """All codes; token axes are padded to the longest."""
+        from sureshot.models.systems.base import joined
+
+        return parts[0] if len(parts) == 1 else joined(list(parts))
+
+    def similarity(self, texts: "Codes", videos: "Codes") -> Float[np.ndarray, "texts videos"]:
+        """The similarity that was trained; its range is the system's own."""
+        with self._frozen():
+            return self._system.similarity(texts, videos).cpu().numpy()
+
+    def text_vectors(self, texts: "Codes") -> Float[np.ndarray, "texts dim"]:
+        """What the system compares with pooled frames."""
+        with self._frozen():
+            return self._system.text_vectors(texts).cpu().numpy()
+
+    def video_vectors(self, videos: "Codes") -> Float[np.ndarray, "videos dim"]:
+        """The system's vectors of videos."""
+        with self._frozen():
+            return self._system.video_vectors(videos).cpu().numpy()
+
+    def _frozen(self) -> AbstractContextManager[None]:
+        from sureshot.models.model import frozen
+
+        return frozen(self._coder)
+
+    @property
+    def _system(self) -> "System":
+        from sureshot.models.model import Model
+
+        return self._coder.system if isinstance(self._coder, Model) else self._coder
+
+
+class CorrectedVideos(NamedTuple):
+    """Codes of videos, and what the hub correction takes off the scores of each."""
+
+    codes: Any
+    offsets: Float[np.ndarray, " videos"]
+
+    def correct(self, raw: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, "texts videos"]:
+        """Scores less the correction."""
+        return (raw - self.offsets).astype(raw.dtype)
+
+
+class Corrected(Comparing):
+    """Another way to compare, less the hub correction of a bank.
+
+    Args:
+        base: how the raw scores are worked out.
+        bank: captions and videos of the same model.
+        stored: what codes these captions and videos, which are kept as they came through the
+            model's stem; None is ``base``, for which that makes no difference.
+    """
+
+    def __init__(self, base: Comparing, bank: Bank, stored: Comparing | None = None) -> None:
+        self._base = base
+        self._bank = bank
+        self._stored = stored or base
+
+    @property
+    def experts(self) -> ExpertSizes:
+        """Those of the base."""
+        return self._base.experts
+
+    @property
+    def less_hubs(self) -> bool:
+        """True where the base compares by mean frames."""
+        return isinstance(self._base, MeanFrames)
+
+    def texts(self, texts: TextFeatures) -> Any:
+        """Codes of the base."""
+        return self._base.texts(texts)
+
+    def videos(self, videos: VideoFeatures) -> CorrectedVideos:
+        """Codes of the base, and the correction of each video."""
+        codes, count = self._base.videos(videos), len(videos.mask)
+        if not count or not self._bank.weight:
+            return CorrectedVideos(codes, np.zeros(count, np.float32))
+        known_scores = self._base.similarity(self._captions, codes)
+        return CorrectedVideos(codes, self._bank.offsets(known_scores))
+
+    def join(self, parts: Sequence[Any]) -> Any:
+        """All codes; those of videos with their corrections."""
+        if not isinstance(parts[0], CorrectedVideos):
+            return self._base.join(parts)
+        codes = self._base.join([part.codes for part in parts])
+        return CorrectedVideos(codes, np.concatenate([part.offsets for part in parts]))
+
+    def similarity(self, texts: Any, videos: CorrectedVideos) -> Float[np.ndarray, "texts videos"]:
+        """Scores of the base, less one number a video."""
+        return videos.correct(self._base.similarity(texts, videos.codes))
+
+    def text_vectors(self, texts: Any) -> Float[np.ndarray, "texts dim"]:
+        """Those of the base, without the correction."""
+        return self._base.text_vectors(texts)
+
+    def video_vectors(self, videos: CorrectedVideos) -> Float[np.ndarray, "videos dim"]:
+        """Those of the base."""
+        return self._base.video_vectors(videos.codes)
+
+    def elsewhere(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
+        """What each text scores with the videos of the bank, see `Bank.elsewhere`."""
+        if not len(self._bank.frames):
+            return None
+        return self._bank.elsewhere(self._base.similarity(texts, self._videos))
+
+    @cached_property
+    def _captions(self) -> Any:
+        return self._stored.texts(self._bank.texts)
+
+    @cached_property
+    def _videos(self) -> Any:
+        return self._stored.videos(VideoFeatures.of_frames(self._bank.frames, self._bank.mask))
+
+
+def comparing(encoder: Encoder, bank: Bank | None = None) -> Comparing:
+    """How texts are compared with videos that an encoder has encoded.
+
+    Args:
+        encoder: an encoder alone, or a trained model as one
+            (`sureshot.models.load.Retriever`).
+        bank: the bank of the same model; None leaves its hub correction out.
+    """
+    base = encoder if isinstance(encoder, Comparing) else MeanFrames()
+    return base if bank is None else Corrected(base, bank)

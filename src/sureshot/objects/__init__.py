@@ -1,1 +1,0 @@
-"""Objects of an S3 storage as paths: listed, read by ranges, written whole."""

@@ -1,0 +1,183 @@
+"""Where Sureshot keeps its files: the folders that the system has for such files."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_cache_path, user_data_path
+
+from sureshot.errors import ArgumentError, StoreError, SureshotError, option, reason_of
+from sureshot.s3 import ObjectPath, object_path
+from sureshot.text import plain
+
+
+def data_dir() -> Path:
+    """Folder of the user's indexes.
+
+    It is ``$XDG_DATA_HOME/sureshot`` where that is set, else what the system has for data; on Linux
+    that is ``~/.local/share/sureshot``.
+
+    Raises:
+        SureshotError: the variable is not set and this user has no home.
+    """
+    return _folder(user_data_path, "XDG_DATA_HOME")
+
+
+def cache_dir() -> Path:
+    """Folder of what can be thrown away.
+
+    It is ``$XDG_CACHE_HOME/sureshot`` where that is set, else what the system has for caches; on
+    Linux that is ``~/.cache/sureshot``.
+
+    Raises:
+        SureshotError: the variable is not set and this user has no home.
+    """
+    return _folder(user_cache_path, "XDG_CACHE_HOME")
+
+
+def index_place(db: str | Path | None = None) -> str:
+    """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder.
+
+    Raises:
+        ArgumentError: the place is empty, as that of a variable which is not set.
+    """
+    if db == "":
+        raise ArgumentError("The place of the index is empty; name one, or leave it out.")
+    return os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
+
+
+def locate(location: str | Path) -> str:
+    """A place of an index as an absolute folder, links in it kept, or as an object-storage URI.
+
+    Raises:
+        StoreError: its name is not UTF-8 or holds a line break, which the library below refuses.
+    """
+    text = os.fspath(location)
+    if "\n" in text or "\r" in text:
+        raise StoreError(
+            f"An index cannot lie at {text!r}: the name holds a line break. Choose another with "
+            f"{option('db')}."
+        )
+    if text.startswith("file://"):
+        text = text.removeprefix("file://")
+    if (named := _object(location)) is not None:
+        return str(named)
+    if "://" in text:
+        return text.rstrip("/")
+    text = str(absolute(text))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        shown = text.encode("utf-8", "replace").decode()
+        raise StoreError(
+            f"An index cannot lie at {shown}: the name is not UTF-8. Choose another with "
+            f"{option('db')}."
+        ) from None
+    return text
+
+
+def beside(location: str) -> Path | None:
+    """Where the other files of an index lie; None in a storage that is not known to hold any.
+
+    Args:
+        location: place of the index, see `locate`.
+    """
+    if "://" in location:
+        return _object(location)
+    return Path(location)
+
+
+def absolute(path: str | Path) -> Path:
+    """A path as the index knows it: without ``~`` and ``..``, symbolic links kept.
+
+    An address of object storage (``s3://…``) is an `ObjectPath`.
+
+    Raises:
+        SureshotError: no file can have such a name, or the folder that we are in is gone.
+    """
+    if (named := _object(path)) is not None:
+        return named
+    try:
+        return Path(os.path.abspath(expand(path)))  # noqa: PTH100 - Path.resolve follows links
+    except FileNotFoundError:
+        raise SureshotError(
+            "The folder you are in is gone; change into one that is there, or give whole paths."
+        ) from None
+
+
+def video_id(path: Path) -> str:
+    """Name of a video that does not tell where it lies: a digest of its absolute path."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+
+
+def expand(path: str | Path) -> Path:
+    """A path with the home folder for ``~``; the ``~`` of a user whom nobody knows stays.
+
+    Raises:
+        ArgumentError: no file can have such a name, or there is none; that is not the folder that
+            we are in.
+    """
+    if (there := _object(path)) is not None:
+        return there
+    named = os.fspath(path)
+    if not named:
+        raise ArgumentError("A path is empty; name a file or a folder.")
+    try:
+        usable = "\0" not in named and bool(os.fsencode(named) or True)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise ArgumentError(
+            f"No file can be named {plain(named)[:80]}: a name has no NUL and no "
+            "half characters. Name another."
+        )
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser fails at such a user
+
+
+def exists_at(path: str | Path) -> bool:
+    """Whether something is at a path; nothing is where it may not be looked at.
+
+    Raises:
+        SureshotError: it is in object storage, which cannot be asked.
+    """
+    here = absolute(path)
+    if not isinstance(here, ObjectPath):
+        return os.path.exists(here)  # noqa: PTH110 - no error where one may not look
+    try:
+        return here.exists()
+    except OSError as error:
+        raise SureshotError(f"{plain(here)} cannot be looked at: {reason_of(error)}.") from None
+
+
+def is_folder_at(path: str | Path) -> bool:
+    """Whether there is a folder; none is where a path is too long or may not be looked at."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails at such names
+
+
+def absolute_model(model: str) -> str:
+    """A model name as an index should remember it: local folders by their absolute path."""
+    is_folder = model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
+    return str(absolute(model)) if is_folder else model
+
+
+def _object(path: str | Path) -> ObjectPath | None:
+    """The path of an address of object storage; None for any other.
+
+    Raises:
+        ArgumentError: no object can have such a name.
+    """
+    try:
+        return object_path(path)
+    except ValueError as error:
+        raise ArgumentError(f"{plain(path)} names nothing: {error}. Name another.") from None
+
+
+def _folder(of_user: Callable[[str, Literal[False]], Path], variable: str) -> Path:
+    try:
+        return of_user("sureshot", False)
+    except RuntimeError:
+        raise SureshotError(
+            f"This user has no home folder; set {variable} to a folder, given from / on."
+        ) from None

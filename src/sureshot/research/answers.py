@@ -1,0 +1,1294 @@
+"""How many questions about videos are answered right, and what papers print of that.
+
+A question whose answer is not in the vocabulary cannot be answered, and counts as wrong. The
+released loaders of HBI and DUQ leave such questions out of the test, which raises the accuracy;
+that number is shown beside ours, under its name.
+"""
+
+import csv
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64, Integer
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+
+from sureshot.datasets import check_disjoint
+from sureshot.datasets.questions import Questions, frequent, load_questions, read_vocabulary
+from sureshot.datasets.split import Caption, Item, Split
+from sureshot.errors import ModelError, QueryError, SureshotError
+from sureshot.files import replace_file, write_json, write_text
+from sureshot.metrics.intervals import interval, mean_of, resampling_note
+from sureshot.metrics.published import folded_name
+from sureshot.models.checkpoint import Checkpoint, EncoderNote, read_config
+from sureshot.models.encoders import Encoder, load_encoder
+from sureshot.models.losses.contrastive import Eta
+from sureshot.models.model import Model, StemConfig, frozen
+from sureshot.models.similarity import Trained
+from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
+from sureshot.models.weights import device_for, with_weights
+from sureshot.research.features import SplitFeatures, Told, extract
+from sureshot.research.progress import Listener, Notes, Silence
+from sureshot.research.scores import code_texts, code_videos
+from sureshot.research.training.distributed import from_torchrun, rank
+from sureshot.research.training.loop import Fitted, Labels, check_new
+from sureshot.research.training.recipe import (
+    EncoderRecipe,
+    RecipeFile,
+    TrainingConfig,
+    placed,
+    refuse_test,
+)
+from sureshot.research.training.run import (
+    RECIPE,
+    SaveEncoder,
+    Task,
+    first_notes,
+    fit_features,
+    fit_pixels,
+    fresh_model,
+    note_unreadable,
+    opened,
+)
+from sureshot.settings import Ranged, Within, build, to_values
+from sureshot.text import counted
+
+_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Right answers among some questions.
+
+    Attributes:
+        name: which questions, or who answers.
+        value: percent; None where there is no question.
+        low: lower end of its interval; None for questions about fewer than two videos.
+        high: upper end.
+        n: questions.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAccuracy:
+    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
+
+    table: str
+    dataset: str
+    method: str
+    accuracy: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReport:
+    """An evaluation of one model on one set of questions.
+
+    Attributes:
+        title: title of the questions.
+        system: what the head reads.
+        encoder: name of the encoder.
+        frames: frames a video.
+        vocabulary: answers that can be given.
+        overall: accuracy on all questions.
+        kinds: accuracy on the questions of each type, the most frequent type first.
+        answerable: accuracy on the questions whose answer is in the vocabulary.
+        constant: accuracy of always giving the answer that is the most frequent in training.
+        unknown: number of questions whose answer is not in the vocabulary.
+        absent: number of questions left out because their video is not there or cannot be read.
+        videos: number of videos that are asked about.
+        published: printed rows, where they were asked for.
+        differ: why these do not compare; empty where data agree in size.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
+    """
+
+    title: str
+    system: str
+    encoder: str
+    frames: int
+    vocabulary: int
+    overall: Accuracy
+    kinds: tuple[Accuracy, ...]
+    answerable: Accuracy
+    constant: Accuracy
+    unknown: int
+    absent: int
+    videos: int
+    published: tuple[PrintedAccuracy, ...]
+    differ: str
+    resamples: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """The report as people read it."""
+        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        yield self.title
+        known = f"{self.vocabulary} answers known"
+        yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
+        yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
+        if self.overall.low is not None:
+            yield resampling_note(self.resamples, self.seed)
+
+    def _results(self) -> Iterator[str]:
+        lines = [self.overall, *self.kinds, self.constant, self.answerable]
+        widest = max(len(line.name) for line in lines)
+        cells = [_cell(line) for line in lines]
+        yield ""
+        for line, cell in zip(lines, cells, strict=True):
+            yield f"{line.name:{widest}}  {cell:{max(map(len, cells))}}  n = {line.n}"
+        share = 100 * self.unknown / self.overall.n
+        yield (
+            f"{counted(self.unknown, 'question')} ({share:.1f} %) with an answer outside of the "
+            "vocabulary: counted as wrong."
+        )
+        if self.absent:
+            yield f"{counted(self.absent, 'question')} left out: the video is not there."
+
+    def _printed(self) -> Iterator[str]:
+        if not self.published:
+            return
+        yield f"\nPublished, {self.published[0].dataset}"
+        if self.differ:
+            yield f"! Other data, so the numbers do not compare: {self.differ}"
+        else:
+            yield "- as many questions and videos; whether they are the same is not checked"
+        yield (
+            "- the loaders of HBI and DUQ leave questions outside of the vocabulary out, like the "
+            "last line above; what the others do is not known"
+        )
+        widest = max(len(row.method) for row in self.published)
+        for row in self.published:
+            odd = f"  as printed: {row.note}" if row.note else ""
+            yield f"{row.method:{widest}}  {row.accuracy:.1f}  ({row.table}){odd}"
+
+
+def answer_report(
+    given: Sequence[str],
+    true: Sequence[str],
+    video: Integer[np.ndarray, " questions"],
+    kinds: Sequence[str],
+    *,
+    vocabulary: Sequence[str],
+    constant: str,
+    title: str,
+    system: str = "",
+    encoder: str = "",
+    frames: int = 0,
+    absent: int = 0,
+    against: Sequence[str] = (),
+    same: bool = False,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> AnswerReport:
+    """Compare answers that were given with the right ones.
+
+    Args:
+        given: an answer to each question.
+        true: the right ones.
+        video: number of the video of each question, which are resampled as wholes.
+        kinds: type of each question.
+        vocabulary: answers that could have been given.
+        constant: what to compare with: this answer to every question.
+        title: title of the questions.
+        system: name of what was evaluated.
+        encoder: name of the encoder.
+        frames: frames a video.
+        absent: questions that were left out.
+        against: methods whose printed rows stand beside ours; ``published`` is all of them.
+        same: whether these are the published questions, all of them.
+        resamples: number of times that videos are drawn for the intervals.
+        seed: seed of that chance; each line starts from it anew.
+
+    Raises:
+        SureshotError: there is no question, the sequences differ in length, or nothing is printed
+            of a method.
+    """
+    counts = {len(given), len(true), len(video), len(kinds)}
+    if len(counts) != 1 or not len(true):
+        raise SureshotError(
+            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
+            "types were given; one of each for every question is needed, and one question at least."
+        )
+    right = np.array([one == other for one, other in zip(given, true, strict=True)])
+    always = np.array([answer == constant for answer in true])
+    named = set(vocabulary)
+    known = np.array([answer in named for answer in true])
+    often = Counter(kinds)
+    names = np.array(kinds)
+
+    def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
+        values, cluster = 100.0 * hits[chosen], video[chosen]
+        mean = float(values.mean()) if len(values) else None
+        low, high = None, None
+        if len(np.unique(cluster)) > 1:
+            rng = np.random.default_rng(seed)
+            ends = interval(mean_of(values), cluster, rng, resamples=resamples)
+            low, high = ends.low, ends.high
+        return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
+
+    everything = np.ones(len(right), bool)
+    videos = len(np.unique(video))
+    return AnswerReport(
+        title=title,
+        system=system,
+        encoder=encoder,
+        frames=frames,
+        vocabulary=len(named),
+        overall=line("all questions", right, everything),
+        kinds=tuple(
+            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
+        ),
+        answerable=line("questions outside of the vocabulary left out", right, known),
+        constant=line(f"always {constant!r}", always, everything),
+        unknown=int(np.count_nonzero(~known)),
+        absent=absent,
+        videos=videos,
+        published=tuple(row for method in against for row in published_answers(method)),
+        differ=""
+        if same
+        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
+        "published",
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def published_answers(method: str = "published") -> list[PrintedAccuracy]:
+    """Printed accuracies on MSRVTT-QA, in the order of the table.
+
+    Args:
+        method: whose, without regard to case and hyphens; ``published`` is everybody's.
+
+    Raises:
+        SureshotError: nothing is printed of such a method.
+
+    References:
+        DUQ, table 5.
+
+    Examples:
+        >>> [row.accuracy for row in published_answers("DUQ")]
+        [47.8]
+    """
+    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
+    rows = [
+        PrintedAccuracy(
+            table=row["table"],
+            dataset=row["dataset"],
+            method=row["method"],
+            accuracy=float(row["accuracy"]),
+            note=row["note"],
+        )
+        for row in csv.DictReader(text.splitlines())
+    ]
+    found = [
+        row
+        for row in rows
+        if method == "published" or folded_name(row.method) == folded_name(method)
+    ]
+    if not found:
+        known = ", ".join(row.method for row in rows)
+        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
+    return found
+
+
+def _cell(line: Accuracy) -> str:
+    if line.value is None:
+        return "-"
+    ends = "" if line.low is None else f" [{line.low:.1f}, {line.high:.1f}]"
+    return f"{line.value:.1f}{ends}"
+
+
+# Codes of questions, in training only.
+LABEL = "answer"  # number of the right answer
+WORDINGS = "wordings"  # numbers of the texts asked about its video, its own first, -1 for none
+
+
+@dataclass(frozen=True, slots=True)
+class HeadConfig(Ranged):
+    """Settings of the head.
+
+    Attributes:
+        dropout: share of its hidden layer set to zero while training.
+        answers: size of a vocabulary made of training answers; one that is given is taken whole.
+    """
+
+    at = "head"
+
+    dropout: Annotated[float, Within(0, 0.99)] = 0.1
+    answers: Annotated[int, Within(2, 1_000_000)] = 1000
+
+
+class AnswerHead(nn.Module):
+    """Two layers from a question and a video to a score of each answer.
+
+    Args:
+        width: length of the system's vectors, D.
+        answers: size of the vocabulary.
+        dropout: share of the hidden layer set to zero while training.
+
+    References:
+        HBI, Jin et al. 2023: its head for questions with open answers. DUQ prints results on
+        MSRVTT-QA (table 5) and describes no head; neither does its code have one.
+
+    Differs:
+        Unit vectors enter at unit variance, in which the weights' first values make sense. The
+        dropout is ours.
+    """
+
+    def __init__(self, width: int, answers: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(2 * width, 2 * width)
+        self.dropout = nn.Dropout(dropout)
+        self.out = nn.Linear(2 * width, answers)
+
+    def forward(
+        self, texts: Float[Tensor, "pairs width"], videos: Float[Tensor, "pairs width"]
+    ) -> Float[Tensor, "pairs answers"]:
+        """Logits of the answers to question i about video i, both unit vectors."""
+        both = torch.cat([texts, videos], -1) * texts.shape[-1] ** 0.5
+        return self.out(self.dropout(self.hidden(both).relu()))
+
+
+class Answering(System):
+    """A retrieval system whose codes are trained to answer.
+
+    Everything but the losses is that of the system. Its own losses come after that of the answers:
+    they want the video of a question to be found. Many videos share a question, so one that is
+    asked about another video too makes no negative with it. A system that learns in several passes
+    learns all at once here.
+
+    Args:
+        retrieval: the system.
+        head: answer head for vectors as wide as the system's.
+        system_weight: factor on the losses of the system; with 0 none is computed.
+    """
+
+    def __init__(self, retrieval: System, head: AnswerHead, system_weight: float = 0.1) -> None:
+        super().__init__(1.0)
+        del self.log_scale  # the system's own is used
+        self.reads_words = retrieval.reads_words
+        self.vector_width = retrieval.vector_width
+        self.frozen, self.whole_grid = retrieval.frozen, retrieval.whole_grid
+        self.retrieval = retrieval
+        self.head = head
+        kept = retrieval.weights if system_weight else {}
+        self.weights: Mapping[str, float] = merged(
+            {"answer": 1.0}, {name: system_weight * weight for name, weight in kept.items()}
+        )
+        self._keeps_losses = bool(kept)
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """The logit scale of the system."""
+        return self.retrieval.scale
+
+    def after_step(self) -> None:
+        """What is due after each step of the system."""
+        self.retrieval.after_step()
+
+    def texts(self, tokens: TextTokens) -> Codes:
+        """Codes of questions."""
+        return self.retrieval.texts(tokens)
+
+    def videos(self, tokens: VideoTokens) -> Codes:
+        """Codes of videos."""
+        return self.retrieval.videos(tokens)
+
+    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+        """Score of every pair, as the system has it."""
+        return self.retrieval.similarity(texts, videos)
+
+    def logits(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs answers"]:
+        """Scores of all answers to question i about video i, higher is better."""
+        return self.head(
+            self.retrieval.text_vectors(texts), self.retrieval.seen_vectors(texts, videos)
+        )
+
+    def losses(
+        self,
+        texts: Codes,
+        videos: Codes,
+        generator: torch.Generator | None = None,
+        eta: Eta = None,
+    ) -> dict[str, Float[Tensor, ""]]:
+        """Cross-entropy of the right answers, and the losses of the system.
+
+        The first is ln n for n answers where nothing is known.
+
+        Args:
+            texts: codes, one a pair, with `LABEL` and `WORDINGS`.
+            videos: codes, one a pair.
+            generator: where random numbers of the system come from; None is torch's own.
+            eta: not read; the wordings decide what counts as a negative.
+        """
+        losses = {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
+        if not self._keeps_losses:
+            return losses
+        negatives = _negatives(texts[WORDINGS])
+        return merged(losses, self.retrieval.losses(texts, videos, generator, negatives))
+
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """Unit vectors of questions."""
+        return self.retrieval.text_vectors(texts)
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """Unit vectors of videos."""
+        return self.retrieval.video_vectors(videos)
+
+
+def _negatives(wordings: Int64[Tensor, "pairs most"]) -> Float[Tensor, "pairs pairs"]:
+    """1 where a question is never asked about the video of another pair, 0 where it is."""
+    return (wordings[:, None, :1] != wordings).all(-1).float()
+
+
+def head_of(model: Model, answers: int, config: HeadConfig) -> AnswerHead:
+    """A head with fresh weights for the vectors of a model."""
+    width = model.system.vector_width or model.stem.sizes.dim
+    return AnswerHead(width, answers, config.dropout)
+
+
+class AnswerModel(Model):
+    """An encoder's features in, answers out.
+
+    Args:
+        retrieval: the model whose codes are read.
+        head: answer head for vectors as wide as its system's.
+        frozen: train the head alone; the model stays as it is, its dropout off.
+        system_weight: factor on the losses of the system, which a frozen one does not have.
+    """
+
+    system: Answering
+
+    def __init__(
+        self,
+        retrieval: Model,
+        head: AnswerHead,
+        *,
+        frozen: bool = False,
+        system_weight: float = 0.1,
+    ) -> None:
+        weight = 0.0 if frozen else system_weight
+        super().__init__(retrieval.stem, Answering(retrieval.system, head, weight))
+        self._frozen = frozen
+        if frozen:
+            self.stem.requires_grad_(False)
+            self.system.retrieval.requires_grad_(False)
+
+    @property
+    def retrieval(self) -> Model:
+        """The model whose codes are read, with the weights it has now."""
+        return Model(self.stem, self.system.retrieval)
+
+    def train(self, mode: bool = True) -> "AnswerModel":
+        """Switch dropout on or off; it stays off in what is frozen."""
+        super().train(mode)
+        if self._frozen:
+            self.stem.eval()
+            self.system.retrieval.eval()
+        return self
+
+
+FORMAT = 1
+CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCheckpoint:
+    """A model and what is known of it.
+
+    Attributes:
+        retrieval: what the head reads.
+        head: answer head, as wide as the vectors of its system.
+        config: settings of the head.
+        answers: the vocabulary, in the order of the head's outputs.
+        often: how many training questions had each of them.
+        recipe: the whole recipe it was trained by.
+        scores: what was measured, by name; never on test data while choosing.
+        note: sentences for the card: data, limits.
+    """
+
+    retrieval: Checkpoint
+    head: AnswerHead
+    config: HeadConfig
+    answers: tuple[str, ...]
+    often: tuple[int, ...]
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+    def model(self) -> AnswerModel:
+        """The model in evaluation mode."""
+        made = AnswerModel(self.retrieval.model, self.head)
+        made.eval()
+        return made
+
+    def save(self, folder: Path) -> None:
+        """Write into a folder, which is made or is empty.
+
+        Raises:
+            ModelError: it cannot be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.retrieval.save_pretrained(folder / RETRIEVAL)
+            weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
+            with replace_file(folder / WEIGHTS) as fresh:  # also for its permissions
+                save_file(weights, fresh)
+            write_json(folder / CONFIG, self._config())
+            write_text(folder / CARD, self._card())
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"The model {folder} cannot be written: {error}") from None
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> "AnswerCheckpoint":
+        """Read a folder that `save` wrote.
+
+        Raises:
+            ModelError: it holds no such model, was written by a newer Sureshot, or is damaged.
+        """
+        folder = Path(folder)
+        config = read_config(
+            folder / CONFIG,
+            FORMAT,
+            {"head": dict, "answers": list, "often": list, "recipe": dict, "scores": dict},
+            missing=f"{folder} holds no model that answers questions: there is no {CONFIG} in it. "
+            "Name the folder model of a run of sureshot answer train.",
+            named="a model that answers questions",
+        )
+        retrieval = Checkpoint.from_pretrained(folder / RETRIEVAL, device)
+        answers, often = tuple(config["answers"]), tuple(config["often"])
+        whole = all(isinstance(number, int) for number in often) and len(often) == len(answers)
+        if not whole or not all(isinstance(answer, str) for answer in answers):
+            raise ModelError(
+                f"{folder / CONFIG} is damaged: answers must be texts, and often a number of each. "
+                "Copy or train it again."
+            )
+        try:
+            settings = build(HeadConfig, config["head"], "head")
+        except SureshotError as error:
+            raise ModelError(f"{folder / CONFIG} cannot be used. {error}") from None
+        make = partial(head_of, retrieval.model, len(answers), settings)
+        head = with_weights(make, folder / WEIGHTS, CONFIG)
+        return cls(
+            retrieval=retrieval,
+            head=head.to(device).eval(),
+            config=settings,
+            answers=answers,
+            often=often,
+            recipe=config["recipe"],
+            scores=config["scores"],
+            note=config["note"],
+        )
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "head": to_values(self.config),
+            "answers": list(self.answers),
+            "often": list(self.often),
+            "recipe": dict(self.recipe),
+            "scores": dict(self.scores),
+            "note": self.note,
+        }
+
+    def _card(self) -> str:
+        measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
+        some = ", ".join(self.answers[:5])
+        return f"""# Answers to questions about videos
+
+Answers with one of {len(self.answers)} words ({some}, …) from the features of
+{self.retrieval.system["name"]} on the encoder {self.retrieval.encoder_name}, which lies in
+`{RETRIEVAL}`. Use it with `sureshot answer ask FOLDER VIDEO QUESTION`.
+
+{self.note}
+
+| measured | |
+|---|---|
+{measured}
+
+The recipe it was trained by stands in `{CONFIG}`.
+"""
+
+
+_DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecipe:
+    """Where questions come from; see `sureshot.datasets.questions.load_questions`."""
+
+    root: Path
+    split: str = "train"
+    videos: Path | None = None
+    ids: Path | None = None
+    label: str | None = None
+
+    def load(self) -> Questions:
+        """Read them.
+
+        Raises:
+            SureshotError: see `load_questions`.
+        """
+        return load_questions(
+            self.root, self.split, videos=self.videos, ids=self.ids, label=self.label
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationQuestions(QuestionRecipe):
+    """The questions a checkpoint is chosen on."""
+
+    split: str = "val"
+
+
+def _training() -> TrainingConfig:
+    return build(TrainingConfig, _DEFAULTS)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecipe(RecipeFile, Ranged):
+    """One training run.
+
+    Attributes:
+        train: the questions that are trained on.
+        val: the questions a checkpoint is chosen on, by the share that is answered right.
+        retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
+            and system. None starts from fresh ones.
+        frozen: train the head alone and leave the retrieval model as it is.
+        system_weight: factor on the losses of the system, which stay beside that of the answers; 0
+            leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
+            0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
+            a third of the training videos; without the losses it is 29.2 %.
+        encoder: what sees questions and frames.
+        stem: layers from the encoder's space to the system's.
+        system: ``name`` of the system and its own settings.
+        head: the head.
+        training: how weights are fitted. ``metric`` has no meaning here.
+    """
+
+    train: QuestionRecipe
+    val: ValidationQuestions | None = None
+    retrieval: Path | None = None
+    frozen: bool = False
+    system_weight: Annotated[float, Within(0, 1000)] = 0.1
+    encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
+    stem: StemConfig = field(default_factory=StemConfig)
+    system: Mapping[str, object] = field(default_factory=dict)
+    head: HeadConfig = field(default_factory=HeadConfig)
+    training: TrainingConfig = field(default_factory=_training)
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range and what does not go together."""
+        Ranged.__post_init__(self)
+        for at, part in (("train", self.train), ("val", self.val)):
+            if part is not None:
+                refuse_test(at, part.split)
+        if self.retrieval is None:
+            self._check_fresh()
+        else:
+            self._check_started()
+        object.__setattr__(self, "training", self.training.beside(self.encoder))
+        if self.frozen and self.encoder.tuned:
+            raise SureshotError("frozen and encoder.tuned are both true; set one of them to false.")
+        if self.training.keep == "best" and self.val is None:
+            raise SureshotError(
+                'training.keep is "best", and there is no validation set to tell it; give [val], '
+                'or set training.keep to "last".'
+            )
+
+    def _check_fresh(self) -> None:
+        if not isinstance(self.system.get("name"), str):
+            raise SureshotError(
+                'The recipe names no system; give one as name = "..." in [system], or a trained '
+                'model as retrieval = "runs/.../model".'
+            )
+        if self.frozen:
+            raise SureshotError(
+                "frozen is true, and there is nothing trained to freeze; name a trained model as "
+                "retrieval, or set frozen to false."
+            )
+
+    def _check_started(self) -> None:
+        own = EncoderRecipe(device=self.encoder.device, tuned=self.encoder.tuned)
+        for name, given in (
+            ("system", bool(self.system)),
+            ("stem", self.stem != StemConfig()),
+            ("encoder", self.encoder != own),
+        ):
+            if given:
+                raise SureshotError(
+                    f"retrieval brings its own {name}; leave [{name}] out"
+                    + (" but for device and tuned." if name == "encoder" else ".")
+                )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object], folder: Path) -> "AnswerRecipe":
+        """A recipe from plain values, the defaults of ``[training]`` being those of this module.
+
+        Args:
+            values: settings by name, as `to_dict` gives them.
+            folder: where relative paths start.
+
+        Raises:
+            SureshotError: an unknown or missing name, or a wrong value.
+        """
+        training = values.get("training", {})
+        if isinstance(training, Mapping):
+            values = {**values, "training": {**_DEFAULTS, **training}}
+        return placed(build(cls, values), folder)
+
+    def questions(self) -> tuple[Questions, Questions | None]:
+        """Those to train and to choose on.
+
+        Raises:
+            SureshotError: they cannot be read, or are about the same videos.
+        """
+        train = self.train.load()
+        val = None if self.val is None else self.val.load()
+        if val is not None:
+            check_disjoint(train.split, val.split)
+        return train, val
+
+
+_ANSWERER_QUESTIONS = 256  # answered at once
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """One answer to a question.
+
+    Attributes:
+        answer: a word of the vocabulary.
+        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
+    """
+
+    answer: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """A trained model and its encoder.
+
+    Attributes:
+        checkpoint: the model and what is known of it.
+        encoder: what it sees questions and videos with.
+        device: torch device that the model is on.
+    """
+
+    checkpoint: AnswerCheckpoint
+    encoder: Encoder
+    device: str = "cpu"
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> "Answerer":
+        """The model in a folder, such as ``runs/recipe/model``.
+
+        Raises:
+            ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
+        """
+        place = device_for(device)
+        found = AnswerCheckpoint.load(folder, place)
+        return cls(found, found.retrieval.load_encoder(Path(folder) / RETRIEVAL, device), place)
+
+    def ask(self, video: str | Path, question: str, *, most: int = 5) -> tuple[Guess, ...]:
+        """The likeliest answers to a question about a video, the likeliest first.
+
+        Args:
+            video: a file, a photo or a folder of frames.
+            question: a sentence.
+            most: answers to give.
+
+        Raises:
+            QueryError: the question is empty.
+            SureshotError: the video cannot be read.
+        """
+        if not question.strip():
+            raise QueryError("The question is empty; ask something, such as: what is he doing?")
+        path = Path(video)
+        asked = Caption(question.strip(), 0)
+        split = Split(
+            dataset="question",
+            name="test",
+            protocol="",
+            items=(Item(id=path.name, path=path),),
+            captions=(asked,),
+            label=str(video),
+        )
+        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+            features = _extract(split, self.encoder, self.checkpoint.retrieval, Path(cache))
+        scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
+        shares = np.exp(scores - np.logaddexp.reduce(scores))
+        best = np.argsort(-shares, kind="stable")[:most]
+        answers = self.checkpoint.answers
+        return tuple(Guess(answers[number], float(shares[number])) for number in best)
+
+    def answers(self, features: SplitFeatures) -> list[str]:
+        """The likeliest answer to every question of a split."""
+        numbers = predict(self.checkpoint.model(), features, self.device)
+        return [self.checkpoint.answers[number] for number in numbers]
+
+
+def encode_questions(
+    questions: Questions,
+    encoder: Encoder,
+    retrieval: Checkpoint,
+    cache: Path | None = None,
+    told: Told | None = None,
+) -> tuple[Questions, SplitFeatures]:
+    """Features of questions and their videos, and the questions whose video can be read.
+
+    Args:
+        questions: the questions.
+        encoder: what encodes them.
+        retrieval: the model that is asked, which says what of a video it reads.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        told: hears how far the work is, see `sureshot.research.features.extract`.
+
+    Raises:
+        SureshotError: see `sureshot.research.features.extract`.
+    """
+    features = _extract(questions.split, encoder, retrieval, cache, told)
+    if not features.unreadable:
+        return questions, features
+    return questions.about({item.id for item in features.split.items}), features
+
+
+def _extract(
+    split: Split,
+    encoder: Encoder,
+    retrieval: Checkpoint,
+    cache: Path | None,
+    told: Told | None = None,
+) -> SplitFeatures:
+    """Features of questions and videos, as the model that is asked reads them."""
+    return extract(
+        split,
+        encoder,
+        frames=retrieval.encoder.frames,
+        sampling=retrieval.encoder.rule,
+        whole_grid=retrieval.model.system.whole_grid,
+        cache=cache,
+        told=told,
+    )
+
+
+def answerable(
+    questions: Questions, features: SplitFeatures, vocabulary: Sequence[str]
+) -> tuple[Questions, SplitFeatures]:
+    """Those questions whose answer is in a vocabulary, and their features.
+
+    Raises:
+        SureshotError: there is none.
+    """
+    known, words = questions.answerable(vocabulary), set(vocabulary)
+    place = {item.id: row for row, item in enumerate(questions.split.items)}
+    videos = [features.videos[place[item.id]] for item in known.split.items]
+    both = zip(questions.answers, features.texts, strict=True)
+    texts = [text for answer, text in both if answer in words]
+    return known, replace(features, split=known.split, videos=videos, texts=texts)
+
+
+def predict(
+    model: AnswerModel, features: SplitFeatures, device: str = "cpu"
+) -> Int64[np.ndarray, " questions"]:
+    """Number of the likeliest answer to each caption of a split, asked as a question.
+
+    It does not depend on how questions or videos are batched.
+    """
+    asked = range(len(features.texts))
+    parts = [
+        asked[at : at + _ANSWERER_QUESTIONS] for at in range(0, len(asked), _ANSWERER_QUESTIONS)
+    ]
+    return np.concatenate([logits(model, features, part, device).argmax(1) for part in parts])
+
+
+def logits(
+    model: AnswerModel, features: SplitFeatures, asked: Sequence[int], device: str = "cpu"
+) -> Float[np.ndarray, "questions answers"]:
+    """Scores of all answers to some questions, by their rows."""
+    owner = features.split.owner()[list(asked)]
+    seen, place = np.unique(owner, return_inverse=True)
+    how = Trained(model, device)
+    texts = code_texts(how, features, asked)
+    videos = rows(code_videos(how, features, seen.tolist()), torch.from_numpy(place))
+    with frozen(model):
+        return model.system.logits(texts, videos).float().cpu().numpy()
+
+
+Asked = tuple[Questions, SplitFeatures]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a run starts from.
+
+    Attributes:
+        retrieval: the model that is asked, trained or fresh.
+        encoder: what it sees with.
+        answers: the vocabulary.
+        often: how many training questions have each of them.
+    """
+
+    retrieval: Checkpoint
+    encoder: Encoder
+    answers: tuple[str, ...]
+    often: tuple[int, ...]
+
+    @classmethod
+    def of(cls, recipe: AnswerRecipe, asked: Questions) -> "Start":
+        """The start of a recipe.
+
+        Args:
+            recipe: the recipe, whose model and vocabulary are taken.
+            asked: the training questions.
+
+        Raises:
+            SureshotError: the model or the vocabulary cannot be read, or a setting is wrong.
+        """
+        given = read_vocabulary(recipe.train.root)
+        answers = given or frequent(asked.answers, recipe.head.answers)
+        often = Counter(asked.answers)
+        retrieval, encoder = _retrieval(recipe)
+        return cls(
+            retrieval=retrieval,
+            encoder=encoder,
+            answers=answers,
+            often=tuple(often[answer] for answer in answers),
+        )
+
+
+def train_answers(
+    recipe: str | Path | AnswerRecipe,
+    *,
+    to: str | Path | None = None,
+    settings: Sequence[str] = (),
+    resume: bool = False,
+    cache: Path | None = None,
+    listener: Listener | None = None,
+) -> Fitted:
+    """Train a model to answer questions, by a recipe.
+
+    Arguments and errors are those of `sureshot.research.training.run.train`.
+    """
+    read, folder = opened(AnswerRecipe, recipe, to, settings)
+    with from_torchrun():
+        notes = first_notes(listener)
+        asked, held = read.questions()
+        for questions in [asked, *([] if held is None else [held])]:
+            notes.line(questions.summary())
+        if not resume:
+            check_new(folder)
+        start = Start.of(read, asked)
+        known = asked.answerable(start.answers)
+        if fewer := len(asked.answers) - len(known.answers):
+            notes.line(
+                f"{fewer} training questions have an answer outside of the vocabulary; left out"
+            )
+        if read.encoder.tuned:
+            task = answer_task(read, start, known, held)
+            splits = [known.split], None if held is None else held.split
+            fitted = fit_pixels(task, *splits, folder, notes, resume=resume)
+        else:
+
+            def seen(questions: Questions) -> Asked:
+                start_from = start.retrieval
+                both = encode_questions(questions, start.encoder, start_from, cache, notes.encoded)
+                note_unreadable(both[1], notes)
+                return both
+
+            # All videos, so that other vocabularies and retrieval find the same files in the cache.
+            whole = answerable(*seen(asked), start.answers)
+            val = None if held is None else seen(held)
+            fitted = train_answers_on(
+                read, start, whole, val, folder, resume=resume, listener=notes
+            )
+        for line in fitted.notes:
+            notes.line(line)
+        if rank() == 0:
+            read.save(folder / RECIPE)
+        return replace(fitted, notes=tuple(notes.lines))
+
+
+def train_answers_on(
+    recipe: AnswerRecipe,
+    start: Start,
+    asked: Asked,
+    val: Asked | None,
+    folder: Path,
+    *,
+    resume: bool = False,
+    listener: Listener | None = None,
+) -> Fitted:
+    """Train by a recipe on features that are there already.
+
+    Args:
+        recipe: how; its questions are not read.
+        start: what the run starts from; its encoder gave the features.
+        asked: questions whose answers are all in the vocabulary, and their features.
+        val: questions to choose a checkpoint on and their features, or None.
+        folder: folder of the run.
+        resume: go on with the run in the folder, if there is one.
+        listener: hears how many steps are done.
+    """
+    task = answer_task(recipe, start, asked[0], None if val is None else val[0])
+    features = None if val is None else val[1]
+    return fit_features(task, [asked[1]], features, folder, listener or Silence(), resume=resume)
+
+
+def answer_task(
+    recipe: AnswerRecipe, start: Start, asked: Questions, held: Questions | None
+) -> Task:
+    """To answer questions about videos.
+
+    Args:
+        recipe: how; its questions are not read.
+        start: what the run starts from.
+        asked: the training questions, whose answers are all in the vocabulary.
+        held: the questions a checkpoint is chosen on, or None.
+    """
+    device = device_for(recipe.encoder.device)
+    model = new_answer_model(recipe, start).to(device)
+    note = f"Trained on {asked.title()}."
+    base = start.retrieval
+    if not recipe.frozen:
+        # What was measured of the weights it began with does not hold of those it has now.
+        further = f"{base.note} Trained further to answer questions. {note}".strip()
+        base = replace(base, scores={}, note=further)
+
+    def write(place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
+        AnswerCheckpoint(
+            retrieval=replace(base, model=model.retrieval, tuned=tuned or base.tuned),
+            head=model.system.head,
+            config=recipe.head,
+            answers=start.answers,
+            often=start.often,
+            recipe=recipe.to_dict(),
+            scores=scores,
+            note=note,
+        ).save(place)
+
+    def score(features: SplitFeatures) -> float:
+        assert held is not None
+        readable = {item.id for item in features.split.items}
+        questions = held.about(readable) if features.unreadable else held
+        return accuracy(model, questions, features, start.answers, device)
+
+    return Task(
+        model=model,
+        system=base.model.system,
+        device=device,
+        encoder=start.encoder,
+        frames=base.encoder.frames,
+        sampling=base.encoder.rule,
+        words=recipe.encoder.words,
+        training=recipe.training,
+        metric="accuracy",
+        score=score,
+        write=write,
+        fixed={
+            "retrieval": None if recipe.retrieval is None else str(recipe.retrieval),
+            "frozen": recipe.frozen,
+            "system_weight": recipe.system_weight,
+            "head": to_values(recipe.head),
+            "system": dict(base.system),
+            "stem": to_values(base.model.stem.config),
+            "encoder": start.encoder.fingerprint,
+            "encoder.frames": base.encoder.frames,
+            "encoder.sampling": base.encoder.sampling,
+            "encoder.fps": base.encoder.fps,
+            "train": asked.title(),
+            "answers": list(start.answers),
+        },
+        labels=labels(asked, start.answers, device),
+    )
+
+
+def new_answer_model(recipe: AnswerRecipe, start: Start) -> AnswerModel:
+    """The model of a recipe, its head with first weights that the seed decides."""
+    torch.manual_seed(recipe.training.seed)
+    model = start.retrieval.model
+    head = head_of(model, len(start.answers), recipe.head)
+    return AnswerModel(model, head, frozen=recipe.frozen, system_weight=recipe.system_weight)
+
+
+def accuracy(
+    model: AnswerModel,
+    questions: Questions,
+    features: SplitFeatures,
+    answers: Sequence[str],
+    device: str = "cpu",
+) -> float:
+    """Percent of all questions that are answered right, those outside the vocabulary wrong."""
+    given = predict(model, features, device)
+    right = [answers[number] == true for number, true in zip(given, questions.answers, strict=True)]
+    return 100 * float(np.mean(right))
+
+
+def labels(questions: Questions, answers: Sequence[str], device: str = "cpu") -> Labels:
+    """What gives the numbers of right answers, and of wordings, to some questions by their rows."""
+    place = {answer: number for number, answer in enumerate(answers)}
+    numbers = {
+        LABEL: torch.tensor([place[answer] for answer in questions.answers]),
+        WORDINGS: wordings(questions.split),
+    }
+    return lambda rows: {name: every[list(rows)].to(device) for name, every in numbers.items()}
+
+
+def wordings(split: Split) -> Int64[torch.Tensor, "questions most"]:
+    """Numbers of all texts that are asked about the video of each question, as `WORDINGS`."""
+    texts = [caption.text for caption in split.captions]
+    number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    asked = [{number[texts[row]] for row in rows} for rows in split.by_video()]
+    parts = []
+    for caption in split.captions:
+        first = number[caption.text]
+        parts.append(torch.tensor([first, *sorted(asked[caption.video] - {first})]))
+    return pad_sequence(parts, batch_first=True, padding_value=-1)
+
+
+def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
+    """The model a run starts from, and its encoder."""
+    named = recipe.encoder
+    if recipe.retrieval is not None:
+        found = Checkpoint.from_pretrained(recipe.retrieval)
+        if found.encoder.experts:
+            raise SureshotError(
+                f"{recipe.retrieval} reads experts extracted beforehand "
+                f"({', '.join(found.encoder.experts)}), and questions are asked without any. Name "
+                "a model that reads none."
+            )
+        return found, found.load_encoder(recipe.retrieval, named.device)
+    encoder = load_encoder(named.name, named.device)
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
+    model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
+    note = EncoderNote(
+        name=encoder.name,
+        fingerprint=encoder.fingerprint,
+        frames=named.frames,
+        dim=sizes.dim,
+        channels=sizes.channels,
+        sampling=named.sampling,
+        fps=named.fps,
+    )
+    return Checkpoint(model=model, encoder=note, system=recipe.system), encoder
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEvaluation:
+    """What an evaluation found.
+
+    Attributes:
+        report: shares of right answers.
+        notes: sentences about the data: missing videos, videos that the model was trained on.
+    """
+
+    report: AnswerReport
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """A table for a terminal."""
+        return self.report.text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return self.report.to_dict()
+
+
+def evaluate_answers(
+    model: str | Path,
+    root: str | Path,
+    *,
+    split: str = "test",
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+    against: Sequence[str] = (),
+    device: str | None = None,
+    cache: Path | None = None,
+    listener: Listener | None = None,
+) -> AnswerEvaluation:
+    """Measure how many questions are answered right; those it cannot know count as wrong.
+
+    Args:
+        model: folder of a model that answers questions.
+        root: folder of the questions, see `sureshot.datasets.questions.load_questions`; so are
+            ``split``, ``videos``, ``ids`` and ``label``.
+        split: ``test``, ``val`` or ``train``.
+        videos: folder of the videos; None looks in the usual folders below ``root``.
+        ids: file that names videos of the split, one a line; the others are left out.
+        label: what to call these questions.
+        against: methods whose printed accuracy is shown; ``published`` is all of them.
+        device: torch device; None takes a GPU where there is one.
+        cache: folder of encoded features; None is one in the user's cache folder.
+        listener: hears how far the work is.
+
+    Raises:
+        SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
+            Whatever can be known before videos are decoded is said before.
+    """
+    for method in against:
+        published_answers(method)
+    notes = Notes(listener or Silence())
+    answerer = Answerer.load(model, device)
+    asked = load_questions(root, split, videos=videos, ids=ids, label=label)
+    notes.line(asked.summary())
+    _warn_of_shared(answerer, asked, notes)
+    checkpoint = answerer.checkpoint
+    retrieval = checkpoint.retrieval
+    seen, features = encode_questions(asked, answerer.encoder, retrieval, cache, notes.encoded)
+    for name, reason in features.unreadable:
+        notes.line(f"left out: {name} {reason}")
+    report = answer_report(
+        answerer.answers(features),
+        seen.answers,
+        seen.split.owner(),
+        seen.kinds,
+        vocabulary=checkpoint.answers,
+        constant=checkpoint.answers[int(np.argmax(checkpoint.often))],
+        title=seen.title(),
+        system=str(checkpoint.retrieval.system["name"]),
+        encoder=checkpoint.retrieval.encoder_name,
+        frames=retrieval.encoder.frames,
+        absent=asked.absent + len(asked.answers) - len(seen.answers),
+        against=against,
+        same=seen.published,
+    )
+    return AnswerEvaluation(report, tuple(notes.lines))
+
+
+def _warn_of_shared(answerer: Answerer, tested: Questions, listener: Listener) -> None:
+    """Say which videos are asked about that were trained on, if those are at hand."""
+    try:
+        recipe = AnswerRecipe.from_dict(answerer.checkpoint.recipe, Path.cwd())
+        trained = recipe.train.load()
+    except SureshotError:
+        return
+    try:
+        check_disjoint(trained.split, tested.split)
+    except SureshotError as error:
+        listener.line(f"! {error}")

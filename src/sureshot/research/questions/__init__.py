@@ -1,1 +1,0 @@
-"""Questions about a video, answered from what a retrieval system knows of both."""

@@ -1,0 +1,178 @@
+"""A made world on disk: ordinary videos and one JSON file with their captions."""
+
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sureshot.datasets.synthetic import (
+    FILE,
+    PER_SCENE,
+    RATE,
+    VIDEOS,
+    MadeDials,
+    MadePart,
+    frames_of,
+    make_world,
+    read_part,
+    truth_of,
+    written,
+)
+from sureshot.errors import SureshotError, reason_of
+from sureshot.files import write_json
+from sureshot.media.mp4 import write_pictures
+from sureshot.paths import expand
+from sureshot.research.figures.canvas import INK, MUTED, SMALL, new_figure, save_figure
+from sureshot.research.progress import Listener, Silence
+from sureshot.settings import read_json, to_values
+from sureshot.text import counted
+
+_BATCH = 64  # videos among which a caption's false negatives are counted
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenWorld:
+    """A world that was written.
+
+    Attributes:
+        folder: folder of the world, ``root`` of a recipe with ``dataset = "made"``.
+        videos: number of videos.
+        captions: number of captions.
+        fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
+        false_negatives: share of captions to train on that fit another video of a batch of 64, for
+            batches drawn by chance.
+        bayes: share of the test captions for which the best scorer finds the video first, in
+            percent.
+    """
+
+    folder: Path
+    videos: int
+    captions: int
+    fit: float
+    false_negatives: float
+    bayes: float
+
+    def text(self) -> str:
+        """Lines for a terminal."""
+        counts = f"{counted(self.videos, 'video')}, {counted(self.captions, 'caption')}"
+        return (
+            f"{self.folder}: {counts}.\n"
+            f"A test caption fits {self.fit:.1f} test videos on average, its own among them.\n"
+            f"{100 * self.false_negatives:.0f} % of the training captions fit another video of a "
+            f"batch of {_BATCH}.\n"
+            f"The best scorer there can be finds {self.bayes:.1f} % of the test videos first.\n"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "folder": str(self.folder.absolute())}
+
+
+def write_world(
+    to: Path, dials: MadeDials | None = None, *, listener: Listener | None = None
+) -> WrittenWorld:
+    """Write a made world, or find the same one written already.
+
+    The folder gets ``made.json`` and ``videos/ID.mp4``. A call that was stopped goes on.
+
+    Args:
+        to: folder of the world; new, or with a world of the same dials.
+        dials: what it is like; None is the usual one.
+        listener: hears how many videos are written.
+
+    Raises:
+        SureshotError: another world lies there, or a file cannot be written.
+    """
+    dials, to = dials or MadeDials(), expand(to)
+    _refuse_other(to, dials)
+    parts = make_world(dials)
+    videos = [video for part in parts for video in part.videos]
+    told = listener or Silence()
+    try:
+        (to / VIDEOS).mkdir(parents=True, exist_ok=True)
+        if not (to / FILE).exists():
+            for number, video in enumerate(videos):
+                frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
+                write_pictures(to / VIDEOS / f"{video.id}.mp4", list(frames), RATE)
+                told.update("videos", number + 1, len(videos))
+            write_json(to / FILE, written(parts))  # last: a world with this file is whole
+    except OSError as error:
+        raise SureshotError(f"{to} cannot be written: {reason_of(error)}.") from None
+    train, _, test = parts
+    return WrittenWorld(
+        folder=to,
+        videos=len(videos),
+        captions=sum(len(part.captions) for part in parts),
+        fit=float(truth_of(test).videos_that_fit.mean()),
+        false_negatives=_false_negatives(train),
+        bayes=best_recall(test),
+    )
+
+
+def best_recall(part: MadePart) -> float:
+    """R@1 of the Bayes scorer on a split in percent, videos that score alike sharing a place."""
+    bayes = truth_of(part).bayes
+    own = np.array([caption.video for caption in part.captions])
+    sought = bayes[np.arange(len(own)), own][:, None]
+    alike = (bayes == sought).sum(1)
+    return float(100 * np.mean(((bayes > sought).sum(1) == 0) / alike))
+
+
+def _false_negatives(part: MadePart) -> float:
+    others = truth_of(part).videos_that_fit - 1
+    each = others / max(len(part.videos) - 1, 1)
+    return float(np.mean(1 - (1 - each) ** (_BATCH - 1)))
+
+
+def _refuse_other(to: Path, dials: MadeDials) -> None:
+    if (to / FILE).exists():
+        held = read_json(to / FILE).get("dials")
+        if held != to_values(dials):
+            raise SureshotError(f"{to} holds a made world with other dials; name a new folder.")
+    elif to.exists() and {path.name for path in to.iterdir()} - {VIDEOS}:
+        raise SureshotError(f"{to} holds something else; name a new folder.")
+
+
+_SHOWN, _CAPTIONS = 8, 3  # videos of the page, and captions of each
+_MOST = 4  # scenes of a video
+
+
+def write_examples(root: Path, to: Path, *, videos: int = _SHOWN) -> Path:
+    """Draw the first test videos of a world: one frame of each scene, and some captions.
+
+    Args:
+        root: folder of the world.
+        to: file of the page, .png or .svg.
+        videos: how many are shown.
+
+    Raises:
+        SureshotError: the folder holds no made world, or the page cannot be drawn.
+    """
+    part = read_part(root, "test")
+    truth = truth_of(part)
+    shown = part.videos[:videos]
+    figure = new_figure(0.95 * len(shown), width=9.0, constrained=False)
+    grid = figure.add_gridspec(
+        len(shown), _MOST + 5, left=0.01, right=0.99, top=0.99, bottom=0.01, wspace=0.05
+    )
+    for row, video in enumerate(shown):
+        frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
+        for place in range(len(video.scenes)):
+            axes = figure.add_subplot(grid[row, place])
+            axes.imshow(frames[place * PER_SCENE + PER_SCENE // 2])
+            axes.set_axis_off()
+        axes = figure.add_subplot(grid[row, _MOST:])
+        axes.set_axis_off()
+        own = [n for n, caption in enumerate(part.captions) if caption.video == row][:_CAPTIONS]
+        for line, number in enumerate(own):
+            caption, fit = part.captions[number], truth.videos_that_fit[number]
+            text = textwrap.shorten(caption.text, 90, placeholder=" …")
+            high = 0.85 - 0.32 * line
+            axes.text(0.02, high, text, fontsize=SMALL, color=INK, va="top")
+            about = "all scenes" if caption.scene is None else f"scene {caption.scene + 1}"
+            note = f"{about}; fits {fit} of {len(part.videos)} videos"
+            axes.text(0.02, high - 0.15, note, fontsize=SMALL - 1, color=MUTED, va="top")
+    save_figure(figure, to)
+    return to

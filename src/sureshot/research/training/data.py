@@ -1,0 +1,495 @@
+"""What is trained on: captions and the videos they describe, as tokens."""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Int, Shaped, UInt8
+
+from sureshot.datasets import Item, Split
+from sureshot.errors import SureshotError, VideoError
+from sureshot.files import replace_file
+from sureshot.media.sampling_rule import Sampling
+from sureshot.media.video import unreadable
+from sureshot.media.workers import Ahead
+from sureshot.models.encoders.base import FrameFeatures, stack
+from sureshot.models.encoders.clip import ClipEncoder
+from sureshot.models.encoders.experts import Experts, expert_sizes, pack
+from sureshot.models.encoders.toy import SmallEncoder
+from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, text_tokens, video_tokens
+from sureshot.research.features import (
+    FrameMemory,
+    SplitFeatures,
+    Text,
+    item_key,
+    padded_texts,
+    sampled_frames,
+)
+from sureshot.research.training.augment import Augment, augmented
+from sureshot.research.training.distributed import rank, told_by_all, world
+from sureshot.research.training.encoder_tuning import Tuned
+
+
+@runtime_checkable
+class Pairs(Protocol):
+    """Pairs of a caption and its video, counted by the captions of all training sets.
+
+    Attributes:
+        video_of: number of the video of each pair.
+    """
+
+    video_of: Sequence[int]
+
+    def name(self, row: int) -> str:
+        """What an error calls a pair."""
+        ...
+
+    def begin_epoch(self, number: int) -> None:
+        """Hear which epoch comes now, from 0."""
+        ...
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        """Those of these pairs whose video can be read, the same in all processes."""
+        ...
+
+    def hold(self, rows: Sequence[int]) -> None:
+        """Hear which pairs this step and the next will ask for; others may be let go."""
+        ...
+
+    def texts(self, rows: Sequence[int]) -> TextTokens:
+        """The captions of these pairs."""
+        ...
+
+    def videos(self, rows: Sequence[int]) -> VideoTokens:
+        """The videos of these pairs, one each."""
+        ...
+
+
+class FeaturePairs:
+    """Pairs of one or more sets, from the features of a frozen encoder.
+
+    Args:
+        sets: features of one encoder; a photo is a video of one frame.
+        device: where tokens go.
+        patches: whether the cells of frames go along. They are the larger part of a batch, and a
+            stem that maps frames drops them.
+
+    Raises:
+        SureshotError: there is no set, the sets come from different encoders, or a feature is not
+            finite.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[SplitFeatures],
+        device: str | torch.device = "cpu",
+        *,
+        patches: bool = True,
+    ) -> None:
+        if len({part.fingerprint for part in sets}) != 1:
+            names = ", ".join(part.encoder for part in sets) or "none"
+            raise SureshotError(f"Training sets must share one encoder; they have {names}.")
+        self.device = device
+        video_of: list[int] = []
+        self._names: list[str] = []
+        self._videos: list[FrameFeatures] = []
+        self._experts: list[Experts] = []
+        self._texts: list[Text] = []
+        for part in sets:
+            first = len(self._videos)
+            video_of += [first + caption.video for caption in part.split.captions]
+            self._names += [caption_name(part, row) for row in range(len(part.split.captions))]
+            self._videos += part.videos if patches else map(_without_patches, part.videos)
+            self._experts += [part.experts.get(item.id, {}) for item in part.split.items]
+            self._texts += part.texts
+            _check_finite(part)
+        self.video_of: Sequence[int] = video_of
+        some = self._videos[0]
+        experts = expert_sizes(part.experts for part in sets)
+        self.sizes = Sizes(
+            dim=some.frames.shape[1], channels=some.backbone.shape[1], experts=experts
+        )
+
+    def name(self, row: int) -> str:
+        """Id of the video and the caption."""
+        return self._names[row]
+
+    def begin_epoch(self, number: int) -> None:
+        """Nothing: features are the same in all epochs."""
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        """All of them: what cannot be read has no features."""
+        return list(rows)
+
+    def hold(self, rows: Sequence[int]) -> None:
+        """Nothing: all features are at hand."""
+
+    def texts(self, rows: Sequence[int]) -> TextTokens:
+        """The captions of these pairs, padded to the longest."""
+        return text_tokens(padded_texts([self._texts[row] for row in rows]), self.device)
+
+    def videos(self, rows: Sequence[int]) -> VideoTokens:
+        """The videos of these pairs, padded to the longest."""
+        chosen = [self.video_of[row] for row in rows]
+        experts, which = pack([self._experts[video] for video in chosen], self.sizes.experts)
+        seen = stack([self._videos[video] for video in chosen])
+        return video_tokens(replace(seen, experts=experts, which=which), self.device)
+
+
+def caption_name(part: SplitFeatures, row: int) -> str:
+    """Id of the video and the text of a caption of a set."""
+    caption = part.split.captions[row]
+    return f"{part.split.items[caption.video].id} {caption.text!r}"
+
+
+def _without_patches(video: FrameFeatures) -> FrameFeatures:
+    return FrameFeatures(video.frames, video.patches[:, :0], video.backbone)
+
+
+def _check_finite(part: SplitFeatures) -> None:
+    for item, video in zip(part.split.items, part.videos, strict=True):
+        if not all(np.isfinite(a).all() for a in (video.frames, video.patches, video.backbone)):
+            _refuse(f"the video {item.id}", part)
+    for row, arrays in enumerate(part.texts):
+        if not all(np.isfinite(array).all() for array in arrays):
+            _refuse(f"the caption of {caption_name(part, row)}", part)
+
+
+def _refuse(what: str, part: SplitFeatures) -> None:
+    raise SureshotError(
+        f"The features of {what} hold a number that is not finite; encode {part.split.title()} "
+        "again, or leave it out."
+    )
+
+
+# Frames of an item, which is the n-th of all videos, in an epoch.
+ReadFrames = Callable[[Item, int, int], UInt8[np.ndarray, "frames height width 3"]]
+
+
+class PixelPairs:
+    """Pairs of one or more splits, through an encoder with a graph; a context manager.
+
+    Videos wanted soon are decoded by threads meanwhile, and those of a step are kept until it ends,
+    since gradient caching looks at them twice.
+
+    Attributes:
+        unreadable: id and reason of each video that could not be read so far.
+
+    Args:
+        splits: the sets.
+        encoder: makes tokens of them.
+        read: RGB frames of a video, sampled.
+        workers: threads.
+        memory: where frames that are the same in all epochs are kept; None decodes each time.
+    """
+
+    def __init__(
+        self,
+        splits: Sequence[Split],
+        encoder: Tuned,
+        read: ReadFrames,
+        workers: int = 4,
+        *,
+        memory: FrameMemory | None = None,
+    ) -> None:
+        video_of: list[int] = []
+        self._items: list[Item] = []
+        self._texts: list[str] = []
+        for split in splits:
+            first = len(self._items)
+            video_of += [first + caption.video for caption in split.captions]
+            self._texts += split.texts()
+            self._items += split.items
+        self.video_of: Sequence[int] = video_of
+        self.unreadable: dict[str, str] = {}
+        self._encoder = encoder
+        self._read = read
+        self._epoch = 0
+        self._memory = memory or FrameMemory(0)
+        self._decoded = Ahead(self._prepare, workers)
+
+    def name(self, row: int) -> str:
+        """Id of the video and the caption."""
+        return f"{self._items[self.video_of[row]].id} {self._texts[row]!r}"
+
+    def begin_epoch(self, number: int) -> None:
+        """Take the frames of this epoch from now on."""
+        self._epoch = number
+
+    def hold(self, rows: Sequence[int]) -> None:
+        """Have these videos ready from now on, and let all others go."""
+        self._decoded.want((self._epoch, self.video_of[row]) for row in rows)
+
+    def readable(self, rows: Sequence[int]) -> list[int]:
+        """Those of these pairs whose video can be read; each process looks at its share.
+
+        Raises:
+            SureshotError: frames that were read cannot be kept.
+        """
+        videos = {self.video_of[row] for row in rows[rank() :: world()]}
+        odd = [
+            (video, reason)
+            for video in sorted(videos)
+            if isinstance(reason := self._decoded.get((self._epoch, video)), str)
+        ]
+        left_out = dict(told_by_all(odd))
+        self.unreadable |= {self._items[video].id: why for video, why in left_out.items()}
+        return [row for row in rows if self.video_of[row] not in left_out]
+
+    def texts(self, rows: Sequence[int]) -> TextTokens:
+        """The captions of these pairs, with a graph."""
+        return self._encoder.texts([self._texts[row] for row in rows])
+
+    def videos(self, rows: Sequence[int]) -> VideoTokens:
+        """The videos of these pairs, with a graph.
+
+        Raises:
+            SureshotError: one cannot be read.
+        """
+        return self._encoder.videos([self._frames(row) for row in rows])
+
+    def _frames(self, row: int) -> Shaped[np.ndarray, "frames 3 side side"]:
+        found = self._decoded.get((self._epoch, self.video_of[row]))
+        if isinstance(found, str):
+            item = self._items[self.video_of[row]]
+            raise SureshotError(
+                f"The video {item.id} ({item.path}) cannot be read: {found}. Leave it out."
+            )
+        return found
+
+    def _prepare(self, key: tuple[int, int]) -> Shaped[np.ndarray, "frames 3 side side"] | str:
+        """Prepared frames, or why there are none."""
+        epoch, video = key
+        item = self._items[video]
+        known = self._memory.get(item)
+        if known is not None:
+            return known
+        try:
+            seen = self._encoder.encoder.prepare(self._read(item, video, epoch))
+        except VideoError as error:
+            return str(error)
+        except OSError as error:
+            return str(unreadable(error))
+        self._memory.put(item, seen)
+        return seen
+
+    def __enter__(self) -> "PixelPairs":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._decoded.close()
+
+
+Captions = Literal["one", "all"]
+
+
+def plan(
+    video_of: Sequence[int],
+    *,
+    batch: int,
+    captions: Captions = "one",
+    seed: int = 0,
+    epoch: int = 0,
+) -> list[Int[np.ndarray, " pairs"]]:
+    """The batches of an epoch, a pure function of the arguments: a run can go on anywhere.
+
+    No two captions of a batch belong to one video, since to a contrastive loss each would be a
+    wrong answer to the other. Sizes differ by one at most, so that no short batch comes last. A
+    batch of one pair, which teaches nothing, is left only where the numbers leave no choice.
+
+    Args:
+        video_of: number of the video of each caption; those of several sets follow each other.
+        batch: most pairs of a batch. Videos with more captions than batches are needed for it
+            make the batches smaller.
+        captions: ``one`` random caption of each video an epoch, or ``all`` of them.
+        seed: number that all draws of the run come from.
+        epoch: number of the epoch, from 0.
+
+    Returns:
+        Indices into ``video_of``, one array a batch; the number of batches is `count`, always.
+
+    Raises:
+        SureshotError: there are no two videos, or ``batch`` is below two.
+
+    Examples:
+        >>> [len(part) for part in plan(range(33), batch=32)]
+        [17, 16]
+    """
+    total = count(video_of, batch=batch, captions=captions)
+    random = np.random.default_rng((seed, epoch))
+    groups = _grouped(video_of)
+    random.shuffle(groups)
+    if captions == "one":
+        groups = [group[random.integers(len(group), size=1)] for group in groups]
+    else:
+        groups = [random.permutation(group) for group in groups]
+    ordered = np.concatenate(groups)
+    places = _deal([len(group) for group in groups], total, random)
+    order = np.argsort(places, kind="stable")
+    return np.split(ordered[order], np.cumsum(np.bincount(places, minlength=total))[:-1])
+
+
+def count(video_of: Sequence[int], *, batch: int, captions: Captions = "one") -> int:
+    """How many batches an epoch has.
+
+    Raises:
+        SureshotError: there are no two videos, or ``batch`` is below two.
+    """
+    sizes = np.unique(np.asarray(video_of, np.int64), return_counts=True)[1]
+    if len(sizes) < 2:
+        raise SureshotError(
+            f"Training needs at least two videos with a caption; there is {len(sizes)}."
+        )
+    if batch < 2:
+        raise SureshotError(
+            f"training.batch is {batch}; a pair is learned from others, so 2 is least."
+        )
+    if captions == "one":
+        return -(-len(sizes) // batch)
+    return int(max(-(-sizes.sum() // batch), sizes.max()))
+
+
+def _grouped(video_of: Sequence[int]) -> list[Int[np.ndarray, " captions"]]:
+    """The captions of each video."""
+    numbers = np.asarray(video_of, np.int64)
+    order = np.argsort(numbers, kind="stable")
+    edges = np.flatnonzero(np.diff(numbers[order])) + 1
+    return np.split(order, edges)
+
+
+def _deal(
+    sizes: Sequence[int], total: int, random: np.random.Generator
+) -> Int[np.ndarray, " captions"]:
+    """The batch of each caption: dealt like cards, never one batch twice to a video.
+
+    The deck is one shuffled round of all batches after another. Where a video's captions reach into
+    the next round, the batches it already has are put back further down.
+    """
+    deck: list[int] = []
+    dealt: list[int] = []
+    for size in sizes:
+        if len(deck) < size:
+            left = set(deck)
+            fresh = [at for at in random.permutation(total).tolist() if at not in left]
+            needed = size - len(deck)
+            later = np.array(fresh[needed:] + deck, np.int64)
+            deck += fresh[:needed] + random.permutation(later).tolist()
+        dealt += deck[:size]
+        deck = deck[size:]
+    return np.array(dealt, np.int64)
+
+
+_QUALITY = 95
+_LONGEST = 65_500  # lines that a JPEG can have
+
+
+def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3"]) -> None:
+    """Write the file whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: the frames are higher together than a JPEG can be.
+    """
+    from PIL import Image
+
+    count, height, width, _ = frames.shape
+    if count * height > _LONGEST:
+        raise ValueError(f"{count} frames of {height} lines are more than a JPEG can hold")
+    strip = Image.fromarray(frames.reshape(count * height, width, 3))
+    with replace_file(path) as fresh:
+        comment = f"{count} frames".encode()
+        strip.save(fresh, "JPEG", quality=_QUALITY, subsampling=0, comment=comment)
+
+
+def read_filmstrip(path: Path) -> UInt8[np.ndarray, "frames height width 3"]:
+    """The frames of such a file, a few grey levels from what was written.
+
+    Raises:
+        VideoError: there is none, or it is damaged.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=("JPEG",)) as strip:
+            count = re.fullmatch(rb"(\d+) frames", strip.info.get("comment", b""))
+            pixels = np.asarray(strip.convert("RGB"))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise VideoError(f"the kept frames in {path.name} cannot be read: {error}") from None
+    if count is None or len(pixels) % int(count.group(1)):
+        raise VideoError(f"{path.name} holds no kept frames")
+    return pixels.reshape(int(count.group(1)), -1, *pixels.shape[1:])
+
+
+TrainedEncoder = ClipEncoder | SmallEncoder  # those whose weights can be trained too
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFrames:
+    """Reads the frames of a video for one epoch.
+
+    Attributes:
+        encoder: says how large frames are.
+        frames: most frames of a video.
+        sampling: rule that picks the frames of a video.
+        augment: how they are changed.
+        seed: number that all draws of the run come from.
+        kept: folder where frames are kept from epoch to epoch; None decodes each time.
+    """
+
+    encoder: TrainedEncoder
+    frames: int
+    sampling: Sampling
+    augment: Augment = "none"
+    seed: int = 0
+    kept: Path | None = None
+
+    @property
+    def steady(self) -> bool:
+        """Whether frames are the same in all epochs, and not those of JPEGs."""
+        drawn = self.sampling.is_drawn or self.augment != "none"
+        return not drawn and self.kept is None
+
+    def __call__(
+        self, item: Item, video: int, epoch: int
+    ) -> UInt8[np.ndarray, "frames height width 3"]:
+        """RGB frames.
+
+        Args:
+            item: the video.
+            video: its number among all videos that are trained on.
+            epoch: number of the epoch, from 0.
+
+        Raises:
+            VideoError: the video cannot be read.
+            OSError: likewise.
+            SureshotError: its frames cannot be kept.
+        """
+        if self.kept is None:
+            return self._decoded(item, np.random.default_rng((self.seed, epoch, video)))
+        rule = (self.frames, self.sampling.kind, self.sampling.fps, self.encoder.side)
+        key = hashlib.sha256(f"{item_key(item)} {rule}".encode()).hexdigest()
+        path = self.kept / key[:2] / f"{key[2:]}.jpg"
+        try:
+            return read_filmstrip(path)
+        except VideoError:  # not kept yet, or damaged
+            frames = self._decoded(item, np.random.default_rng(self.seed))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_filmstrip(path, frames)
+        except (OSError, ValueError) as error:
+            raise SureshotError(
+                f"The frames of {item.id} cannot be kept in {self.kept}: {error}. Free some space, "
+                "or set training.keep_frames to false."
+            ) from None
+        return read_filmstrip(path)  # as all later epochs see them
+
+    def _decoded(
+        self, item: Item, draw: np.random.Generator
+    ) -> UInt8[np.ndarray, "frames height width 3"]:
+        size = augmented(self.augment, self.encoder.frame_size, self.encoder.side, draw)
+        return sampled_frames(item, self.frames, size, self.sampling, draw)

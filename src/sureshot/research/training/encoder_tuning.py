@@ -1,0 +1,219 @@
+"""A CLIP or SigLIP that is trained end to end with a system; `tuned` takes other encoders too.
+
+The networks and the way texts and frames go through them are those of
+`sureshot.models.encoders.clip.ClipEncoder`, so that what is trained is what is searched. Weights
+stay 32-bit whatever precision the pass through the network has.
+
+The logit scale is CLIP's own where the system has it so: one parameter, which starts with CLIP's
+value and is trained at CLIP's rate.
+
+Differs:
+    The codes of CLIP4Clip, UATVR and DUQ keep CLIP's weights in half precision and update them in
+    place. At their learning rate of 1e-7 nearly all updates are smaller than the distance of two
+    such numbers and are lost; with 32-bit weights none is.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from sureshot.errors import ModelError, SureshotError
+from sureshot.files import write_json
+from sureshot.models.encoders import Encoder
+from sureshot.models.encoders.base import PATCH_GRID
+from sureshot.models.encoders.clip import (
+    IMAGES,
+    PROCESSOR,
+    TOKENIZER,
+    TOKENIZER_SETTINGS,
+    ClipEncoder,
+    _silence,
+)
+from sureshot.models.encoders.toy import SmallEncoder, SmallNetwork
+from sureshot.models.systems.base import Frozen, System, TextTokens, VideoTokens
+
+
+class TunedSmall(nn.Module):
+    """Tokens with a graph, from texts and prepared frames.
+
+    The encoder goes on to share the weights. One that was trained before goes on from where it
+    was; the untrained one begins from weights of this run's seed. Its logit scale is the system's.
+
+    Args:
+        encoder: whose weights are trained.
+        seed: number that first weights are drawn from.
+    """
+
+    def __init__(self, encoder: SmallEncoder, seed: int = 0) -> None:
+        super().__init__()
+        self.encoder = encoder
+        if encoder.name == "small":
+            encoder.network.load_state_dict(SmallNetwork(seed).state_dict())
+        self.network: nn.Module = encoder.network
+
+    def texts(self, texts: Sequence[str]) -> TextTokens:
+        """Texts, at least one; sentences at their own length."""
+        ids, mask = self.encoder.word_numbers(texts)
+        real = torch.from_numpy(mask).to(self.encoder.device)
+        sentence, words = self.encoder.network.read_words(
+            torch.from_numpy(ids).to(self.encoder.device), real
+        )
+        return TextTokens(sentence, words, real)
+
+    def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
+        """Videos of frames that `SmallEncoder.prepare` made; each has at least one."""
+        lengths = [len(frames) for frames in prepared]
+        batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
+        padded = [
+            pad_sequence(list(torch.split(part, lengths)), batch_first=True)
+            for part in self.encoder.network.read_frames(batch)
+        ]
+        real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        return VideoTokens(padded[0], padded[1], padded[2], real.to(self.encoder.device))
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `SmallEncoder.load` reads.
+
+        Raises:
+            ModelError: it cannot be written.
+        """
+        self.encoder.save(folder)
+
+
+_EMBEDDINGS = ("text_model.embeddings.", "vision_model.embeddings.", "vision_model.pre_layrnorm.")
+_FROZEN: Mapping[Frozen, tuple[str, ...]] = {
+    "nothing": (),
+    "patches": ("vision_model.embeddings.patch_embedding.",),
+    "embeddings": _EMBEDDINGS,
+}
+
+
+class TunedClip(nn.Module):
+    """Tokens with a graph, from texts and prepared frames.
+
+    The encoder goes on to share the weights: what it encodes is what has been learned so far. Its
+    fingerprint stays that of the folder it came from, though; `save` it and load the new folder
+    before anything of it is kept.
+
+    Args:
+        encoder: whose weights are trained.
+        system: system that it is trained with, on the same device. It says what stays as it is,
+            whether its logit scale is the encoder's, and whether it wants all cells of a frame;
+            None trains all but a logit scale.
+        words: tokens of a text that are read, special ones included; None is all that it can.
+    """
+
+    def __init__(
+        self, encoder: ClipEncoder, system: System | None = None, words: int | None = None
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self._words = words
+        if words is not None:
+            encoder.limit_words(words)
+        self.network: nn.Module = encoder._model
+        stays = () if system is None else _FROZEN[system.frozen]
+        for name, weight in self.network.named_parameters():
+            # The networks' own logit scale takes no part in tokens: no gradient would reach it.
+            weight.requires_grad_(not name.startswith(("logit_", *stays)))
+        self._whole_grid = system is not None and system.whole_grid
+        self.log_scale: nn.Parameter | None = None
+        if system is not None and system.shares_scale:
+            self.log_scale = system.start_scale(float(self._own_scale()))
+
+    def texts(self, texts: Sequence[str]) -> TextTokens:
+        """Texts as `ClipEncoder.encode_texts` has them, at least one; sentences at their length."""
+        cut = self.encoder._cutter.cut(texts)
+        ids = torch.from_numpy(cut.ids).to(self.encoder.device)
+        real = torch.from_numpy(cut.mask).to(self.encoder.device)
+        sentence, states = self.encoder._read_texts(ids)
+        words = [state[mask] for state, mask in zip(states, real, strict=True)]
+        mask = [mask[mask] for mask in real]
+        return TextTokens(
+            sentence,
+            pad_sequence(words, batch_first=True),
+            pad_sequence(mask, batch_first=True),
+        )
+
+    def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
+        """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
+        lengths = [len(frames) for frames in prepared]
+        batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
+        frames, patches, backbone = self.encoder._read_frames(batch)
+        parts = (frames, patches if self._whole_grid else _pooled(patches), backbone)
+        padded = [
+            pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in parts
+        ]
+        real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        return VideoTokens(padded[0], padded[1], padded[2], real.to(self.encoder.device))
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `ClipEncoder.load` reads: these weights, the same texts and frames.
+
+        Raises:
+            ModelError: it cannot be written.
+        """
+        origin = self.encoder._snapshot.folder
+        if self.log_scale is not None:
+            self._own_scale().data.fill_(self.log_scale.item())
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _silence():  # it would draw a bar of its own
+                self.network.save_pretrained(folder)  # type: ignore[operator]
+            for name in (IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS):
+                if (origin / name).is_file():
+                    shutil.copyfile(origin / name, folder / name)
+            if self._words is not None:
+                settings = self.encoder._snapshot.settings(TOKENIZER_SETTINGS)
+                most = {"model_max_length": self._words}
+                write_json(folder / TOKENIZER_SETTINGS, {**settings, **most})
+        except OSError as error:
+            raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
+
+    def _own_scale(self) -> nn.Parameter:
+        """The logarithm of the logit scale that the network came with."""
+        return self.network.get_parameter("logit_scale")
+
+
+Tuned = TunedClip | TunedSmall
+
+
+def tuned(
+    encoder: Encoder, system: System | None = None, words: int | None = None, seed: int = 0
+) -> Tuned:
+    """An encoder that is trained with a system.
+
+    Args:
+        encoder: whose weights are trained.
+        system: system that it is trained with, see `TunedClip`.
+        words: tokens of a text that are read, see `TunedClip`.
+        seed: number that the first weights of one that begins from nothing are drawn from.
+
+    Raises:
+        SureshotError: it cannot be trained.
+    """
+    if isinstance(encoder, SmallEncoder):
+        return TunedSmall(encoder, seed)
+    if isinstance(encoder, ClipEncoder):
+        return TunedClip(encoder, system, words)
+    raise SureshotError(
+        f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
+        'only CLIP, SigLIP and "small" can. Name one, or set it to false.'
+    )
+
+
+def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:
+    """As `sureshot.models.encoders.base.pool_grid`, with a graph."""
+    across = round(patches.shape[1] ** 0.5)
+    if across * across != patches.shape[1] or across <= PATCH_GRID:
+        return patches
+    square = torch.unflatten(patches, 1, (across, across))
+    rows = [part.mean(1) for part in torch.tensor_split(square, PATCH_GRID, dim=1)]
+    cells = [part.mean(1) for row in rows for part in torch.tensor_split(row, PATCH_GRID, dim=1)]
+    return torch.stack(cells, dim=1)

@@ -1,0 +1,409 @@
+"""The index: videos and their windows, written whole and searched by vector.
+
+A video's windows are written first, its row in ``videos``, by which it counts as indexed, after
+them: an interruption between the two only repeats one video. The windows are on the disk before the
+row is written, and the row before the next one at the latest.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import StoreError, option
+from sureshot.paths import locate
+from sureshot.store.integrity import (
+    at_paths,
+    each,
+    id_list,
+    lost_videos,
+    of_sizes,
+    records,
+    videos_with_damage,
+)
+from sureshot.store.locks import turn, unfinished
+from sureshot.store.maintenance import clear, compact, index_vectors, sweep
+from sureshot.store.repair import delete_index, make_ready, mend_index, past_unreadable
+from sureshot.store.rows import (
+    CHECKED,
+    EncodedWindow,
+    Header,
+    IndexSettings,
+    StoredWindows,
+    VideoRecord,
+    video_rows,
+    window_rows,
+)
+from sureshot.store.tables import Tables, guard
+from sureshot.store.vector_search import Finder, Under, path_below, path_is
+from sureshot.store.writing import (
+    Parcel,
+    deliver,
+    drop_videos,
+    parcel_of,
+    parcel_of_copy,
+    store_patterns,
+    stored_patterns,
+)
+from sureshot.text import counted
+
+_COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
+
+
+class Store:
+    """An index. Open with `Store.open` or `Store.create`, any number of processes at once.
+
+    Attributes:
+        location: folder or object-storage URI.
+        settings: how its videos were cut and sampled.
+        fingerprint: digest that identifies the encoder that wrote it.
+        dim: size of its vectors.
+        finder: what finds windows in it.
+    """
+
+    def __init__(self, tables: Tables, header: Header) -> None:
+        self.location = tables.location
+        self.settings = header.settings
+        self.fingerprint = header.fingerprint
+        self.dim = header.dim
+        self._header = header
+        self._tables = tables
+        self.finder = Finder(tables, header.dim)
+        self._commits = 0
+        self._damaged_rows = 0
+
+    @classmethod
+    def create(
+        cls,
+        location: str | Path,
+        settings: IndexSettings,
+        fingerprint: str,
+        dim: int,
+    ) -> "Store":
+        """Open the index at ``location``, making an empty one where there is none.
+
+        Raises:
+            StoreError: there is one of another model or with other settings, or none can be made.
+        """
+        tables = Tables(locate(location))
+        if not tables.exists():
+            tables.create(Header(settings=settings, fingerprint=fingerprint, dim=dim))
+        store = cls._open(tables)
+        store.check_model(settings.model, fingerprint)
+        store._header.check_settings(store.location, settings)
+        return store
+
+    @classmethod
+    def open(cls, location: str | Path, *, complete: bool = False, cached: bool = False) -> "Store":
+        """Open an existing index.
+
+        Args:
+            location: folder or object-storage URI.
+            complete: whether to make one whole that is half made, which takes the right to write.
+            cached: whether one in S3 storage is read from a local copy, brought when needed.
+
+        Raises:
+            StoreError: there is none, it is half made or damaged, or a newer Sureshot wrote it.
+        """
+        tables = Tables(locate(location), cached=cached)
+        if not tables.exists():
+            raise StoreError(
+                f"There is no index at {tables.location}. Make one with `sureshot index FOLDER`, "
+                f"or name another place with {option('db')}."
+            )
+        if tables.half_made() and not complete:
+            raise StoreError(
+                f"The index at {tables.location} is half made, as a command that was ended leaves "
+                f"it. `sureshot index FOLDER` makes it whole, `sureshot reset` removes it."
+            )
+        return cls._open(tables)
+
+    @staticmethod
+    def exists(location: str | Path) -> bool:
+        """Whether an index lies at this place: sound, damaged, or left half made.
+
+        Raises:
+            StoreError: the place cannot be looked at.
+        """
+        return Tables(locate(location)).exists()
+
+    @staticmethod
+    def delete(location: str | Path) -> None:
+        """Delete an index and nothing else that may lie in its folder.
+
+        Raises:
+            StoreError: something in its place is not an index, or its files cannot be deleted.
+        """
+        delete_index(locate(location))
+
+    def is_replaced(self) -> bool:
+        """Whether another index lies in its place by now.
+
+        Raises:
+            StoreError: none does, or it cannot be read.
+        """
+        return self._tables.header().made != self._header.made
+
+    def check_model(self, model: str, fingerprint: str) -> None:
+        """Refuse an encoder other than the one that wrote the index.
+
+        Raises:
+            StoreError: the vectors would not compare; the message says what to do.
+        """
+        self._header.check_model(self.location, model, fingerprint)
+
+    def videos(self) -> list[VideoRecord]:
+        """Every video the index knows, failed ones included, in the order of their paths.
+
+        Damaged rows are left out, see `trouble`.
+        """
+        with guard(self.location, "read"):
+            found, self._damaged_rows = records(self._tables)
+        return sorted(found, key=lambda record: record.path)
+
+    def each_video(self) -> Iterator[VideoRecord]:
+        """Every video in no order, a part at a time; damaged rows are left out."""
+        with guard(self.location, "read"):
+            yield from each(self._tables)
+
+    def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
+        """What the index knows of the videos at some paths."""
+        with guard(self.location, "read"):
+            return {record.path: record for record in at_paths(self._tables, paths)}
+
+    def of_sizes(self, sizes: Iterable[int]) -> list[VideoRecord]:
+        """The indexed videos that have one of some sizes in bytes."""
+        with guard(self.location, "read"):
+            return of_sizes(self._tables, sizes)
+
+    def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
+        """Videos whose windows are not all there as they were written; unreadable files go.
+
+        Args:
+            thorough: whether to read all that searches read, of at most 100,000 windows.
+        """
+
+        def act(_: bool) -> list[VideoRecord]:
+            with turn(self.location):
+                found = lost_videos(self._tables)
+            found += videos_with_damage(self._tables, found) if thorough else []
+            return sorted(found, key=lambda record: record.path)
+
+        with guard(self.location, "read"):
+            return past_unreadable(self._tables, act)
+
+    def mend(self) -> list[str]:
+        """Make the index one of the present format that can be written to; what was done, in words.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+
+        def act(lost: bool) -> list[str]:
+            with turn(self.location):
+                said = make_ready(self._tables, self._header, all_lost=lost)
+                self._header = self._tables.header()
+            return said
+
+        with guard(self.location, "mend"):
+            return past_unreadable(self._tables, act)
+
+    def trouble(self) -> list[str]:
+        """What reading met so far that is damaged, as sentences with the mend in them."""
+        said = self._tables.trouble()
+        if self._damaged_rows:
+            damaged = f"{counted(self._damaged_rows, 'damaged row')}. `sureshot index FOLDER` mends"
+            said.append(f"The table of videos at {self.location} has {damaged} that.")
+        return [*said, *self.finder.trouble()]
+
+    def excluded(self) -> tuple[str, ...]:
+        """Patterns of what is left out, in their order as texts."""
+        with guard(self.location, "read"):
+            return stored_patterns(self._tables)
+
+    def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
+        """Remember patterns of what is left out, or forget them where ``excluded`` is False.
+
+        Args:
+            patterns: patterns of `sureshot.media.discover.Excluded`.
+            excluded: whether what they match is left out from now on.
+        """
+        with guard(self.location, "write to"), turn(self.location):
+            store_patterns(self._tables, patterns, excluded=excluded)
+
+    def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
+        """Store a video, replacing what was known of it. Whole or not at all, also when killed.
+
+        Args:
+            record: the video, indexed, not failed.
+            windows: its windows, one at least, in the order of time.
+
+        Raises:
+            StoreError: the disk is full or cannot be written; what was there before is unharmed.
+        """
+        with unfinished(self.location):
+            self.commit([self.pack(record, windows)])
+
+    def pack(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> Parcel:
+        """A video with its windows on the disk, for whoever commits it, here or elsewhere.
+
+        Nobody sees it until then, and it stays only while whoever commits is in `unfinished`.
+        """
+        if self._header.schema < CHECKED:
+            self.mend()
+        with guard(self.location, "write to"):
+            return parcel_of(self._tables, record, window_rows(record, windows, self._header))
+
+    def commit(self, parcels: Sequence[Parcel]) -> None:
+        """Store videos, indexed or failed, replacing what was known of them.
+
+        Args:
+            parcels: videos, each once; a failed one drops what it gave earlier.
+
+        Raises:
+            StoreError: the disk is full or cannot be written, or files of a parcel are not there;
+                what was there before is unharmed.
+        """
+        if parcels:
+            with self._writing():
+                deliver(self._tables, self._header, parcels)
+            self._committed()
+
+    def fail(self, record: VideoRecord) -> None:
+        """Remember that a video could not be indexed, and drop what it gave earlier."""
+        self.commit([Parcel(replace(record, windows=0, check_windows=0))])
+
+    def copy(self, old: VideoRecord, new: VideoRecord) -> VideoRecord | None:
+        """Give ``new`` the windows of ``old``, whose content it shares, without encoding anything.
+
+        Returns:
+            What is known of ``new`` from now on; None if the windows were not all there and sound
+            (another process took them away, say), and nothing was done.
+        """
+        with unfinished(self.location), self._writing():
+            parcel = parcel_of_copy(self._tables, old, new)
+            deliver(self._tables, self._header, [parcel] if parcel else [])
+        self._committed()
+        return parcel.record if parcel else None
+
+    def touch(self, record: VideoRecord) -> None:
+        """Note that only what is known of the file has changed: its windows stay as they are.
+
+        Nothing is done if another process has written or removed the video meanwhile.
+        """
+        with self._writing():
+            known = at_paths(self._tables, [record.path])
+            if [one.check_windows for one in known] == [record.check_windows]:
+                self._tables.upsert("videos", video_rows([record], self._header))
+        self._committed()
+
+    def remove(self, records: Sequence[VideoRecord]) -> None:
+        """Forget videos and their windows, but for what is written of them from now on."""
+        for first in range(0, len(records), 500):
+            with guard(self.location, "write to"), turn(self.location):
+                drop_videos(self._tables, records[first : first + 500])
+            self._committed()
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk."""
+        with guard(self.location, "write to"):
+            self._tables.sync()
+
+    def count(self, under: Under | None = None) -> int:
+        """Number of windows, or of those of videos at or below a path."""
+        condition = None if under is None else path_below(under)
+        with guard(self.location, "read"):
+            return int(self._tables.use("windows", lambda table: table.count_rows(condition)))
+
+    def count_videos(self, under: Under | None = None) -> int:
+        """Number of videos that can be found, or of those at or below a path."""
+        condition = "windows > 0" if under is None else f"windows > 0 AND {path_below(under, 'id')}"
+        with guard(self.location, "read"):
+            return int(self._tables.use("videos", lambda table: table.count_rows(condition)))
+
+    def nearest(
+        self,
+        vector: Float[np.ndarray, " dim"],
+        k: int,
+        under: Under | None = None,
+        exclude: Path | None = None,
+        less_hubs: bool = False,
+    ) -> StoredWindows:
+        """The windows whose vectors lie nearest, see `sureshot.store.vector_search.Finder.nearest`."""
+        return self.finder.nearest(vector, k, under, exclude, less_hubs=less_hubs)
+
+    def windows_of(self, path: Path) -> StoredWindows:
+        """All windows of one video in the order of time; none if it is not indexed.
+
+        Raises:
+            StoreError: some are damaged.
+        """
+        return self.finder.windows(path_is(path), order="start")
+
+    def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
+        """All windows of some videos, each video's together and in the order of time.
+
+        Raises:
+            StoreError: some are damaged.
+        """
+        ids = id_list([video.id for video in videos])
+        return self.finder.windows(f"video IN ({ids})", order="key")
+
+    def sweep(self) -> tuple[int, str]:
+        """Remove windows over ten minutes old that an interrupted write has left.
+
+        Returns:
+            Number of videos they were of, and why none was removed where that is not safe.
+        """
+        with guard(self.location, "write to"), turn(self.location):
+            return sweep(self._tables)
+
+    def clear(self) -> int:
+        """Delete files that killed processes wrote and nobody committed; how many.
+
+        Nothing is deleted while anybody may still commit.
+        """
+        with guard(self.location, "write to"), turn(self.location):
+            return clear(self._tables)
+
+    def compact(self) -> None:
+        """Join small files, drop superseded ones and keep a large index quick to search."""
+        with unfinished(self.location):
+            compact(self._tables)
+        self.index_vectors()
+
+    def index_vectors(self) -> bool:
+        """Index the vectors if comparing them one by one takes long; whether that was done."""
+        with unfinished(self.location):
+            return index_vectors(self._tables)
+
+    def bytes_on_disk(self) -> int:
+        """Size of an index; 0 where that cannot be asked."""
+        return self._tables.bytes_on_disk()
+
+    @classmethod
+    def _open(cls, tables: Tables) -> "Store":
+        """The index that lies there, whole."""
+        half_made = tables.half_made()
+        store = cls(tables, tables.header())
+        if half_made:
+            with guard(store.location, "mend"), turn(store.location):
+                tables.create(store._header)
+                mend_index(tables, store._header, all_lost=True)
+        return store
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A turn at writing to an index of the present format."""
+        if self._header.schema < CHECKED:
+            self.mend()
+        with guard(self.location, "write to"), turn(self.location):
+            yield
+
+    def _committed(self) -> None:
+        self._commits += 1
+        if self._commits % _COMPACT_EVERY == 0:
+            self.compact()

@@ -1,0 +1,735 @@
+"""From labelled queries to a calibration card.
+
+The videos of the queries are split by lot. To the queries of one third the probabilities are
+fitted, in galleries of several sizes drawn from the whole; those of the other two thirds give sets
+and p-values, and judge the probabilities. No video is on both sides. Every query has a relevant
+video in its galleries: a percentage says how likely a hit is right *if* what was asked for is here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int, Integer
+
+from sureshot.errors import SureshotError
+from sureshot.metrics.confidence import auroc, auroc_of, brier, ece, ece_floor
+from sureshot.metrics.intervals import interval
+from sureshot.metrics.ranks import row_blocks
+from sureshot.text import counted
+from sureshot.trust.card import (
+    COVERAGES,
+    Calibration,
+    Logistic,
+    Nonconformity,
+    Own,
+    ProbabilityQuality,
+    Quality,
+    Reference,
+    Validity,
+    sigmoid,
+)
+from sureshot.trust.signals import (
+    RESULTS,
+    UNKNOWN,
+    About,
+    features,
+    fit_temperature,
+    query_signals,
+    result_signals,
+    standing,
+    top_is_relevant,
+)
+
+
+def gallery_sizes(videos: int, *, count: int = 6, smallest: float = 0.02) -> tuple[int, ...]:
+    """Sizes from a share of the gallery to all of it, equally far apart in their logarithm.
+
+    The smallest share is low, since a library may be far smaller than the labelled gallery.
+
+    Args:
+        videos: number of videos in the whole gallery.
+        count: number of sizes; fewer come out where they coincide.
+        smallest: smallest size as a share of the whole gallery; two videos at the least.
+
+    Raises:
+        SureshotError: no video, no size, or a share out of range.
+
+    Examples:
+        >>> gallery_sizes(1000)
+        (20, 44, 96, 209, 457, 1000)
+    """
+    if videos < 1 or count < 1 or not 0 < smallest <= 1:
+        raise SureshotError(
+            f"{count} galleries from {smallest} of {videos} videos cannot be drawn; at least one "
+            "of each and a share above 0, at most 1, are needed."
+        )
+    low = min(videos, max(2.0, smallest * videos))
+    sizes = np.geomspace(low, videos, count) if count > 1 else np.array([videos])
+    return tuple(int(size) for size in np.unique(np.rint(sizes)))
+
+
+def draw_present(
+    relevant: Bool[np.ndarray, "queries videos"], size: int, rng: np.random.Generator
+) -> Int[np.ndarray, "queries size"]:
+    """A gallery for each query that holds at least one video relevant to it.
+
+    One relevant video is put in; the others are drawn from the rest of the gallery, so that other
+    relevant ones come along as often as any.
+
+    Args:
+        relevant: which videos are relevant to which query.
+        size: videos of each gallery.
+        rng: source of all chance.
+
+    Returns:
+        Columns, in ascending order.
+
+    Raises:
+        SureshotError: a query without a relevant video, or a size out of range.
+    """
+    if not 1 <= size <= relevant.shape[1]:
+        raise SureshotError(
+            f"A gallery of {size} videos cannot be drawn from {relevant.shape[1]}; give 1 to "
+            f"{relevant.shape[1]}."
+        )
+    if not relevant.any(1).all():
+        query = int(np.argmin(relevant.any(1)))
+        raise SureshotError(f"Query {query} has no relevant video, so none can be put in.")
+    drawn = []
+    for rows, keys in _keys(relevant, rng):
+        first = np.where(relevant[rows], keys, 2).argmin(1)
+        # Its key was the smallest of some, so the rest is drawn anew for all to be alike.
+        keys = rng.random(keys.shape, dtype=np.float32)
+        keys[np.arange(len(keys)), first] = -1
+        drawn.append(_smallest(keys, size))
+    return np.concatenate(drawn)
+
+
+def _keys(
+    relevant: Bool[np.ndarray, "queries videos"], rng: np.random.Generator
+) -> Iterator[tuple[slice, Float32[np.ndarray, "rows videos"]]]:
+    """Random numbers from 0 to 1 for some queries at a time; the smallest ones draw a gallery."""
+    for rows in row_blocks(*relevant.shape):
+        yield rows, rng.random(relevant[rows].shape, dtype=np.float32)
+
+
+def _smallest(keys: np.ndarray, size: int) -> Int[np.ndarray, "queries size"]:
+    if size == keys.shape[1]:
+        return np.broadcast_to(np.arange(size), keys.shape).copy()
+    return np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """Some queries, each with a relevant video in the gallery.
+
+    Attributes:
+        scores: scores that order the results.
+        relevant: whether each video is relevant to each query.
+        video: number of the video, or of the group of near copies, that each query belongs to.
+        about: what else is known of the queries.
+    """
+
+    scores: Float[np.ndarray, "queries videos"]
+    relevant: Bool[np.ndarray, "queries videos"]
+    video: Int[np.ndarray, " queries"]
+    about: About
+
+    def of(self, rows: Int[np.ndarray, " rows"]) -> "Labelled":
+        """Some of the queries."""
+        return Labelled(
+            scores=self.scores[rows],
+            relevant=self.relevant[rows],
+            video=self.video[rows],
+            about=self.about.of(rows),
+        )
+
+    def at_most(self, queries: int, rng: np.random.Generator) -> "Labelled":
+        """So many queries of each video that all together are no more, or one of each."""
+        each = max(1, queries // len(np.unique(self.video)))
+        mixed = rng.permutation(len(self.video))
+        mixed = mixed[np.argsort(self.video[mixed], kind="stable")]
+        _, first, count = np.unique(self.video[mixed], return_index=True, return_counts=True)
+        place = np.arange(len(mixed)) - np.repeat(first, count)
+        return self.of(np.sort(mixed[place < each]))
+
+    def present(self, size: int, rng: np.random.Generator) -> "Labelled":
+        """The same queries, each in a gallery of its own that holds a relevant video."""
+        columns = draw_present(self.relevant, size, rng)
+        return replace(
+            self,
+            scores=np.take_along_axis(self.scores, columns, 1),
+            relevant=np.take_along_axis(self.relevant, columns, 1),
+        )
+
+    def best_relevant(self) -> Float[np.ndarray, " queries"]:
+        """Score of the best relevant video of each query."""
+        return np.where(self.relevant, self.scores, -np.inf).max(1).astype(np.float64)
+
+
+def labelled(
+    scores: Float[np.ndarray, "queries videos"],
+    relevant: Bool[np.ndarray, "other_queries other_videos"],
+    video: Integer[np.ndarray, " labelled"],
+    about: About = UNKNOWN,
+) -> Labelled:
+    """The queries that have a relevant video, all arguments checked.
+
+    Args:
+        scores: finite scores that order all videos of a gallery for labelled queries: similarities,
+            less the hub correction where there is one.
+        relevant: whether each video is relevant to each query.
+        video: number of the video, or of the group of near copies, that a query belongs to.
+        about: what else is known of the queries.
+
+    Raises:
+        SureshotError: shapes that do not fit together, scores that are not finite, or no query
+            with a relevant video.
+    """
+    none = np.zeros(len(scores))
+    apart = none if about.elsewhere is None else about.elsewhere
+    words = none if about.words is None else about.words
+    if scores.shape != relevant.shape or {len(video), len(apart), len(words)} != {len(scores)}:
+        raise SureshotError(
+            f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
+            "of queries; give all for the same queries and videos."
+        )
+    if not np.isfinite(scores).all() or not np.isfinite(apart).all():
+        raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
+    there = np.flatnonzero(relevant.any(1))
+    if not len(there):
+        raise SureshotError(
+            "None of the labelled queries has a relevant video in the gallery, so there is nothing "
+            "to calibrate on; label queries whose videos are there."
+        )
+    _, number = np.unique(video, return_inverse=True)
+    known = Labelled(scores=scores, relevant=relevant, video=number, about=about)
+    return known.of(there)
+
+
+QUERIES = 50  # fewer are not calibrated on
+VIDEOS = 20
+OUTCOMES = 20  # right ones, and wrong ones
+_FITTED = 1500  # queries of one data set that probabilities are fitted to, at most
+_KEPT = 1000  # scores a reference on the card, at most or one a video
+_SHARED = 150  # the same where there are several data sets
+_RESAMPLES = 200
+
+
+def fit_card(
+    scores: Float[np.ndarray, "queries videos"],
+    relevant: Bool[np.ndarray, "other_queries other_videos"],
+    video: Integer[np.ndarray, " labelled"],
+    *,
+    about: About = UNKNOWN,
+    model: str = "",
+    bank: str | None = None,
+    dataset: str = "",
+    date: str = "",
+    sizes: tuple[int, ...] | None = None,
+    seed: int = 0,
+) -> Calibration:
+    """Calibrate on labelled queries of one gallery; see `fit_over`, and `labelled` for the data."""
+    return fit_over(
+        [labelled(scores, relevant, video, about)],
+        model=model,
+        bank=bank,
+        dataset=dataset,
+        date=date,
+        sizes=sizes,
+        seed=seed,
+    )
+
+
+def fit_over(
+    galleries: Sequence[Labelled],
+    *,
+    model: str = "",
+    bank: str | None = None,
+    dataset: str = "",
+    date: str = "",
+    sizes: tuple[int, ...] | None = None,
+    seed: int = 0,
+) -> Calibration:
+    """Calibrate on labelled queries of several data sets, which weigh the same.
+
+    Args:
+        galleries: labelled queries that no model was trained on or chosen by. Where only one video
+            a query is known, "relevant" means that one, and probabilities are of finding that one.
+            Of all, or of none, it is known what they score elsewhere and how many words they have.
+        model: fingerprint of what gave the scores.
+        bank: fingerprint of the hub correction; None without one.
+        dataset: title of the labels.
+        date: date to note on the card.
+        sizes: numbers of videos of the galleries to fit on; six from a fiftieth of each gallery to
+            all of it if left out.
+        seed: seed of all chance.
+
+    Returns:
+        A card. Its ``refused`` says so where the probabilities do not separate right from wrong
+        answers on the certifying queries.
+
+    Raises:
+        SureshotError: fewer than 50 queries or 20 videos, fewer than 20 right or 20 wrong first
+            results, or sizes that cannot be drawn.
+    """
+    rng = np.random.default_rng(seed)
+    _enough(galleries)
+    drawn = [_sizes(sizes, part.scores.shape[1]) for part in galleries]
+    parts = [_split(part, rng) for part in galleries]
+    fitted = [part.at_most(_FITTED, rng) for part, _ in parts]
+    certifying = [rest for _, rest in parts]
+    cooled = [np.log(fit_temperature(part.scores, part.relevant)) for part in fitted]
+    temperature = float(np.exp(np.mean(cooled)))
+    top1, result = _probabilities(fitted, drawn, temperature, rng)
+    # Chances of their own, so that no part depends on how much another one drew.
+    certified, judged = rng.spawn(2)
+    known = galleries[0].about
+    card = Calibration(
+        valid_for=Validity(
+            model=model,
+            bank=bank,
+            smallest=min(sizes[0] for sizes in drawn),
+            largest=max(sizes[-1] for sizes in drawn),
+            queries=sum(len(part.video) for part in galleries),
+            videos=sum(_videos(part) for part in galleries),
+            fitted=sum(_videos(part) for part in fitted),
+            certified=sum(_videos(part) for part in certifying),
+            elsewhere=known.elsewhere is not None,
+            words=known.words is not None,
+            dataset=dataset,
+            date=date,
+        ),
+        refused="",
+        temperature=temperature,
+        top1=top1,
+        result=result,
+        references=tuple(
+            _references(_thinned(part, len(galleries), certified), sizes, certified)
+            for part, sizes in zip(certifying, drawn, strict=True)
+        ),
+        quality=None,
+    )
+    quality = _quality(card, certifying, judged)
+    return replace(card, quality=quality, refused=_refusal(quality.top1))
+
+
+def _split(part: Labelled, rng: np.random.Generator) -> tuple[Labelled, Labelled]:
+    """The queries of a third of the videos, and those of the others."""
+    names = rng.permutation(np.unique(part.video))
+    third = np.isin(part.video, names[: len(names) // 3])
+    return part.of(np.flatnonzero(third)), part.of(np.flatnonzero(~third))
+
+
+def _videos(part: Labelled) -> int:
+    return len(np.unique(part.video))
+
+
+def _probabilities(
+    fitted: Sequence[Labelled],
+    drawn: Sequence[tuple[int, ...]],
+    temperature: float,
+    rng: np.random.Generator,
+) -> tuple[Logistic, Logistic]:
+    """Fits for the first result and for the first ten; all galleries of a query weigh as one."""
+    every = sum(len(part.video) for part in fitted) / len(fitted)
+    firsts, results = [], []
+    for part, sizes in zip(fitted, drawn, strict=True):
+        weight = every / len(part.video) / len(sizes)
+        for size in sizes:
+            one = part.present(size, rng)
+            first = features(query_signals(one.scores, temperature, one.about))
+            firsts.append((first, top_is_relevant(one.scores, one.relevant), weight))
+            order, signals = result_signals(one.scores, temperature, one.about, results=RESULTS)
+            relevant = np.take_along_axis(one.relevant, order, 1).ravel()
+            results.append((features(signals), relevant, weight))
+    return _logistic(firsts), _logistic(results)
+
+
+def _logistic(
+    parts: list[tuple[Float64[np.ndarray, "_ signals"], Bool[np.ndarray, " _"], float]],
+) -> Logistic:
+    return Logistic.fit(
+        np.concatenate([signals for signals, _, _ in parts]),
+        np.concatenate([right for _, right, _ in parts]),
+        weights=np.concatenate([np.full(len(right), weight) for _, right, weight in parts]),
+    )
+
+
+def _thinned(part: Labelled, parts: int, rng: np.random.Generator) -> Labelled:
+    """As many queries as the references of one of some data sets are to hold."""
+    if parts == 1:
+        return part.at_most(_KEPT, rng)
+    single = part.at_most(1, rng)
+    return single.of(np.sort(rng.permutation(len(single.video))[:_SHARED]))
+
+
+def _references(
+    queries: Labelled, sizes: tuple[int, ...], rng: np.random.Generator
+) -> tuple[Reference, ...]:
+    references = []
+    for size in sizes:
+        one = queries.present(size, rng)
+        best = -standing(one.scores, one.about.elsewhere)
+        below = one.scores.max(1).astype(np.float64) - one.best_relevant()
+        references.append(
+            Reference(
+                videos=size,
+                best=Nonconformity.of(best, one.video),
+                below=Nonconformity.of(below, one.video),
+            )
+        )
+    return tuple(references)
+
+
+def _quality(card: Calibration, parts: Sequence[Labelled], rng: np.random.Generator) -> Quality:
+    """Queries of a data set are of videos of their own, so their numbers go on."""
+    said, right, of_first, pairs, relevant, of_pair, before = [], [], [], [], [], [], 0
+    for part in parts:
+        said.append(card.p_top1(part.scores, part.about))
+        right.append(top_is_relevant(part.scores, part.relevant))
+        of_first.append(part.video + before)
+        order, probability = card.p_relevant(part.scores, part.about, results=RESULTS)
+        pairs.append(probability.ravel())
+        relevant.append(np.take_along_axis(part.relevant, order, 1).ravel())
+        of_pair.append(np.repeat(part.video + before, order.shape[1]))
+        before += int(part.video.max()) + 1
+    join = np.concatenate
+    return Quality(
+        top1=_judged(join(said), join(right), join(of_first), rng),
+        result=_judged(join(pairs), join(relevant), join(of_pair), rng),
+        absent_auroc=_absent_auroc(parts),
+    )
+
+
+def _judged(
+    probability: Float64[np.ndarray, " cases"],
+    right: Bool[np.ndarray, " cases"],
+    video: Int[np.ndarray, " cases"],
+    rng: np.random.Generator,
+) -> ProbabilityQuality:
+    separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
+    share = float(right.mean())
+    return ProbabilityQuality(
+        cases=len(right),
+        share=share,
+        auroc=separation.value,
+        auroc_low=separation.low,
+        auroc_high=separation.high,
+        brier=brier(probability, right),
+        brier_base=share * (1 - share),
+        ece=ece(probability, right),
+        ece_floor=ece_floor(probability, rng),
+    )
+
+
+def _absent_auroc(parts: Sequence[Labelled]) -> float | None:
+    there, gone = [], []
+    for part in parts:
+        there.append(standing(part.scores, part.about.elsewhere))
+        rest = np.where(part.relevant, -np.inf, part.scores)
+        lost = standing(rest, part.about.elsewhere)
+        gone.append(lost[lost > -np.inf])
+    best = np.concatenate([*there, *gone])
+    present = np.arange(len(best)) < sum(map(len, there))
+    return None if present.all() else auroc(best, present)
+
+
+def _refusal(judged: ProbabilityQuality) -> str:
+    if judged.auroc_low <= 0.5:
+        return (
+            f"On the {judged.cases} certifying queries the probability does not tell right from "
+            f"wrong first results (AUROC {judged.auroc:.2f}, from {judged.auroc_low:.2f} to "
+            f"{judged.auroc_high:.2f}); judge more queries or use a better model."
+        )
+    if judged.brier >= judged.brier_base:
+        return (
+            f"On the {judged.cases} certifying queries the probability is no better than always "
+            f"saying {100 * judged.share:.0f} % (Brier score {judged.brier:.3f} against "
+            f"{judged.brier_base:.3f}); judge more queries."
+        )
+    return ""
+
+
+def _sizes(sizes: tuple[int, ...] | None, gallery: int) -> tuple[int, ...]:
+    if sizes is None:
+        return gallery_sizes(gallery)
+    if not sizes or min(sizes) < 1 or max(sizes) > gallery:
+        raise SureshotError(f"Galleries of {sizes} cannot be drawn from {gallery} videos.")
+    return tuple(sorted(set(sizes)))
+
+
+def _enough(galleries: Sequence[Labelled]) -> None:
+    queries = sum(len(part.video) for part in galleries)
+    videos = sum(_videos(part) for part in galleries)
+    right = sum(int(top_is_relevant(part.scores, part.relevant).sum()) for part in galleries)
+    wrong = queries - right
+    wanted = [
+        (queries, QUERIES, f"{counted(queries, 'query has', 'queries have')} a right video"),
+        (videos, VIDEOS, f"{counted(videos, 'video is', 'videos are')} right for a query"),
+        (right, OUTCOMES, f"{counted(right, 'query has', 'queries have')} a right first hit"),
+        (wrong, OUTCOMES, f"{counted(wrong, 'query has', 'queries have')} a wrong first hit"),
+    ]
+    for count, least, few in wanted:
+        if count < least:
+            raise SureshotError(
+                f"Only {few}; {least} are needed for percentages. Judge more queries."
+            )
+
+
+JUDGED = 10  # queries that the level of the percentages is learned from, at least
+SLOPE = 50  # from which their spread is learned as well
+ALL = 200  # from which every weight is
+SETS = 9  # queries with a right hit from which sets are of the library's own
+_RESULTS = 10  # hits of a query that are learned from
+_LEVEL, _SPREAD, _EACH = 0.7, 0.3, 0.5  # spreads of the prior, in logits; see LOG.md
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedQuery:
+    """A query whose hits somebody judged.
+
+    Attributes:
+        scores: scores of its hits, best first.
+        right: whether each of these is right: 1 right, 0 wrong, -1 not known.
+        about: what else is known of the query, and the size of the library.
+    """
+
+    scores: Float[np.ndarray, " hits"]
+    right: Int[np.ndarray, " hits"]
+    about: About
+
+
+def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
+    """The card of a model, moved towards what was judged.
+
+    Args:
+        card: card that was learned elsewhere.
+        judged: queries whose first hit was judged, or another one; at least one of them.
+    """
+    known = [query for query in judged if query.right[0] >= 0]
+    free = "level" if len(known) < SLOPE else "slope" if len(known) < ALL else "all"
+    slope = 0.0 if free == "level" else _SPREAD
+    each = _EACH if free == "all" else 0.0
+    firsts = np.concatenate([_first(card, query) for query in known])
+    right = np.array([query.right[0] for query in known])
+    top1 = card.top1.adapted(firsts, right, shift=_LEVEL, slope=slope, each=each)
+    rows, labels, weights = _results(card, judged)
+    result = card.result.adapted(
+        rows, labels, shift=_LEVEL, slope=slope, each=each, weights=weights
+    )
+    below = _below(judged)
+    moved = replace(card, top1=top1, result=result)
+    if below is not None:
+        moved = replace(
+            moved,
+            references=tuple(
+                tuple(replace(reference, below=below) for reference in part)
+                for part in card.references
+            ),
+        )
+    own = Own(
+        queries=len(known),
+        right=float(right.mean()),
+        said=_mean(card.top1, firsts),
+        says=_mean(top1, firsts),
+        free=free,
+        sets=below is not None,
+    )
+    return replace(moved, own=own)
+
+
+def _first(card: Calibration, query: JudgedQuery) -> Float64[np.ndarray, "one signals"]:
+    signals = query_signals(query.scores[None], card.temperature, query.about)
+    return features(signals, smallest=card.valid_for.smallest)
+
+
+def _results(
+    card: Calibration, judged: Sequence[JudgedQuery]
+) -> tuple[
+    Float64[np.ndarray, "rows signals"], Int[np.ndarray, " rows"], Float64[np.ndarray, " rows"]
+]:
+    """Signals of the judged hits, which are right, and weights: a query weighs 1, however many."""
+    rows, labels, weights = [], [], []
+    for query in judged:
+        known = np.flatnonzero(query.right[:_RESULTS] >= 0)
+        _, signals = result_signals(
+            query.scores[None], card.temperature, query.about, results=_RESULTS
+        )
+        rows.append(features(signals, smallest=card.valid_for.smallest)[known])
+        labels.append(query.right[known])
+        weights.append(np.full(len(known), 1 / max(1, len(known))))
+    return np.concatenate(rows), np.concatenate(labels), np.concatenate(weights)
+
+
+def _below(judged: Sequence[JudgedQuery]) -> Nonconformity | None:
+    """How far the right hits of these queries lie below the best; None if they are too few.
+
+    Of a query without a right hit all its hits are thought of as wrong.
+    """
+    found = [query for query in judged if (query.right == 1).any()]
+    if len(found) < SETS:
+        return None
+    below = [
+        query.scores[0] - query.scores[query.right == 1].max()
+        if (query.right == 1).any()
+        else query.scores[0] - query.scores[-1]
+        for query in judged
+    ]
+    return Nonconformity.of(np.array(below, np.float64))
+
+
+def _mean(fit: Logistic, rows: Float64[np.ndarray, "rows signals"]) -> float:
+    return float(fit.probability(rows).mean())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A calibration and the queries that it is asked about.
+
+    Attributes:
+        card: calibration that was fitted to none of them.
+        rows: places of these queries among all of them.
+    """
+
+    card: Calibration
+    rows: Int[np.ndarray, " rows"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictedSets:
+    """The conformal set of each query at one coverage.
+
+    Attributes:
+        coverage: share of the sets that was promised to hold the video sought.
+        holds: whether the set of each query holds its video.
+        size: number of videos in each set.
+    """
+
+    coverage: float
+    holds: Bool[np.ndarray, " queries"]
+    size: Int[np.ndarray, " queries"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """What was predicted of each query, and which of its first results are relevant.
+
+    Attributes:
+        p_top1: probability that the first result is right.
+        softmax: softmax of the first result, at the temperature of the calibration.
+        p_relevant: probability that each of the first ten results is right.
+        mass: softmax of each of them.
+        relevant: whether each of them is the video sought.
+        p_inside: p-value of "its video is there".
+        absent_p_top1: ``p_top1`` once the query's own video is gone.
+        absent_p_inside: ``p_inside`` once the query's own video is gone.
+        sets: conformal sets of each coverage that could be promised.
+    """
+
+    p_top1: Float64[np.ndarray, " queries"]
+    softmax: Float64[np.ndarray, " queries"]
+    p_relevant: Float64[np.ndarray, "queries results"]
+    mass: Float64[np.ndarray, "queries results"]
+    relevant: Bool[np.ndarray, "queries results"]
+    p_inside: Float64[np.ndarray, " queries"]
+    absent_p_top1: Float64[np.ndarray, " queries"]
+    absent_p_inside: Float64[np.ndarray, " queries"]
+    sets: tuple[PredictedSets, ...]
+
+
+def cross_fitted(
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " queries"],
+    folds: int,
+    seed: int,
+    about: About = UNKNOWN,
+) -> list[Part]:
+    """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
+
+    All videos stay in the gallery. Only the queries are split, those of a video together.
+
+    Args:
+        scores: scores that order the results.
+        owner: column of the video that each query is about.
+        folds: number of parts, 2 or more.
+        seed: seed of all chance.
+        about: what else is known of the queries.
+
+    Raises:
+        SureshotError: a part is too small or too one-sided to be calibrated without.
+    """
+    videos = np.random.default_rng(seed).permutation(np.unique(owner))
+    fold = np.empty(scores.shape[1], int)
+    fold[videos] = np.arange(len(videos)) % folds
+    parts = []
+    for number in range(folds):
+        known = np.flatnonzero(fold[owner] != number)
+        own = owner[known]
+        relevant = own[:, None] == np.arange(scores.shape[1])
+        card = fit_card(scores[known], relevant, own, about=about.of(known), seed=seed)
+        parts.append(Part(card, np.flatnonzero(fold[owner] == number)))
+    return parts
+
+
+def predict_unseen(
+    parts: Sequence[Part],
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " queries"],
+    about: About = UNKNOWN,
+) -> Predictions:
+    """What each calibration says of its queries, put together in the order of the queries.
+
+    Args:
+        parts: calibrations, with every query in one of them.
+        scores: scores of two videos or more, that order the results.
+        owner: column of the video that each query is about.
+        about: what else is known of the queries.
+    """
+    queries, results = len(scores), min(RESULTS, scores.shape[1])
+    of_first = {name: np.empty(queries) for name in _OF_FIRST}
+    of_each = {name: np.empty((queries, results)) for name in ("p_relevant", "mass")}
+    relevant = np.empty((queries, results), bool)
+    for part in parts:
+        rows, card = part.rows, part.card
+        present, own = scores[rows], owner[rows]
+        absent = np.where(own[:, None] == np.arange(scores.shape[1]), -np.inf, present)
+        known = about.of(rows)
+        of_first["p_top1"][rows] = card.p_top1(present, known)
+        of_first["softmax"][rows] = sigmoid(query_signals(present, card.temperature).top_logit)
+        of_first["p_inside"][rows] = card.p_inside(present, known)
+        of_first["absent_p_top1"][rows] = card.p_top1(absent, known)
+        of_first["absent_p_inside"][rows] = card.p_inside(absent, known)
+        order, of_each["p_relevant"][rows] = card.p_relevant(present, known, results=results)
+        _, signals = result_signals(present, card.temperature, results=results)
+        of_each["mass"][rows] = sigmoid(signals.logit)
+        relevant[rows] = order == own[:, None]
+    sets = (_sets(parts, scores, owner, coverage, about) for coverage in COVERAGES)
+    return Predictions(
+        **of_first,
+        **of_each,
+        relevant=relevant,
+        sets=tuple(promised for promised in sets if promised is not None),
+    )
+
+
+_OF_FIRST = ("p_top1", "softmax", "p_inside", "absent_p_top1", "absent_p_inside")
+
+
+def _sets(
+    parts: Sequence[Part],
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " queries"],
+    coverage: float,
+    about: About,
+) -> PredictedSets | None:
+    """Nothing where one of the calibrations cannot promise it."""
+    holds, size = np.empty(len(scores), bool), np.empty(len(scores), int)
+    for part in parts:
+        chosen = part.card.members(scores[part.rows], coverage, about.of(part.rows))
+        if chosen is None:
+            return None
+        holds[part.rows] = chosen[np.arange(len(chosen)), owner[part.rows]]
+        size[part.rows] = chosen.sum(1)
+    return PredictedSets(coverage, holds, size)

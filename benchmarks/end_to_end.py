@@ -143,7 +143,7 @@ def memory(pairs: int, frames: int) -> None:
 
 
 def _peak(pairs: int, frames: int, micro: int) -> float:
-    from sureshot.research.training.step import Method, gradients
+    from sureshot.research.training.step import StepOptions, gradients
 
     network, (ids, pixels) = Clip().train(), batch(pairs, frames)
     system = made(SYSTEMS[ALONE])
@@ -155,7 +155,7 @@ def _peak(pairs: int, frames: int, micro: int) -> float:
             network.videos(pixels[chosen])
         )
 
-    gradients(system, embed, range(pairs), Method(micro_batch=micro))
+    gradients(system, embed, range(pairs), StepOptions(micro_batch=micro))
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
 
 

@@ -32,7 +32,7 @@ from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 
 EVERY = 1000
 PER_VIDEO = 50
@@ -116,7 +116,7 @@ def listing(place: Path, count: int) -> None:
         record = VideoRecord(
             path=path, kind="file", size=0, mtime_ns=stat.st_mtime_ns, reason="empty"
         )
-        known.append(Parcel(record))
+        known.append(StagedVideo(record))
         if len(known) == 50 * EVERY or number == count - 1:
             store.commit(known)
             known = []

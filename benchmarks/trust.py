@@ -27,12 +27,12 @@ from benchmarks.relevance import by_captions
 from sureshot.datasets import Split, load_split
 from sureshot.metrics.confidence import auroc, brier, ece, ece_floor, fpr_at_tpr
 from sureshot.models.load import Scorer, load
-from sureshot.models.similarity import Comparing
+from sureshot.models.similarity import Similarity
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import elsewhere, ranking, similarity
 from sureshot.trust.card import Calibration
 from sureshot.trust.fit import fit_card
-from sureshot.trust.signals import About, top_is_relevant
+from sureshot.trust.signals import QueryContext, top_is_relevant
 
 Scores = Float[np.ndarray, "queries videos"]
 Relevant = Bool[np.ndarray, "queries videos"]
@@ -78,9 +78,9 @@ class Asked:
         return fit_card(self.scores, self.relevant, self.owner, about=self.about, seed=seed)
 
     @property
-    def about(self) -> About:
+    def about(self) -> QueryContext:
         """What else is known of them."""
-        return About(elsewhere=self.elsewhere)
+        return QueryContext(elsewhere=self.elsewhere)
 
     def present(self, card: Calibration) -> Float[np.ndarray, " queries"]:
         """The p-value of each that a right video is there."""
@@ -115,7 +115,7 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
     def seen(split: Split) -> SplitFeatures:
         return extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
 
-    def asked(features: SplitFeatures, how: Comparing = scorer.comparing) -> Asked:
+    def asked(features: SplitFeatures, how: Similarity = scorer.comparing) -> Asked:
         scores = similarity(how, features).astype(np.float64)
         return Asked.annotated(scores, features.split.owner(), elsewhere(scorer, features))
 

@@ -16,7 +16,7 @@ from sureshot.library.calibration import card_of_index, forget
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.paths import absolute
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.buckets import SECRET, TOKEN, Bucket
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
@@ -227,7 +227,7 @@ def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket, mo
     monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
     db = "s3://films/renewed"
     sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
-    desk = Desk(Served(db=db))
+    desk = Session(ServeOptions(db=db))
     first = desk.searcher()
     assert (desk.searcher(), len(first.search("red"))) == (first, 1)
     assert command(["reset", "--db", db, "--yes"]) == 0
@@ -244,7 +244,7 @@ def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket, mo
 def test_the_page_finds_shows_and_plays_what_lies_in_a_bucket(films, library, tmp_path) -> None:
     db = "s3://films/served"
     sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
-    desk = Desk(Served(db=db))
+    desk = Session(ServeOptions(db=db))
     with TestClient(app_of(desk, ClipCache(tmp_path / "clips")), base_url=HERE) as page:
         (hit,) = page.get("/api/search?q=red").json()["hits"]
         assert (hit["path"], hit["missing"]) == ("s3://films/my films/red.mp4", False)

@@ -20,7 +20,7 @@ from sureshot.datasets import Item as Listed
 from sureshot.models.hub_bank import FILE, home_of
 from sureshot.models.load import load
 from sureshot.research.features import extract
-from sureshot.research.training.hub_correction import VIDEOS, equip
+from sureshot.research.training.hub_correction import VIDEOS, fit_hub_bank
 
 _KINDS = {"msrvtt": "frame subset", "flickr8k": "photos", "captioned": "photos"}
 
@@ -42,7 +42,7 @@ def main() -> None:
     splits = [some(kind) for kind in _KINDS]
     sets = [extract(split, scorer.encoder, cache=options.cache) for split in splits]
     galleries = [extract(s, scorer.encoder, cache=options.cache) for s in (videos, photos)]
-    bank, told = equip(scorer, splits, galleries, sets)
+    bank, told = fit_hub_bank(scorer, splits, galleries, sets)
     print(told)
     if bank is not None:
         print(f"with {len(bank.frames)} videos and photos from elsewhere")

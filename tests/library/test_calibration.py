@@ -17,7 +17,7 @@ from sureshot.library.labels import (
 )
 from sureshot.library.search import open_index
 from sureshot.trust.fit import fit_card
-from sureshot.trust.signals import About, word_counts
+from sureshot.trust.signals import QueryContext, word_counts
 from tests.judged import judged
 from tests.small_library import index
 
@@ -76,14 +76,14 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
         scores,
         relevant,
         about,
-        about=About(words=words),
+        about=QueryContext(words=words),
         model=searcher.encoder.fingerprint,
         dataset="judged.jsonl",
         date="2026-11-21",
     )
     assert done.card.valid_for == expected.valid_for
     assert not done.card.refused
-    asked = About(words=words)
+    asked = QueryContext(words=words)
     np.testing.assert_allclose(
         done.card.p_top1(scores, asked), expected.p_top1(scores, asked), atol=1e-3
     )

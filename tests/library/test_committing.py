@@ -11,7 +11,7 @@ from sureshot.library.results import Indexed
 from sureshot.media.discover import Source
 from sureshot.store.index import Store
 from sureshot.store.locks import unfinished
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 from tests.encoded import make_store, random_windows, record
 
 
@@ -34,7 +34,7 @@ def run(store: Store, told: list[int]) -> Committing:
     )
 
 
-def packed(store: Store, number: int) -> Parcel:
+def packed(store: Store, number: int) -> StagedVideo:
     return store.pack(record(f"/{number}.mp4"), random_windows(2, seed=number))
 
 

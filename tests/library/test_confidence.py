@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError
-from sureshot.library.confidence import Rivals, drift, find_card, judged
+from sureshot.library.confidence import RankedScores, drift, find_card, judged
 from sureshot.library.ranking import Moment
 from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
@@ -16,7 +16,7 @@ from sureshot.models.hub_bank import bank_of
 from sureshot.trust.assess import assess
 from sureshot.trust.card import FILE
 from sureshot.trust.fit import fit_card
-from sureshot.trust.signals import About
+from sureshot.trust.signals import QueryContext
 from tests.small_library import index
 from tests.trust.worlds import world
 
@@ -174,7 +174,7 @@ def rivals(scores, videos=None, elsewhere=None):
         Moment(Path(f"/v/{n}.mp4"), n, [n], 0.0, 5.0, score) for n, score in enumerate(scores)
     ]
     apart = None if elsewhere is None else np.array([elsewhere])
-    return Rivals(moments, About(elsewhere=apart, videos=videos or len(moments)))
+    return RankedScores(moments, QueryContext(elsewhere=apart, videos=videos or len(moments)))
 
 
 def test_copies_of_a_moment_are_no_rivals_of_it(place, card):

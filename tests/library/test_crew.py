@@ -122,7 +122,7 @@ class TestCluster:
         from tests.faults.many import add, cluster
 
         videos, db = clips(tmp_path / "videos", 24), tmp_path / "db"
-        real, died = index.deliver, []
+        real, died = store_index.deliver, []
 
         def deliver(*given: Any) -> None:
             if len(died) < 4:

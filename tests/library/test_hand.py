@@ -5,21 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.library.ray_workers import Hand, version
+from sureshot.library.ray_workers import RayWorker, version
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 from tests.clips import coloured
 from tests.encoded import make_store
 
 TINY = TinyEncoder().fingerprint
 
 
-def hand(place: Path, model: str = "tiny") -> Hand:
-    return Hand(str(place), model, None, None, 1)
+def hand(place: Path, model: str = "tiny") -> RayWorker:
+    return RayWorker(str(place), model, None, None, 1)
 
 
-def wrong(one: Hand, wanted: str = "", fingerprint: str = TINY, tops: tuple[str, ...] = ()) -> str:
+def wrong(
+    one: RayWorker, wanted: str = "", fingerprint: str = TINY, tops: tuple[str, ...] = ()
+) -> str:
     said = one.begin(wanted or version(), fingerprint, tops)
     assert said["host"]
     assert abs(said["time"] - time.time()) < 60
@@ -50,7 +52,7 @@ def test_a_hand_packs_and_what_stops_it_comes_out(
     wrong(one)
     words = list(one.pack(sources))
     assert {word[0] for word in words} == {"at", "done"}
-    parcels = [word[1] for word in words if isinstance(word[1], Parcel)]
+    parcels = [word[1] for word in words if isinstance(word[1], StagedVideo)]
     store.commit(parcels)
     assert store.count() == 2
     with pytest.raises(AssertionError):

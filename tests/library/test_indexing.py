@@ -21,7 +21,7 @@ from sureshot.library.results import Indexed
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, VideoRecord
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 from tests import processes
 from tests.clips import coloured
 from tests.encoded import contents, make_store, random_windows, record, spoil
@@ -407,7 +407,7 @@ def test_an_interrupt_ends_the_run_and_keeps_what_is_done(
     taken = []
     take = Committing.take
 
-    def until_two(self: Committing, parcels: list[Parcel]) -> None:
+    def until_two(self: Committing, parcels: list[StagedVideo]) -> None:
         take(self, parcels)
         taken.extend(parcels)
         if len(taken) == 2:

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from sureshot.errors import QueryError, SureshotError
-from sureshot.library.judging import Judgements, Sitting, judge, judge_query
+from sureshot.library.judging import Judgements, JudgingSession, judge, judge_query
 from sureshot.library.labels import Label, append, read_labels
 from sureshot.library.search import open_index
 from tests.small_library import index
@@ -172,7 +172,7 @@ def test_the_hits_in_hand_can_be_drawn(searcher, tmp_path):
     ],
 )
 def test_a_result_says_how_many_more_it_takes(judged, more):
-    result = Sitting(file=Path("j"), judged=judged, present=1, absent=2, not_found=0, left=0)
+    result = JudgingSession(file=Path("j"), judged=judged, present=1, absent=2, not_found=0, left=0)
     told = f"{judged} queries judged in j, 2 of them not in the library"
     assert repr(result) == f"{told}.{more}"
     assert repr(replace(result, left=3)) == f"{told}; 3 left, which the same command asks.{more}"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sureshot.library.ranking import Looked
+from sureshot.library.ranking import WindowScores
 from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.similarity import MeanFrames
 from sureshot.store.index import Store
@@ -25,7 +25,7 @@ def test_windows_and_frames_have_their_scores_and_are_coded_once(tmp_path: Path)
     make_store(tmp_path).write(record("/v.mp4"), random_windows(6))
     windows = Store.open(tmp_path).windows_of(Path("/v.mp4"))
     how, queries = Counting(), np.eye(24, dtype=np.float32)[:2]
-    looked = Looked(windows, how)
+    looked = WindowScores(windows, how)
     looks = MeanFrames()
     expected = looks.similarity(queries, looks.videos(windows.features)).max(0)
     assert looked.scores(queries).tolist() == expected.tolist()

@@ -5,10 +5,10 @@ import pytest
 
 from sureshot.errors import QueryError
 from sureshot.library.ranking import (
-    Looked,
     Moment,
     NearWindows,
     Request,
+    WindowScores,
     check_shares,
     why_few,
     why_nothing,
@@ -32,7 +32,7 @@ def test_why_an_answer_is_short_is_said(tmp_path: Path) -> None:
     windows = Store.open(tmp_path).windows_of(Path("/v.mp4"))
     asked = Request(k=5, per_video=1, fold=True, under=Path("/films"))
     every, some = (
-        NearWindows.of(Looked(windows, MeanFrames()), np.ones((1, 24)), 2, whole=whole)
+        NearWindows.of(WindowScores(windows, MeanFrames()), np.ones((1, 24)), 2, whole=whole)
         for whole in (True, False)
     )
     (said,) = why_few(asked, 2, every, True)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sureshot.library.encoding import Stretches, by_scene
+from sureshot.library.encoding import SceneMerger, by_scene
 from sureshot.store.rows import EncodedWindow
 
 RED, BLUE = np.eye(8, dtype=np.float32)[:2]
@@ -67,7 +67,7 @@ def test_windows_are_left_as_they_came():
 def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():
     colours = [RED if n // 5 % 2 else BLUE for n in range(400)]
     scenes = [decoded(*[colour] * 10, start=10.0 * n) for n, colour in enumerate(colours)]
-    film, plain = (Stretches(30.0, 6, by_frames=by_frames) for by_frames in (True, False))
+    film, plain = (SceneMerger(30.0, 6, by_frames=by_frames) for by_frames in (True, False))
     for number, window in enumerate(scenes):
         film.add(window, follows=number > 0)
         plain.add(window, follows=number > 0)

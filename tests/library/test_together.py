@@ -6,7 +6,7 @@ import pytest
 
 from sureshot.errors import QueryError
 from sureshot.library.search import Searcher, open_index
-from sureshot.web.session import Together
+from sureshot.web.session import SearchBatcher
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def told(answer):
 
 
 def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
-    slow, together, found = Slow(searcher), Together(), {}
+    slow, together, found = Slow(searcher), SearchBatcher(), {}
     calls = [("red", {"k": 2}), ("green", {"k": 2}), ("blue", {"k": 2}), ("red", {"k": 1})]
     calls += [(" ", {"k": 2})]
 
@@ -64,7 +64,7 @@ def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
 
 
 def test_an_error_reaches_who_asked(searcher) -> None:
-    together = Together()
+    together = SearchBatcher()
     with pytest.raises(QueryError, match="k is 0"):
         together.search(searcher, "red", k=0)
     with pytest.raises(TypeError):  # before anybody waits for it

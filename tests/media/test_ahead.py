@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from sureshot.media import workers
-from sureshot.media.workers import Ahead, beat, stream
+from sureshot.media.workers import Ahead, heartbeat, stream
 from tests.processes import error_after_ctrl_c
 
 
@@ -209,7 +209,7 @@ def test_work_that_beats_is_not_stuck_however_long_it_takes():
     def work(item):
         for _ in range(20):
             time.sleep(0.1)
-            beat()
+            heartbeat()
         yield item
 
     assert list(stream(work, ["slow"], waiting=1, stuck=lambda i: "stuck", patience=0.8)) == [
@@ -239,4 +239,4 @@ def test_what_is_given_up_is_not_heard_when_it_comes_back():
 
 
 def test_a_beat_outside_means_nothing():
-    beat()
+    heartbeat()

@@ -10,7 +10,7 @@ import av
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.container import PLAIN, Effort, open_container
+from sureshot.media.container import PLAIN, TimeBudget, open_container
 from sureshot.media.excerpt import footage
 from sureshot.media.sampling import sample_frames
 from sureshot.media.video import frames_at
@@ -145,6 +145,6 @@ def test_a_file_that_keeps_ffmpeg_reading_is_ended(target):
 
     with (
         pytest.raises(VideoError, match="gave nothing for 60 s"),
-        open_container(target, Effort(target.stat().st_size, clock=Later())),
+        open_container(target, TimeBudget(target.stat().st_size, clock=Later())),
     ):
         pass

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.container import MOST_PIXELS, Effort, tame, timed
+from sureshot.media.container import MOST_PIXELS, TimeBudget, limit_decoder, timed
 from sureshot.media.discover import Source
 from sureshot.media.excerpt import footage
 from sureshot.media.video import frames_at, open_video
@@ -31,14 +31,14 @@ def track(width, height):
 
 
 def test_every_file_has_two_minutes_and_a_second_for_each_10_kb():
-    assert Effort(0).limit == 120
-    assert Effort(2_000_000).limit == 320
-    assert Effort(0, 5.0).limit == 5
+    assert TimeBudget(0).limit == 120
+    assert TimeBudget(2_000_000).limit == 320
+    assert TimeBudget(0, 5.0).limit == 5
 
 
 def test_only_time_inside_counts():
     clock = Ticking()
-    effort = Effort(0, 10.0, clock)
+    effort = TimeBudget(0, 10.0, clock)
 
     def items():
         for number in range(4):
@@ -57,7 +57,7 @@ def test_only_time_inside_counts():
 
 def test_silence_ends_a_call_that_reads_and_a_packet_breaks_it():
     clock = Ticking()
-    effort = Effort(10**9, None, clock)
+    effort = TimeBudget(10**9, None, clock)
     effort.begin()
     for _ in range(5):
         clock.now += 59
@@ -76,14 +76,14 @@ def test_silence_ends_a_call_that_reads_and_a_packet_breaks_it():
 
 def test_frames_too_large_are_refused_by_what_the_stream_says():
     with pytest.raises(VideoError, match=r"frames of 60000 x 60000 pixels; the most is 67 million"):
-        tame(track(60_000, 60_000))
-    tame(track(8192, 8192))
+        limit_decoder(track(60_000, 60_000))
+    limit_decoder(track(8192, 8192))
 
 
 def test_large_frames_have_few_threads_and_small_ones_room_to_grow():
     small, large = track(64, 48), track(8192, 8192)
-    tame(small)
-    tame(large)
+    limit_decoder(small)
+    limit_decoder(large)
     assert large.codec_context.thread_count <= 2
     assert small.codec_context.thread_count >= 1
     assert int(small.codec_context.options["max_pixels"]) == 1 << 23
@@ -97,7 +97,7 @@ def test_what_a_limit_cuts_off_is_told_and_the_rest_is_true(tmp_path):
         whole = [frame.time for frame in video]
     assert not video.note
     clock = Ticking()
-    effort = Effort(clip.stat().st_size, 9.0, clock)
+    effort = TimeBudget(clip.stat().st_size, 9.0, clock)
     frames = []
     with open_video(Source(clip, "file", 0, 0), effort=effort) as video:
         for frame in video:
@@ -113,7 +113,7 @@ def test_a_file_that_costs_too_much_before_its_first_frame_fails(tmp_path):
     clip = film(tmp_path / "a.mkv", greys([10, 240]))
     with (
         pytest.raises(VideoError, match=r"took more than 0 s, the most for a file of 0.0 kB"),
-        open_video(Source(clip, "file", 0, 0), effort=Effort(9, 0.0)) as video,
+        open_video(Source(clip, "file", 0, 0), effort=TimeBudget(9, 0.0)) as video,
     ):
         list(video)
 

@@ -4,7 +4,7 @@ import av
 import pytest
 
 from sureshot.errors import VideoError
-from sureshot.media.excerpt import lay_anew, playable
+from sureshot.media.excerpt import playable, remux
 from tests.clips import film, patterns, remuxed, sound
 from tests.web.kinds import KINDS, written
 
@@ -42,7 +42,7 @@ def test_what_cannot_be_read_says_why(tmp_path) -> None:
 def test_streams_are_laid_anew_as_they_are_from_zero(suffix, tmp_path) -> None:
     made = film(tmp_path / "a.mp4", patterns(30), rate=10)
     source = remuxed(made, tmp_path / f"a.{suffix}")
-    lay_anew(source, tmp_path / "b.mp4")
+    remux(source, tmp_path / "b.mp4")
     with av.open(tmp_path / "b.mp4") as container:
         assert playable(tmp_path / "b.mp4").way == "direct"
         times = [frame.time for frame in container.decode(video=0)]

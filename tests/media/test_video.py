@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from sureshot.errors import VideoError
-from sureshot.media.container import Effort
+from sureshot.media.container import TimeBudget
 from sureshot.media.discover import Source
 from sureshot.media.video import _seek_to, frames_at, open_video
 from tests.clips import coloured, film, greys, remuxed, sound
@@ -463,4 +463,4 @@ def test_an_index_that_leads_before_the_begin_of_a_file_is_done_without():
         def seek(self, _: int) -> None:
             raise OSError(22, "Invalid argument")
 
-    _seek_to(Led(), 0.0, Effort(size=100), 1.0)
+    _seek_to(Led(), 0.0, TimeBudget(size=100), 1.0)

@@ -7,7 +7,7 @@ from sureshot.models.encoders.base import TextFeatures, VideoFeatures, cosine, m
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load_searchable
-from sureshot.models.similarity import Comparing, Corrected, MeanFrames, Trained, comparing
+from sureshot.models.similarity import HubCorrected, MeanFrames, Similarity, Trained, comparing
 from tests.trained import WIDTH, checkpoint, saved
 
 TINY = TinyEncoder()
@@ -69,7 +69,7 @@ def test_a_sentence_kept_in_sixteen_bits_is_brought_back_to_unit_length():
 
 def test_a_trained_model_compares_as_itself(tmp_path):
     model = load_searchable(saved(tmp_path / "model", "xpool", "linear"), "cpu")
-    assert isinstance(model, Comparing) and comparing(model) is model
+    assert isinstance(model, Similarity) and comparing(model) is model
 
 
 def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_correction_is_one_number_a_video(encoder):
     raw, videos = comparing(encoder), drawn(5, encoder.dim)
     known = encoder.encode_texts(["blue", "a white wall", "zebra"])
     how = comparing(encoder, banked(known, drawn(2, encoder.dim, seed=4)))
-    assert isinstance(how, Corrected)
+    assert isinstance(how, HubCorrected)
     texts = encoder.encode_texts(["red", "a green wall"])
     plain = raw.similarity(raw.texts(texts), raw.videos(videos))
     captions = raw.similarity(raw.texts(known), raw.videos(videos))

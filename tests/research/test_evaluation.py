@@ -20,7 +20,7 @@ from sureshot.research.scores import elsewhere, similarity, stored_videos
 from sureshot.research.training.hub_correction import encoded
 from sureshot.trust.fit import fit_card
 from sureshot.trust.report import measure
-from sureshot.trust.signals import About
+from sureshot.trust.signals import QueryContext
 from tests import judged
 from tests.cli.test_json import DOCUMENT, fields, shape
 from tests.trained import saved
@@ -179,7 +179,7 @@ def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     assert both["trust"]["orders"] != plain["trust"]["orders"]
     bank = Bank.load(folder, encoder.fingerprint).digest
     found = elsewhere(load(folder), windows)
-    path = card(model=encoder.fingerprint, bank=bank, about=About(elsewhere=found))
+    path = card(model=encoder.fingerprint, bank=bank, about=QueryContext(elsewhere=found))
     assert evaluate(folder, trust=True, card=path).trust is not None
     (folder / "bank.safetensors").unlink()
     with pytest.raises(SureshotError, match="another hub correction"):

@@ -3,11 +3,11 @@
 import pytest
 
 from sureshot.errors import StoreError
-from sureshot.store.tables import guard
+from sureshot.store.tables import as_store_error
 
 
 def told(error: Exception, place: str = "/home/ann/index") -> str:
-    with pytest.raises(StoreError) as raised, guard(place, "read"):
+    with pytest.raises(StoreError) as raised, as_store_error(place, "read"):
         raise error
     return str(raised.value)
 
@@ -29,7 +29,7 @@ def test_the_mend_fits_what_went_wrong(text, mend) -> None:
 
 
 def test_what_could_not_be_made_is_not_told_to_be_damaged() -> None:
-    with pytest.raises(StoreError) as raised, guard("/proc/index", "create"):
+    with pytest.raises(StoreError) as raised, as_store_error("/proc/index", "create"):
         raise FileNotFoundError(2, "No such file or directory", "/proc/index")
     assert str(raised.value).endswith("Choose another place with `db=`.")
 

@@ -9,7 +9,7 @@ import pytest
 from sureshot.store.index import Store
 from sureshot.store.locks import unfinished
 from sureshot.store.tables import Tables
-from sureshot.store.writing import Parcel, unnamed
+from sureshot.store.writing import StagedVideo, unnamed
 from tests import processes
 from tests.encoded import contents, make_store, random_windows, record
 
@@ -30,7 +30,7 @@ def test_parcels_of_others_are_the_rows_that_writing_gives(store: Store, tmp_pat
         for number in range(3)
     ]
     assert store.count() == 0
-    store.commit([*parcels, Parcel(record("/bad.mp4", reason="is damaged"))])
+    store.commit([*parcels, StagedVideo(record("/bad.mp4", reason="is damaged"))])
     assert contents(store.location) == contents(one.location)
     assert store.lost(thorough=True) == []
 
@@ -39,7 +39,7 @@ def test_what_is_written_again_takes_the_place_of_the_old(store: Store) -> None:
     for number in range(3):
         store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
     shorter = store.pack(record("/0.mp4"), random_windows(1, seed=9))
-    store.commit([shorter, Parcel(record("/1.mp4", reason="is damaged"))])
+    store.commit([shorter, StagedVideo(record("/1.mp4", reason="is damaged"))])
     assert {r.path.name: r.windows for r in store.videos()} == {"0.mp4": 1, "1.mp4": 0, "2.mp4": 3}
     assert store.count() == 4
     assert store.lost(thorough=True) == []

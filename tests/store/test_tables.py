@@ -21,7 +21,7 @@ from sureshot.files import write_json
 from sureshot.store.index import Store
 from sureshot.store.locks import LOCKS
 from sureshot.store.rows import SCHEMA_VERSION
-from sureshot.store.tables import Tables, guard
+from sureshot.store.tables import Tables, as_store_error
 from tests import processes
 from tests.encoded import make_store, pointing, random_windows, record
 
@@ -481,7 +481,7 @@ def test_an_index_made_anew_at_the_same_place_is_not_mixed_up_with_the_old_one(
 def test_errors_are_one_sentence_and_a_fix(error: Exception, fix: str) -> None:
     with (
         pytest.raises(StoreError, match=r"^Cannot write to the index at /p: ") as caught,
-        guard("/p", "write to"),
+        as_store_error("/p", "write to"),
     ):
         raise error
     assert fix in str(caught.value)
@@ -493,7 +493,7 @@ def test_ctrl_c_while_lance_is_at_work_stays_ctrl_c(place: Path) -> None:
         # Lance 14 hands it on like this, which must not read as a damaged index.
         raise OSError("LanceError(IO): External error: KeyboardInterrupt:, rust/lance-datafusion")
 
-    with pytest.raises(KeyboardInterrupt), guard(str(place), "read"):
+    with pytest.raises(KeyboardInterrupt), as_store_error(str(place), "read"):
         Tables(str(place)).use("windows", act)
 
 

@@ -12,7 +12,7 @@ from sureshot.errors import SureshotError
 from sureshot.trust.assess import assess
 from sureshot.trust.card import Calibration, Nonconformity
 from sureshot.trust.fit import fit_card
-from sureshot.trust.signals import About
+from sureshot.trust.signals import QueryContext
 from tests.trust.worlds import world
 
 
@@ -81,7 +81,7 @@ def test_nothing_that_is_said_contradicts_the_rest(row, level, coverage, more):
     each = replace(CARD.result, bias=CARD.result.bias + level)
     card = replace(CARD, top1=lifted, result=each)
     row = -np.sort(-row)
-    found = assess(card, row, About(videos=len(row) + more), coverage=coverage)
+    found = assess(card, row, QueryContext(videos=len(row) + more), coverage=coverage)
     p = found.p_relevant
     assert ((p >= 0) & (p <= 1)).all() and (np.diff(p) <= 0).all()
     assert 1 <= found.plausible <= len(row)
@@ -114,7 +114,7 @@ def test_what_cannot_be_promised_is_not_all_videos(card):
 @pytest.mark.parametrize("videos", [29, 301, 5000])
 def test_galleries_outside_of_the_calibrated_range_are_warned_of(card, videos):
     row = -np.sort(-np.random.default_rng(0).random(60))
-    assert str(videos) in assess(card, row[:29], About(videos=videos)).warnings[0]
+    assert str(videos) in assess(card, row[:29], QueryContext(videos=videos)).warnings[0]
     assert assess(card, row).warnings == ()
 
 

@@ -9,7 +9,7 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.trust.card import FILE, Calibration, Nonconformity, Reference, save_card
 from sureshot.trust.fit import fit_card
-from sureshot.trust.signals import About, features, query_signals, result_signals
+from sureshot.trust.signals import QueryContext, features, query_signals, result_signals
 from tests.trust.worlds import world
 
 
@@ -186,9 +186,11 @@ def test_a_set_reaches_as_far_below_the_best_as_the_worst_data_set_says(card):
     one = (Reference(10, best, below[0]), Reference(1000, best, below[1]))
     card = replace(card, references=(one, (Reference(100, best, below[2]),)))
     for videos, reach in ((5, 0.2), (100, 0.2), (1000, 0.3), (9000, 0.3)):
-        assert card.reach(np.zeros((1, 3)), 0.9, About(videos=videos)) == pytest.approx([reach])
+        assert card.reach(np.zeros((1, 3)), 0.9, QueryContext(videos=videos)) == pytest.approx(
+            [reach]
+        )
     scores = np.array([[0.5, 0.3, 0.2999]])
-    assert card.members(scores, 0.9, About(videos=100)).tolist() == [[True, True, False]]
+    assert card.members(scores, 0.9, QueryContext(videos=100)).tolist() == [[True, True, False]]
     assert card.members(scores, 0.95) is None
 
 
@@ -216,12 +218,12 @@ def test_what_a_card_was_made_with_is_asked_for(card, what):
         with pytest.raises(SureshotError, match="Queries came without"):
             said(scores)
     assert knowing.p_inside(
-        scores, About(**{what: np.ones(1, int if what == "words" else float)})
+        scores, QueryContext(**{what: np.ones(1, int if what == "words" else float)})
     ).shape == (1,)
 
 
 def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
-    two = card.p_inside(np.full((2, 5), 0.5), About(np.array([0.0, 2.0])))
+    two = card.p_inside(np.full((2, 5), 0.5), QueryContext(np.array([0.0, 2.0])))
     assert two[1] < two[0]
 
 

@@ -9,7 +9,7 @@ from sureshot.errors import SureshotError
 from sureshot.metrics.confidence import auroc
 from sureshot.trust.card import Nonconformity
 from sureshot.trust.fit import _refusal, fit_card, fit_over, labelled
-from sureshot.trust.signals import About, features, query_signals, top_is_relevant
+from sureshot.trust.signals import QueryContext, features, query_signals, top_is_relevant
 from tests.trust.worlds import world
 
 
@@ -209,8 +209,8 @@ def bad(scores=None, **change):
         (bad(scores=lambda w: np.where(w.relevant, -np.inf, w.scores)), "NaN or infinite"),
         (bad(scores=lambda w: w.scores[:, 1:]), "same queries and videos"),
         (bad(video=np.arange(59)), "same queries and videos"),
-        (bad(about=About(elsewhere=np.zeros(59))), "same queries and videos"),
-        (bad(about=About(words=np.ones(59, int))), "same queries and videos"),
+        (bad(about=QueryContext(elsewhere=np.zeros(59))), "same queries and videos"),
+        (bad(about=QueryContext(words=np.ones(59, int))), "same queries and videos"),
         (bad(sizes=(10, 61)), "cannot be drawn from 60"),
         (bad(sizes=()), "cannot be drawn from 60"),
     ],

@@ -5,7 +5,7 @@ import pytest
 
 from sureshot.trust.card import sigmoid
 from sureshot.trust.fit import JUDGED, SETS, SLOPE, JudgedQuery, adapt, fit_card
-from sureshot.trust.signals import About, top_is_relevant
+from sureshot.trust.signals import QueryContext, top_is_relevant
 from tests.trust.worlds import world
 
 
@@ -29,7 +29,7 @@ def judged(strange, rows, shown=3):
     for row in rows:
         order = np.argsort(-scores[row], kind="stable")
         right = np.where(np.arange(len(order)) < shown, relevant[row, order], -1)
-        found.append(JudgedQuery(scores[row, order], right, About(videos=len(order))))
+        found.append(JudgedQuery(scores[row, order], right, QueryContext(videos=len(order))))
     return found
 
 

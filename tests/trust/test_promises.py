@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.metrics.confidence import auroc, brier, ece, ece_floor
 from sureshot.trust.fit import fit_card
-from sureshot.trust.signals import About, top_is_relevant
+from sureshot.trust.signals import QueryContext, top_is_relevant
 from tests.trust.worlds import world
 
 SPLITS = 16
@@ -157,12 +157,14 @@ def test_videos_from_elsewhere_tell_absent_queries_and_the_promise_holds():
         lifts = [0.3 * rng.normal(size=len(part.scores)) for part in (known, fresh)]
         apart = [lift + 0.05 * rng.normal(size=len(lift)) for lift in lifts]
         scores = [known.scores + lifts[0][:, None], fresh.scores + lifts[1][:, None]]
-        card = fit_card(scores[0], known.relevant, known.video, about=About(apart[0]), seed=seed)
+        card = fit_card(
+            scores[0], known.relevant, known.video, about=QueryContext(apart[0]), seed=seed
+        )
         plain = fit_card(scores[0], known.relevant, known.video, seed=seed)
         gone = np.where(fresh.relevant, -np.inf, scores[1])
         there = np.repeat([1, 0], len(gone))
         pairs = [
-            tuple(card.p_inside(part, About(apart[1])) for part in (scores[1], gone)),
+            tuple(card.p_inside(part, QueryContext(apart[1])) for part in (scores[1], gone)),
             (plain.p_inside(scores[1]), plain.p_inside(gone)),
         ]
         told.append([auroc(np.concatenate(pair), there) for pair in pairs])

@@ -11,12 +11,12 @@ from hypothesis.extra import numpy as arrays
 from sureshot.errors import SureshotError
 from sureshot.trust.signals import (
     BEST,
-    About,
+    QueryContext,
     features,
     fit_temperature,
+    margin_over_bank,
     query_signals,
     result_signals,
-    standing,
     top_is_relevant,
     word_counts,
 )
@@ -221,13 +221,13 @@ def test_no_result_is_refused():
 
 def test_standing_is_the_best_score_less_what_is_found_elsewhere():
     scores = np.array([[0.2, 0.9, -np.inf], [0.1, 0.1, 0.1]])
-    assert standing(scores).tolist() == [0.9, 0.1]
-    np.testing.assert_allclose(standing(scores, np.array([0.4, -0.2])), [0.6, 0.25])
+    assert margin_over_bank(scores).tolist() == [0.9, 0.1]
+    np.testing.assert_allclose(margin_over_bank(scores, np.array([0.4, -0.2])), [0.6, 0.25])
 
 
 def test_what_else_is_known_of_queries_is_a_signal_of_each():
     scores = np.random.default_rng(7).normal(size=(3, 9))
-    about = About(np.array([0.1, 0.2, 0.3]), word_counts(["a", "a dog", " "]), 500)
+    about = QueryContext(np.array([0.1, 0.2, 0.3]), word_counts(["a", "a dog", " "]), 500)
     found = query_signals(scores, 0.1, about)
     np.testing.assert_array_equal(found.elsewhere, about.elsewhere)
     np.testing.assert_allclose(found.log_words, np.log([1, 2, 1]))
@@ -240,7 +240,7 @@ def test_what_else_is_known_of_queries_is_a_signal_of_each():
 
 def test_signals_do_not_look_beyond_the_best_hundred():
     scores = -np.sort(-np.random.default_rng(8).normal(size=(2, 300)))
-    about = About(videos=300)
+    about = QueryContext(videos=300)
     np.testing.assert_allclose(
         features(query_signals(scores[:, :BEST], 0.1, about)),
         features(query_signals(scores, 0.1, about)),

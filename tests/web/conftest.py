@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
 
@@ -30,15 +30,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def desk(library: Library) -> Iterator[Desk]:
+def desk(library: Library) -> Iterator[Session]:
     """The small library, open for all tests, which leave it as it is."""
-    desk = Desk(Served(db=library.db))
+    desk = Session(ServeOptions(db=library.db))
     yield desk
     desk.close()
 
 
 @pytest.fixture(scope="session")
-def visitor(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def visitor(desk: Session, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """Somebody on this machine who has not loaded the page."""
     cache = ClipCache(tmp_path_factory.mktemp("films"))
     with TestClient(app_of(desk, cache), base_url=HERE) as client:

@@ -10,7 +10,7 @@ import pytest
 
 from sureshot.errors import SureshotError, VideoError
 from sureshot.web.media import ClipCache
-from sureshot.web.schema import FullError
+from sureshot.web.schema import DiskFullError
 
 
 def filling(size: int, made: list[int] | None = None):
@@ -85,7 +85,7 @@ def test_with_a_full_disk_older_films_make_room_or_a_sentence_says_so(tmp_path) 
     def always(path):
         raise OSError(errno.ENOSPC, "no space left")
 
-    with pytest.raises(FullError, match="no room for a film"):
+    with pytest.raises(DiskFullError, match="no room for a film"):
         cache.film("b", always)
 
 
@@ -103,7 +103,7 @@ def test_a_disk_that_is_really_full(tmp_path) -> None:
         cache = ClipCache(disk / "films")
         old = cache.film("old", filling(600_000))
         assert cache.film("new", filling(600_000)).exists() and not old.exists()
-        with pytest.raises(FullError, match="no room for a film"):
+        with pytest.raises(DiskFullError, match="no room for a film"):
             cache.film("larger", filling(2_000_000))
         assert cache.film("small", filling(1000)).stat().st_size == 1000
     finally:

@@ -7,8 +7,8 @@ import pytest
 import sureshot
 from sureshot.errors import StoreError, VideoError
 from sureshot.paths import video_id
-from sureshot.web.schema import GoneError, UnknownError
-from sureshot.web.session import Desk, Served
+from sureshot.web.schema import FileGoneError, NotFoundError
+from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.small_library import index
 
@@ -26,7 +26,7 @@ def films(tmp_path):
 
 @pytest.fixture
 def desk(tmp_path):
-    desk = Desk(Served(db=str(tmp_path / "db")))
+    desk = Session(ServeOptions(db=str(tmp_path / "db")))
     yield desk
     desk.close()
 
@@ -47,7 +47,7 @@ def test_an_index_may_come_later_and_be_replaced(desk, films, tmp_path) -> None:
 
 def test_an_index_of_another_model_says_so(films, tmp_path) -> None:
     index(str(tmp_path / "db"), films)
-    desk = Desk(Served(db=str(tmp_path / "db"), model="bundled"))
+    desk = Session(ServeOptions(db=str(tmp_path / "db"), model="bundled"))
     pytest.importorskip("all_minilm_l6_v2")
     with pytest.raises(StoreError, match="written by the model 'tiny'"):
         desk.searcher()
@@ -57,19 +57,19 @@ def test_only_indexed_videos_have_ids(desk, films) -> None:
     index(desk.place.db, films)
     assert desk.video(video_id(films / "a.mp4")).path == films / "a.mp4"
     for name in ("0" * 32, video_id(films / "other.mp4"), str(films / "a.mp4"), "../a.mp4", ""):
-        with pytest.raises(UnknownError):
+        with pytest.raises(NotFoundError):
             desk.video(name)
 
 
 def test_new_videos_are_found_and_removed_ones_are_not(desk, films, monkeypatch) -> None:
     monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
     index(desk.place.db, films / "a.mp4")
-    with pytest.raises(UnknownError):
+    with pytest.raises(NotFoundError):
         desk.video(video_id(films / "b.mp4"))
     index(desk.place.db, films / "b.mp4")
     assert desk.video(video_id(films / "b.mp4")).windows == 1
     sureshot.library.catalog.remove([films / "b.mp4"], db=desk.place.db)
-    with pytest.raises(UnknownError):
+    with pytest.raises(NotFoundError):
         desk.video(video_id(films / "b.mp4"))
 
 
@@ -81,7 +81,7 @@ def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> 
     read = store.videos
     monkeypatch.setattr(store, "videos", lambda: reads.append(1) or read())
     for number in range(20):
-        with pytest.raises(UnknownError):
+        with pytest.raises(NotFoundError):
             desk.video(f"{number:032}")
     assert len(reads) < 20
 
@@ -89,7 +89,7 @@ def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> 
 def test_a_file_that_is_gone_or_could_not_be_indexed_is_told_of(desk, films) -> None:
     index(desk.place.db, films)
     (films / "a.mp4").unlink()
-    with pytest.raises(GoneError, match=r"a\.mp4 is gone"):
+    with pytest.raises(FileGoneError, match=r"a\.mp4 is gone"):
         desk.file(video_id(films / "a.mp4"))
     with pytest.raises(VideoError, match=r"broken\.mp4 is not a video"):
         desk.file(video_id(films / "broken.mp4"))

@@ -4,7 +4,7 @@ import pytest
 
 from sureshot.errors import ArgumentError
 from sureshot.web.jobs import Roots
-from sureshot.web.schema import UnknownError
+from sureshot.web.schema import NotFoundError
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def test_nothing_outside_is_looked_at(home, tmp_path) -> None:
         ),
         *(f"{home}\0", "a" * 5000, f"{home}/" + "a" * 300),
     ):
-        with pytest.raises(UnknownError):
+        with pytest.raises(NotFoundError):
             roots.allowed(folder)
-        with pytest.raises(UnknownError):
+        with pytest.raises(NotFoundError):
             roots.below(folder)
     assert roots.allowed(f"{home}/Videos/../b") == home / "b"
 

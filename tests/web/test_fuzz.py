@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.paths import ROOT
 from tests.web.visitor import ALLOWED, HERE, app_of
 
@@ -53,7 +53,7 @@ def shop(library, tmp_path_factory):
     """A copy of the small library's index, its server, and the document of its addresses."""
     root = tmp_path_factory.mktemp("fuzz")
     shutil.copytree(library.db, root / "db")
-    desk = Desk(Served(db=str(root / "db")))
+    desk = Session(ServeOptions(db=str(root / "db")))
     with TestClient(app_of(desk, ClipCache(root / "films")), base_url=HERE) as client:
         document = client.get("/api/openapi.json").json()
         found = schemathesis.openapi.from_dict(document).get_all_operations()

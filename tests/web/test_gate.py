@@ -6,7 +6,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from sureshot.web.security import LARGEST, TOKEN, Doorkeeper, is_loopback, own_names
+from sureshot.web.security import LARGEST, TOKEN, SecurityMiddleware, is_loopback, own_names
 
 SECRET = "a secret of the tests"
 OPEN = {TOKEN: SECRET}
@@ -17,7 +17,9 @@ async def behind(scope, receive, send):
 
 
 def client(**settings) -> TestClient:
-    return TestClient(Doorkeeper(behind, token=SECRET, **settings), base_url="http://127.0.0.1")
+    return TestClient(
+        SecurityMiddleware(behind, token=SECRET, **settings), base_url="http://127.0.0.1"
+    )
 
 
 def test_all_names_of_loopback_are_let_through() -> None:

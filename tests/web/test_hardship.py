@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.small_library import index
 from tests.web.browser import served
@@ -48,7 +48,7 @@ def two(tmp_path):
         coloured(folder / f"{name}.mp4", [name], seconds=1, rate=5)
     written("mpeg4", folder)
     index(str(tmp_path / "db"), folder)
-    desks = [Desk(Served(db=str(tmp_path / "db"))) for _ in range(2)]
+    desks = [Session(ServeOptions(db=str(tmp_path / "db"))) for _ in range(2)]
     apps = [app_of(desk, ClipCache(tmp_path / "films")) for desk in desks]
     with TestClient(apps[0], base_url=HERE) as one, TestClient(apps[1], base_url=HERE) as other:
         yield one, other, folder
@@ -84,7 +84,7 @@ def test_two_servers_on_one_index_know_the_same(two, tmp_path, monkeypatch) -> N
 def test_an_index_of_another_model_is_told_of_at_every_address(library, tmp_path) -> None:
     pytest.importorskip("all_minilm_l6_v2")
     shutil.copytree(library.db, tmp_path / "db")
-    desk = Desk(Served(db=str(tmp_path / "db"), model="bundled"))
+    desk = Session(ServeOptions(db=str(tmp_path / "db"), model="bundled"))
     with TestClient(app_of(desk, ClipCache(tmp_path / "films")), base_url=HERE) as client:
         for address in ("search?q=red", f"like?video={video_id(library.videos / 'red.mp4')}"):
             reply = client.get(f"/api/{address}")

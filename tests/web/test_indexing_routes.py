@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from sureshot.web.jobs import Jobs
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.web.visitor import ALLOWED, HERE, app_of
 
@@ -18,7 +18,7 @@ def empty(tmp_path):
     """A server without an index, and a folder of videos below its root."""
     (tmp_path / "root" / "v").mkdir(parents=True)
     coloured(tmp_path / "root" / "v" / "a.mp4", ["red"], seconds=1, rate=5)
-    desk = Desk(Served(db=str(tmp_path / "db"), model="tiny"))
+    desk = Session(ServeOptions(db=str(tmp_path / "db"), model="tiny"))
     jobs = Jobs(desk.place, desk.forget_videos, nice=0)
     app = app_of(desk, ClipCache(tmp_path / "films"), jobs, tmp_path / "root")
     with TestClient(app, base_url=HERE) as client:

@@ -6,8 +6,8 @@ import pytest
 
 from sureshot.library.catalog import status
 from sureshot.web.jobs import Jobs
-from sureshot.web.schema import BusyError, UnknownError
-from sureshot.web.session import Served
+from sureshot.web.schema import BusyError, NotFoundError
+from sureshot.web.session import ServeOptions
 from tests.clips import coloured
 
 
@@ -25,7 +25,7 @@ def jobs(tmp_path):
     (tmp_path / "v").mkdir()
     for number in range(3):
         coloured(tmp_path / "v" / f"{number}.mp4", ["red"], seconds=1, rate=5)
-    jobs = Jobs(Served(db=str(tmp_path / "db"), model="tiny"), nice=0)
+    jobs = Jobs(ServeOptions(db=str(tmp_path / "db"), model="tiny"), nice=0)
     yield jobs
     jobs.close()
 
@@ -40,7 +40,7 @@ def test_a_run_in_a_process_of_its_own(jobs, tmp_path) -> None:
     jobs.order("resume")
     ended = until(jobs, "done")
     assert ended["said"] == "3 videos found: 3 indexed."
-    with pytest.raises(UnknownError, match="Nothing is being indexed"):
+    with pytest.raises(NotFoundError, match="Nothing is being indexed"):
         jobs.order("pause")
     assert status(tmp_path / "db").videos == 3
 

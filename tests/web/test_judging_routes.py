@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from sureshot.library.catalog import status
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of
 
 
@@ -16,7 +16,7 @@ from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of
 def own(library, tmp_path):
     """A copy of the small library's index, and its server."""
     shutil.copytree(library.db, tmp_path / "db")
-    desk = Desk(Served(db=str(tmp_path / "db")))
+    desk = Session(ServeOptions(db=str(tmp_path / "db")))
     with TestClient(app_of(desk, ClipCache(tmp_path / "films")), base_url=HERE) as client:
         yield client
     desk.close()

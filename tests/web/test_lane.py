@@ -7,7 +7,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from sureshot.web.schema import BusyError
-from sureshot.web.session import Lane
+from sureshot.web.session import WorkQueue
 
 
 class Asker:
@@ -34,7 +34,7 @@ def test_so_many_run_at_once_so_many_wait_and_the_rest_is_turned_away() -> None:
         return "done"
 
     async def all_at_once() -> list[str | BaseException]:
-        lane = Lane(2, 6)
+        lane = WorkQueue(2, 6)
         asked = [asyncio.create_task(lane.run(Asker(), work)) for _ in range(9)]
         while running[0] < 2:  # until both threads are at it
             await asyncio.sleep(0.01)
@@ -53,7 +53,7 @@ def test_who_has_gone_gets_nothing_done() -> None:
     done: list[int] = []
 
     async def ask() -> None:
-        lane = Lane(1, 2, aside=True)
+        lane = WorkQueue(1, 2, aside=True)
         with pytest.raises(ClientDisconnect):
             await lane.run(Asker(gone=True), lambda: done.append(1))
         await lane.run(Asker(), lambda: done.append(2))

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.small_library import index
 from tests.web.kinds import KINDS, written
 from tests.web.visitor import HERE, UNKNOWN, app_of
@@ -23,7 +23,7 @@ def shop(tmp_path_factory):
         (root / kind).mkdir()
         paths[kind] = written(kind, root / kind)
     index(str(root / "db"), *paths.values())
-    desk = Desk(Served(db=str(root / "db")))
+    desk = Session(ServeOptions(db=str(root / "db")))
     with TestClient(app_of(desk, ClipCache(root / "films")), base_url=HERE) as c:
         yield c, paths
     desk.close()
@@ -99,7 +99,7 @@ def test_what_is_not_there_is_not_played(shop) -> None:
 def test_videos_that_vanish_or_change_are_told_of(tmp_path) -> None:
     path = written("mpeg4", tmp_path)
     index(str(tmp_path / "db"), path)
-    desk = Desk(Served(db=str(tmp_path / "db")))
+    desk = Session(ServeOptions(db=str(tmp_path / "db")))
     address = f"/api/media/{video_id(path)}?at=1"
     with TestClient(app_of(desk, ClipCache(tmp_path / "c")), base_url=HERE) as client:
         first = client.get(address)

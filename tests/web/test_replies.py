@@ -7,9 +7,9 @@ import pytest
 from sureshot.errors import ModelError, QueryError, StoreError, VideoError, option
 from sureshot.web.schema import (
     BusyError,
-    FullError,
-    GoneError,
-    UnknownError,
+    DiskFullError,
+    FileGoneError,
+    NotFoundError,
     error_reply,
     json_reply,
     number_of,
@@ -20,7 +20,7 @@ from sureshot.web.schema import (
     "error, code",
     [
         *((QueryError, 400), (StoreError, 409), (ModelError, 409), (VideoError, 422)),
-        *((GoneError, 410), (UnknownError, 404), (BusyError, 503), (FullError, 507)),
+        *((FileGoneError, 410), (NotFoundError, 404), (BusyError, 503), (DiskFullError, 507)),
     ],
 )
 def test_each_kind_of_error_has_its_code(error, code) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.web.server import run_server
-from sureshot.web.session import Served
+from sureshot.web.session import ServeOptions
 
 
 def begun(*arguments: str) -> tuple[subprocess.Popen, str]:
@@ -40,17 +40,17 @@ def test_it_answers_and_ends_cleanly(library, ending) -> None:
 
 def test_what_others_can_reach_needs_a_password(tmp_path) -> None:
     with pytest.raises(ArgumentError, match="others in your network"):
-        run_server(Served(), host="0.0.0.0")
+        run_server(ServeOptions(), host="0.0.0.0")
     for text in ("", "short\n", "\nlong enough"):
         (tmp_path / "password").write_text(text)
         with pytest.raises(ArgumentError, match="fewer than 8 letters"):
-            run_server(Served(), host="0.0.0.0", password_file=tmp_path / "password")
+            run_server(ServeOptions(), host="0.0.0.0", password_file=tmp_path / "password")
     with pytest.raises(ArgumentError, match="cannot be read: no such file"):
-        run_server(Served(), host="0.0.0.0", password_file=tmp_path / "none")
+        run_server(ServeOptions(), host="0.0.0.0", password_file=tmp_path / "none")
 
 
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SureshotError, match=f"port {port}: address already in use"):
-            run_server(Served(), port=port)
+            run_server(ServeOptions(), port=port)

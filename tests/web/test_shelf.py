@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from sureshot.library.catalog import status
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import Desk, Served
+from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.small_library import index
 from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of
@@ -23,7 +23,7 @@ def own(tmp_path):
     coloured(folder / "a.mp4", ["red", "blue"], seconds=1, rate=5)
     (folder / "broken.mp4").write_text("no video")
     index(str(tmp_path / "db"), folder)
-    desk = Desk(Served(db=str(tmp_path / "db")))
+    desk = Session(ServeOptions(db=str(tmp_path / "db")))
     with TestClient(app_of(desk, ClipCache(tmp_path / "films")), base_url=HERE) as client:
         yield client
     desk.close()
@@ -36,7 +36,7 @@ def test_the_status_is_that_of_the_terminal(visitor, library) -> None:
 
 
 def test_without_an_index_the_sentence_of_the_terminal_says_so(tmp_path) -> None:
-    desk = Desk(Served(db=str(tmp_path / "none")))
+    desk = Session(ServeOptions(db=str(tmp_path / "none")))
     with TestClient(app_of(desk, ClipCache(tmp_path / "films")), base_url=HERE) as client:
         for address in ("/api/status", "/api/search?q=red", "/api/videos", "/api/calibration"):
             reply = client.get(address)

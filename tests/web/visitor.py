@@ -8,7 +8,7 @@ from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.security import TOKEN as HEADER
 from sureshot.web.server import make_app
-from sureshot.web.session import Desk
+from sureshot.web.session import Session
 
 HERE = "http://127.0.0.1:8460"
 TOKEN = "a secret of the tests"
@@ -16,6 +16,6 @@ ALLOWED = {HEADER: TOKEN}
 UNKNOWN = "0" * 32
 
 
-def app_of(desk: Desk, cache: ClipCache, jobs: Jobs | None = None, *roots: Path) -> ASGIApp:
+def app_of(desk: Session, cache: ClipCache, jobs: Jobs | None = None, *roots: Path) -> ASGIApp:
     """The server of an index, by default with nothing that may be indexed."""
     return make_app(desk, cache, jobs or Jobs(desk.place), Roots(roots), token=TOKEN)

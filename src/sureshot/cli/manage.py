@@ -216,7 +216,7 @@ def serve(
     from sureshot.cli import terminal
     from sureshot.web.security import is_loopback
     from sureshot.web.server import run_server
-    from sureshot.web.session import Served
+    from sureshot.web.session import ServeOptions
 
     if ("%" in host or "/" in host) or not host.strip():
         raise MistypedError(f"--host is {host!r}; give a name or an address, such as 127.0.0.1.")
@@ -234,7 +234,7 @@ def serve(
         if open_page:
             typer.launch(address)
 
-    place = Served(db=db, model=model, device=device)
+    place = ServeOptions(db=db, model=model, device=device)
     run_server(
         place,
         host=host,

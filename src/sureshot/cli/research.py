@@ -30,7 +30,7 @@ from sureshot.cli.terminal import (
 
 if TYPE_CHECKING:
     from sureshot.research import Exhibit
-    from sureshot.research.training.loop import Fitted
+    from sureshot.research.training.loop import TrainingResult
 
 
 EXAMPLES = examples(
@@ -77,13 +77,13 @@ def _rehearse(recipe: Path, settings: list[str] | None, as_json: bool) -> int:
 
 
 def fitted(
-    train: "Callable[..., Fitted]",
+    train: "Callable[..., TrainingResult]",
     recipe: Path,
     to: Path | None,
     settings: list[str] | None,
     resume: bool,
     cache: Path | None,
-) -> "Fitted | None":
+) -> "TrainingResult | None":
     """Train and show how far it is; None in a process that leaves the printing to the first."""
     from sureshot.cli import terminal
     from sureshot.cli.terminal import Bar
@@ -99,7 +99,7 @@ def fitted(
 
 
 def show_run(
-    run: "Fitted", measured: dict[str, Any], score: str, measure: str, as_json: bool
+    run: "TrainingResult", measured: dict[str, Any], score: str, measure: str, as_json: bool
 ) -> None:
     """Print where the model is and how good it is.
 

@@ -10,7 +10,7 @@ from .clips import export as export
 from .doctor import Check as Check
 from .doctor import examine as examine
 from .indexing import index as index
-from .judging import Sitting as Sitting
+from .judging import JudgingSession as JudgingSession
 from .judging import judge as judge
 from .judging import judge_again as judge_again
 from .results import Answer as Answer

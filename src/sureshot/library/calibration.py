@@ -28,7 +28,7 @@ from sureshot.text import counted, plain
 from sureshot.trust.card import FILE, Calibration
 from sureshot.trust.fit import JUDGED, JudgedQuery, adapt, fit_card
 from sureshot.trust.report import Calibrated, date_or_today, sets_of
-from sureshot.trust.signals import About, word_counts
+from sureshot.trust.signals import QueryContext, word_counts
 
 
 def calibrate(
@@ -269,9 +269,9 @@ def _fitted(
     return card, gallery
 
 
-def _about(labels: Sequence[Label], gallery: Gallery) -> About:
+def _about(labels: Sequence[Label], gallery: Gallery) -> QueryContext:
     queries = [label.query for label in labels if label.state == "present"]
-    return About(elsewhere=gallery.elsewhere, words=word_counts(queries))
+    return QueryContext(elsewhere=gallery.elsewhere, words=word_counts(queries))
 
 
 def _relevance(

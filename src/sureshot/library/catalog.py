@@ -13,7 +13,7 @@ from typing import Any
 
 from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.library.confidence import describe_card, find_card
-from sureshot.library.judging import said_of_judged
+from sureshot.library.judging import judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.media.discover import is_gone
@@ -87,7 +87,7 @@ class Contents:
             f"Percentages {plain(self.status)}",
         ]
         if self.judged:
-            lines.append(f"Judged      {said_of_judged(self.judged, self.telling)}")
+            lines.append(f"Judged      {judging_summary(self.judged, self.telling)}")
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:

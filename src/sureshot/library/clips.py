@@ -27,7 +27,7 @@ from sureshot.files import replace_file
 from sureshot.library.results import JSON_SCHEMA, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.media.contact_sheet import SheetFrame, SheetRow
-from sureshot.media.excerpt import MP4, Playable, footage, lay_anew, playable
+from sureshot.media.excerpt import MP4, Playable, footage, playable, remux
 from sureshot.media.frames import read_image
 from sureshot.media.mp4 import write_film
 from sureshot.media.video import frames_at
@@ -316,7 +316,7 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
         cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
         return
     try:
-        lay_anew(record.path, target)
+        remux(record.path, target)
     except VideoError as error:
         raise VideoError(f"{plain(record.path)} {error}.") from None
 

@@ -19,7 +19,7 @@ from sureshot.paths import beside
 from sureshot.text import counted, plain
 from sureshot.trust.assess import Assessment, assess_each
 from sureshot.trust.card import FILE, Calibration, load_card
-from sureshot.trust.signals import About
+from sureshot.trust.signals import QueryContext
 
 
 def shift_p_value(p_inside: Float[np.ndarray, " queries"], videos: int) -> float:
@@ -67,7 +67,7 @@ _STATUS: dict[str, Status] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rivals:
+class RankedScores:
     """The moments that a query may mean.
 
     Every moment of a library counts, also several of one film; those that show the same pictures as
@@ -80,7 +80,7 @@ class Rivals:
     """
 
     moments: Sequence[Moment]
-    about: About
+    about: QueryContext
 
     @property
     def scores(self) -> Float64[np.ndarray, " moments"]:
@@ -142,7 +142,7 @@ Judged = tuple[Status, Confidence | None, tuple[Hit, ...], tuple[str, ...]]
 
 def judged(
     card: Calibration,
-    rivals: Sequence[Rivals],
+    rivals: Sequence[RankedScores],
     hits: Sequence[Sequence[Hit]],
     coverage: float,
     *,
@@ -209,11 +209,11 @@ def _of_one(
     return status, confidence, judged_hits, result.warnings
 
 
-def _joined(about: Sequence[About]) -> About:
+def _joined(about: Sequence[QueryContext]) -> QueryContext:
     """What is known of queries to one library, as of several queries."""
     elsewhere = [one.elsewhere for one in about if one.elsewhere is not None]
     words = [one.words for one in about if one.words is not None]
-    return About(
+    return QueryContext(
         elsewhere=np.concatenate(elsewhere) if elsewhere else None,
         words=np.concatenate(words) if words else None,
         videos=about[0].videos,

@@ -22,13 +22,13 @@ from sureshot.errors import ArgumentError, SureshotError, VideoError, option, re
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
-from sureshot.media.workers import beat, stream
+from sureshot.media.workers import heartbeat, stream
 from sureshot.models.encoders.base import Encoder, Prepared, encode_together, unit_vectors
 from sureshot.paths import video_id
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord, from_text, to_text
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 
 # Seconds for which a part must save what frames vary by to be worth its price:
 _NOISE = 10.0  # the variance of frames side by side
@@ -110,7 +110,7 @@ def price_of(
 _BLOCK = 90  # windows, at most 15 minutes, after which a long film is settled so far
 
 
-class Stretches:
+class SceneMerger:
     """The windows of one video as they come from the encoder.
 
     A block at a time is settled and keeps only the frames that will be stored, so that memory grows
@@ -330,7 +330,7 @@ def content_digest(source: Source) -> str:
     for path in files:
         with path.open("rb") as file:
             while block := file.read(1 << 20):
-                beat()
+                heartbeat()
                 digest.update(block)
     return digest.hexdigest()
 
@@ -404,7 +404,7 @@ def _encoded(
     advance: Advance,
 ) -> Iterator[EncodedVideo]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
-    done: dict[Path, Stretches] = defaultdict(partial(_stretches, settings))
+    done: dict[Path, SceneMerger] = defaultdict(partial(_stretches, settings))
     waiting: list[_Part] = []
 
     def flush() -> None:
@@ -437,12 +437,12 @@ def _encoded(
     yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
 
 
-def _stretches(settings: IndexSettings) -> Stretches:
+def _stretches(settings: IndexSettings) -> SceneMerger:
     """What the windows of one video come into."""
-    return Stretches(settings.window, settings.frames, by_frames=_looks(settings))
+    return SceneMerger(settings.window, settings.frames, by_frames=_looks(settings))
 
 
-def _complete(end: _End, encoded: Stretches | None) -> EncodedVideo:
+def _complete(end: _End, encoded: SceneMerger | None) -> EncodedVideo:
     """A video all of whose messages have come; what a failed one gave so far is dropped."""
     if end.error is not None:
         return EncodedVideo(source=end.source, windows=[], error=end.error)
@@ -530,7 +530,7 @@ def _no_room(error: OSError) -> SureshotError:
 
 
 # Gives parcels of all videos of a list, those together that are to be committed together.
-Packing = Callable[[Worklist, Advance], Generator[list[Parcel], None, None]]
+Packing = Callable[[Worklist, Advance], Generator[list[StagedVideo], None, None]]
 
 
 def pack_videos(
@@ -540,7 +540,7 @@ def pack_videos(
     *,
     workers: int | None = None,
     advance: Advance = lambda source, share, seconds: None,
-) -> Generator[Parcel, None, None]:
+) -> Generator[StagedVideo, None, None]:
     """Decode and encode videos and write their windows beside the index, in no fixed order.
 
     To end early, close it (`contextlib.closing`).
@@ -559,13 +559,13 @@ def pack_videos(
     with closing(encoding) as videos:
         for video in videos:
             record = _finished(video)
-            yield Parcel(record) if record.reason else store.pack(record, video.windows)
+            yield StagedVideo(record) if record.reason else store.pack(record, video.windows)
 
 
 def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Packing:
     """The packing that this process does by itself, one video after another."""
 
-    def packing(todo: Worklist, advance: Advance) -> Generator[list[Parcel], None, None]:
+    def packing(todo: Worklist, advance: Advance) -> Generator[list[StagedVideo], None, None]:
         for page in todo.pages():
             made = pack_videos(store, encoder, page, workers=workers, advance=advance)
             with closing(made) as parcels:

@@ -24,7 +24,7 @@ from sureshot.library.encoding import (
     pack_here,
     record_of,
 )
-from sureshot.library.ray_workers import Crew, on_ray
+from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.library.results import Indexed
 from sureshot.media.discover import Excluded, Source, Unreadable, as_pattern, discover, frame_files
 from sureshot.models.encoders.base import Encoder
@@ -33,7 +33,7 @@ from sureshot.paths import absolute, absolute_model, exists_at, expand, index_pl
 from sureshot.store.index import Store
 from sureshot.store.locks import unfinished
 from sureshot.store.rows import Decode, IndexSettings, VideoRecord
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
 _Observe = Callable[[Indexed], None]
@@ -211,7 +211,7 @@ class Committing:
         self.mended = 0
         self._store, self._result, self._lost, self._observe = store, result, lost, observe
         self._begun: dict[Path, tuple[int, float]] = {}  # bytes and seconds done of a video
-        self._waiting: list[Parcel] = []
+        self._waiting: list[StagedVideo] = []
         self._began = began
         self._last = -math.inf  # commit, so that the first video can be found at once
 
@@ -222,7 +222,7 @@ class Committing:
         self._commit(_EVERY)  # what is done must not wait for the end of a long film
         self.tell()
 
-    def take(self, parcels: Sequence[Parcel]) -> None:
+    def take(self, parcels: Sequence[StagedVideo]) -> None:
         """Commit videos, now or with those that come within a second."""
         self._waiting += parcels
         self._commit(_EVERY)
@@ -252,7 +252,7 @@ class Committing:
         self._last = time.monotonic()
 
 
-def _settle(store: Store, parcels: Sequence[Parcel], result: Indexed) -> None:
+def _settle(store: Store, parcels: Sequence[StagedVideo], result: Indexed) -> None:
     """Commit videos and note what became of them."""
     told = [parcel for parcel in parcels if not _still_holds(store, parcel.record)]
     try:
@@ -271,7 +271,7 @@ def _still_holds(store: Store, now: VideoRecord) -> bool:
     return old is not None and not old.reason and stamped(old, now)
 
 
-def _note(result: Indexed, parcels: Sequence[Parcel]) -> None:
+def _note(result: Indexed, parcels: Sequence[StagedVideo]) -> None:
     for record in (parcel.record for parcel in parcels):
         result.current = record.path
         result.bytes_done += record.size
@@ -442,7 +442,7 @@ def index(
         exclude_too(store, exclude)
         packing, said = pack_here(store, encoder, workers), list[str]()
         if cluster is not None:
-            crew = Crew(
+            crew = RayPool(
                 cluster, store, encoder, chosen, device=device, engine=engine, hands=workers
             )
             packing, said = crew.packing, crew.warnings

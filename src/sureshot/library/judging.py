@@ -88,7 +88,7 @@ class Judgements:
     @property
     def said(self) -> str:
         """How many searches are judged, and what more of them would bring, in sentences."""
-        return said_of_judged(len(self), self.telling, "judged")
+        return judging_summary(len(self), self.telling, "judged")
 
     def _check(self) -> None:
         try:
@@ -104,7 +104,7 @@ class Judgements:
             )
 
 
-def said_of_judged(judged: int, telling: int, word: str = "") -> str:
+def judging_summary(judged: int, telling: int, word: str = "") -> str:
     """How many searches are judged, and what more of them would bring, in sentences.
 
     Args:
@@ -113,16 +113,16 @@ def said_of_judged(judged: int, telling: int, word: str = "") -> str:
         word: stands behind their number, such as ``judged``.
 
     Examples:
-        >>> said_of_judged(201, 200, "judged")
+        >>> judging_summary(201, 200, "judged")
         '201 searches judged, 1 of them for what is not here.'
     """
     head = f"{counted(judged, 'search', 'searches')} {word}".rstrip()
     absent = judged - telling
     head += f", {absent} of them for what is not here" if absent else ""
-    return f"{head}. {what_more_brings(telling)}".rstrip()
+    return f"{head}. {next_step(telling)}".rstrip()
 
 
-def what_more_brings(telling: int) -> str:
+def next_step(telling: int) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing.
 
     Args:
@@ -136,7 +136,7 @@ def what_more_brings(telling: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Sitting:
+class JudgingSession:
     """What a sitting left: a file of judged queries, those of earlier sittings among them.
 
     Attributes:
@@ -177,7 +177,7 @@ class Sitting:
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
         head += f"; {self.left} left, which the same command asks" if self.left else ""
-        return f"{head}.\n{what_more_brings(self.telling)}".rstrip()
+        return f"{head}.\n{next_step(self.telling)}".rstrip()
 
     @property
     def telling(self) -> int:
@@ -197,7 +197,7 @@ def judge(
     device: str | None = None,
     k: int = 3,
     explain: str | Path | None = None,
-) -> Sitting:
+) -> JudgingSession:
     """Let somebody say of the best hits of some queries whether they are right.
 
     Each judged query is kept at once, and is not asked again by the next call with the same file.
@@ -240,7 +240,7 @@ def judge(
                 kept.add(label)
     except KeyboardInterrupt:
         interrupted = True
-    return Sitting(
+    return JudgingSession(
         file=kept.file,
         judged=len(kept),
         present=kept.count("present"),

@@ -17,7 +17,7 @@ from sureshot.library.results import FrameScore, Hit
 from sureshot.media.discover import is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import TextFeatures, VideoFeatures
-from sureshot.models.similarity import Comparing
+from sureshot.models.similarity import Similarity
 from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, VideoRecord, union
 from sureshot.store.vector_search import Among, Under
@@ -225,7 +225,7 @@ class Copies:
         self._found |= dict(zip(rows, found, strict=True))
 
 
-class Looked:
+class WindowScores:
     """Windows with their codes, those of their frames, and their copies, each worked out once.
 
     Args:
@@ -233,7 +233,7 @@ class Looked:
         how: how they are compared with queries.
     """
 
-    def __init__(self, windows: StoredWindows, how: Comparing) -> None:
+    def __init__(self, windows: StoredWindows, how: Similarity) -> None:
         self.windows = windows
         self._how = how
         self._guard = threading.Lock()
@@ -339,14 +339,14 @@ class NearWindows:
         whole: whether there are no others.
     """
 
-    looked: Looked
+    looked: WindowScores
     texts: Any
     scores: Float[np.ndarray, " windows"]
     wanted: int
     whole: bool
 
     @classmethod
-    def of(cls, looked: Looked, texts: Any, wanted: int, *, whole: bool) -> "NearWindows":
+    def of(cls, looked: WindowScores, texts: Any, wanted: int, *, whole: bool) -> "NearWindows":
         """Windows with their scores."""
         scores = looked.scores(texts)
         return cls(looked=looked, texts=texts, scores=scores, wanted=wanted, whole=whole)
@@ -466,7 +466,7 @@ _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --pr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sentence:
+class EncodedQuery:
     """A query with what the encoder and the way of comparing made of it.
 
     Attributes:
@@ -507,10 +507,10 @@ class Candidates:
         how: how windows are compared with queries.
     """
 
-    def __init__(self, store: Store, how: Comparing) -> None:
+    def __init__(self, store: Store, how: Similarity) -> None:
         self._store = store
         self._how = how
-        self._every: Looked | None = None
+        self._every: WindowScores | None = None
 
     def near_any(self, texts: Any, wanted: int, asked: Request) -> NearWindows:
         """The windows nearest to queries any of which may match.
@@ -525,7 +525,7 @@ class Candidates:
             for v in self._how.text_vectors(texts)
         ]
         whole = all(len(part.keys) < wanted for part in near)
-        return NearWindows.of(Looked(union(near), self._how), texts, wanted, whole=whole)
+        return NearWindows.of(WindowScores(union(near), self._how), texts, wanted, whole=whole)
 
     def near_each(self, texts: Sequence[Any], wanted: int, asked: Request) -> list[NearWindows]:
         """The windows nearest to each of some sentences, from one pass over the index.
@@ -543,7 +543,7 @@ class Candidates:
             near = self._store.finder.nearest_many(
                 vectors, wanted, asked.under, less_hubs=asked.less_hubs
             )
-            looked = [Looked(part, self._how) for part in near]
+            looked = [WindowScores(part, self._how) for part in near]
         return [
             NearWindows.of(
                 part, text, wanted, whole=part is every or len(part.windows.keys) < wanted
@@ -578,13 +578,13 @@ class Candidates:
             notes.append(_GONE)
         return hits, tuple(notes)
 
-    def _every_window(self, most: int) -> Looked | None:
+    def _every_window(self, most: int) -> WindowScores | None:
         """All windows of an index that has so few."""
         windows = self._store.finder.every(most)
         known = self._every
         if windows is None or (known is not None and known.windows is windows):
             return None if windows is None else known
-        self._every = Looked(windows, self._how)
+        self._every = WindowScores(windows, self._how)
         return self._every
 
 
@@ -612,7 +612,7 @@ class Gallery:
 
 
 def every_window(
-    store: Store, comparing: Comparing, texts: Sequence[Any], told: Told | None = None
+    store: Store, comparing: Similarity, texts: Sequence[Any], told: Told | None = None
 ) -> Gallery:
     """The score of every text with every window, none left out.
 

@@ -30,12 +30,12 @@ from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import load_searchable
 from sureshot.paths import absolute
 from sureshot.store.index import Store
-from sureshot.store.writing import Parcel
+from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
 _QUIET = 1.0  # seconds between two words on how far a video is
 # How far a video is (its path, the share and the seconds encoded), or a parcel.
-Word = tuple[Literal["at"], Path, float, float] | tuple[Literal["done"], Parcel]
+Word = tuple[Literal["at"], Path, float, float] | tuple[Literal["done"], StagedVideo]
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def version() -> str:
     return f"{sureshot.__version__} ({digest.hexdigest()})"
 
 
-class Hand:
+class RayWorker:
     """Encodes what it is given.
 
     Args:
@@ -249,7 +249,7 @@ def _own_signals() -> Iterator[None]:
                 signal.signal(signal.SIGTERM, before)
 
 
-class Crew:
+class RayPool:
     """Hands on the machines of a cluster.
 
     Attributes:
@@ -286,7 +286,7 @@ class Crew:
         remote: Any = ray.remote(
             num_cpus=cores, num_gpus=int(gpus > 0), scheduling_strategy="SPREAD"
         )
-        made: Any = remote(Hand)
+        made: Any = remote(RayWorker)
         known = (store.location, store.settings.model, device, engine, max(1, cores // 2))
         self._make: Callable[[], Any] = functools.partial(made.remote, *known)
         tops = [str(absolute(path)) for path in paths if "://" not in str(path)]
@@ -297,14 +297,14 @@ class Crew:
         self._refused: dict[str, int] = {}
         self._unborn = 0
 
-    def packing(self, todo: Worklist, advance: Advance) -> Generator[list[Parcel], None, None]:
+    def packing(self, todo: Worklist, advance: Advance) -> Generator[list[StagedVideo], None, None]:
         """Parcels of all videos of a list, those together that are to be committed together.
 
         Raises:
             SureshotError: no hand is left, or one cannot write.
         """
         fresh = _chunks(todo, self._wanted)
-        done: list[Parcel] = []
+        done: list[StagedVideo] = []
         since = heard = time.monotonic()
         left = todo.count
         self._posts = [self._hire() for _ in range(min(self._wanted, left))]
@@ -341,7 +341,7 @@ class Crew:
                 post.left = {source.path: source for source in chunk}
                 post.waiting = post.actor.pack.remote(chunk)
 
-    def _listen(self, advance: Advance) -> Iterator[Parcel]:
+    def _listen(self, advance: Advance) -> Iterator[StagedVideo]:
         """What has come from the hands within a moment."""
         busy = {post.waiting: post for post in self._posts if post.left or not post.ready}
         if not busy:
@@ -369,7 +369,7 @@ class Crew:
             self._refused.clear()
             self._posts.append(self._hire())
 
-    def _begun(self, post: _Post) -> Iterator[Parcel]:
+    def _begun(self, post: _Post) -> Iterator[StagedVideo]:
         """Take in a hand that has begun, or refuse it; no parcel."""
         said = self._ray.get(post.waiting)
         if said["wrong"]:
@@ -387,7 +387,7 @@ class Crew:
         post.ready, self._unborn = True, 0
         yield from ()
 
-    def _word(self, post: _Post, advance: Advance) -> Iterator[Parcel]:
+    def _word(self, post: _Post, advance: Advance) -> Iterator[StagedVideo]:
         """What a hand says next."""
         try:
             word = self._ray.get(next(post.waiting))
@@ -405,7 +405,7 @@ class Crew:
         if post.left.pop(parcel.record.path, None) is not None:
             yield parcel
 
-    def _lose(self, post: _Post) -> Iterator[Parcel]:
+    def _lose(self, post: _Post) -> Iterator[StagedVideo]:
         """Put another hand in the place of a dead one; videos that too many died of have failed."""
         self._posts.remove(post)
         self._ray.kill(post.actor)
@@ -416,7 +416,7 @@ class Crew:
                 self._again.append(source)
                 continue
             ended = VideoError(f"ended each of {_TRIES} workers that read it", transient=True)
-            yield Parcel(record_of(source, reason=str(ended), transient=True))
+            yield StagedVideo(record_of(source, reason=str(ended), transient=True))
 
     def _refuse(self, post: _Post, host: str, why: str) -> None:
         self._posts.remove(post)

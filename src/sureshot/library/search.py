@@ -14,7 +14,7 @@ from jaxtyping import Float
 from sureshot.errors import QueryError, StoreError, VideoError
 from sureshot.library.confidence import (
     Judged,
-    Rivals,
+    RankedScores,
     describe_card,
     drift,
     find_card,
@@ -25,11 +25,11 @@ from sureshot.library.query_checks import is_foreign, text_warnings
 from sureshot.library.ranking import (
     CANDIDATES,
     Candidates,
+    EncodedQuery,
     Found,
     Gallery,
     NearWindows,
     Request,
-    Sentence,
     Told,
     check_shares,
     every_window,
@@ -40,13 +40,13 @@ from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
-from sureshot.models.similarity import Comparing, MeanFrames, comparing
+from sureshot.models.similarity import MeanFrames, Similarity, comparing
 from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Among, Under
 from sureshot.text import clean, counted, plain, printable
-from sureshot.trust.signals import About, word_counts
+from sureshot.trust.signals import QueryContext, word_counts
 
 _MOST = 24  # windows of a long video that are looked at
 
@@ -135,7 +135,7 @@ def ranked_texts(
     *,
     at: float | None,
     encoder: Encoder,
-    how: Comparing,
+    how: Similarity,
     store: Store | IndexSettings,
 ) -> Descriptions:
     """Texts ranked by how well they fit a video, or what it shows at one time.
@@ -404,14 +404,14 @@ class Searcher:
                 Found(near=one, hits=hits, notes=notes, searched=searched, trouble=trouble)
                 for one, (hits, notes) in zip(near, found, strict=True)
             ]
-            sentences = [Sentence(*parts) for parts in zip(texts, features, codes, strict=True)]
+            sentences = [EncodedQuery(*parts) for parts in zip(texts, features, codes, strict=True)]
             answers = list(self._judged(sentences, asked, seen, coverage, minimum))
             seconds = (time.perf_counter() - began) / len(texts)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
     def _judged(
         self,
-        sentences: Sequence[Sentence],
+        sentences: Sequence[EncodedQuery],
         asked: Request,
         seen: Sequence[Found],
         coverage: float,
@@ -447,7 +447,7 @@ class Searcher:
         """A request for what sentences describe."""
         return Request(**asked, less_hubs=self._comparing.less_hubs)
 
-    def rivals(self, query: str, *, under: str | Under | None = None) -> Rivals:
+    def rivals(self, query: str, *, under: str | Under | None = None) -> RankedScores:
         """The moments that a sentence may mean, by which percentages are worked out.
 
         Args:
@@ -465,7 +465,7 @@ class Searcher:
         near = self._candidates.near_any(codes, CANDIDATES, asked)
         if not near.windows.keys:
             raise StoreError(why_nothing(asked, self.store.count()))
-        sentence = Sentence(text=text, features=features, codes=codes)
+        sentence = EncodedQuery(text=text, features=features, codes=codes)
         return self._rivals(sentence, near, self.store.count(asked.under))
 
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
@@ -549,12 +549,12 @@ class Searcher:
             video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
         )
 
-    def _rivals(self, sentence: Sentence, near: NearWindows, searched: int) -> Rivals:
+    def _rivals(self, sentence: EncodedQuery, near: NearWindows, searched: int) -> RankedScores:
         apart = near.looked.copies.without(near.moments, _FOLDED)
         elsewhere = self._comparing.elsewhere(sentence.codes)
-        return Rivals(
+        return RankedScores(
             moments=apart,
-            about=About(
+            about=QueryContext(
                 elsewhere=None if elsewhere is None else elsewhere.astype(np.float64),
                 words=word_counts([sentence.text]),
                 videos=searched,

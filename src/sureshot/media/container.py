@@ -21,7 +21,7 @@ import av.error
 from av.container import InputContainer
 
 from sureshot.errors import VideoError
-from sureshot.media.workers import beat
+from sureshot.media.workers import heartbeat
 
 # 8192 x 8192 and 11,520 x 5760 pass, the largest that cameras for all directions write. The largest
 # level of H.264, H.265 and AV1 that decoders know has half as many.
@@ -39,7 +39,7 @@ _MOST_THREADS = 16  # what ffmpeg itself takes at most
 _Item = TypeVar("_Item")
 
 
-class Effort:
+class TimeBudget:
     """Seconds that reading one file has cost so far; only time inside ffmpeg counts.
 
     Args:
@@ -80,7 +80,7 @@ class Effort:
         Raises:
             VideoError: the whole took more than the limit.
         """
-        beat()
+        heartbeat()
         now = self._heard = self._clock()
         if self._spent + (0.0 if self._since is None else now - self._since) > self.limit:
             raise VideoError(
@@ -100,7 +100,7 @@ class Effort:
         self._heard = heard
 
 
-def timed(items: Iterable[_Item], effort: Effort) -> Iterator[_Item]:
+def timed(items: Iterable[_Item], effort: TimeBudget) -> Iterator[_Item]:
     """The items that come out of ffmpeg; the work on each counts, the time between does not."""
     waiting = iter(items)
     while True:
@@ -114,7 +114,7 @@ def timed(items: Iterable[_Item], effort: Effort) -> Iterator[_Item]:
         yield item
 
 
-def tame(stream: Any) -> None:
+def limit_decoder(stream: Any) -> None:
     """Hold a stream of pictures that is not decoded yet to frames of a bearable size.
 
     Frames that grow beyond it midway are damage to its decoder. Large frames have fewer threads,
@@ -190,7 +190,7 @@ _PLAYLISTS = (
 
 
 @contextmanager
-def open_container(path: Path, effort: Effort | None = None) -> Iterator[InputContainer]:
+def open_container(path: Path, effort: TimeBudget | None = None) -> Iterator[InputContainer]:
     """The file as ffmpeg sees it, closed at the end.
 
     Args:
@@ -204,7 +204,7 @@ def open_container(path: Path, effort: Effort | None = None) -> Iterator[InputCo
         OSError: it cannot be opened.
     """
     with path.open("rb", buffering=0) as file:
-        effort = effort or Effort(path.stat().st_size)
+        effort = effort or TimeBudget(path.stat().st_size)
         effort.begin()
         try:
             container = av.open(
@@ -241,7 +241,7 @@ class _Reader:
         name: path of the file; ffmpeg looks at its suffix.
     """
 
-    def __init__(self, path: Path, file: RawIOBase, effort: Effort) -> None:
+    def __init__(self, path: Path, file: RawIOBase, effort: TimeBudget) -> None:
         self.name = str(path)
         self._effort = effort
         self._file = file

@@ -30,7 +30,7 @@ from av.video.stream import VideoStream
 from jaxtyping import Float32
 
 from sureshot.errors import VideoError
-from sureshot.media.container import Effort, open_container, tame, timed
+from sureshot.media.container import TimeBudget, limit_decoder, open_container, timed
 from sureshot.media.discover import IMAGE_SUFFIXES
 from sureshot.media.mp4 import Look, Picture, Sound, look_of
 from sureshot.media.video import unreadable
@@ -173,14 +173,14 @@ def _frames(
     source: Path, kind: type[_Frame], moment: float
 ) -> Iterator[tuple[float, _Frame, Stream]]:
     """Frames and their times and stream, from a key frame at or before `moment` on."""
-    effort = Effort(source.stat().st_size if source.exists() else 0)
+    effort = TimeBudget(source.stat().st_size if source.exists() else 0)
     for back in _BACK:
         with _reading(source, effort) as container:
             video = next((s for s in container.streams.video if not _is_cover(s)), None)
             stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
             if video is None or stream is None or stream.codec_context is None:
                 return
-            tame(video)
+            limit_decoder(video)
             zero = float((video.start_time or 0) * (video.time_base or 0))
             seek = back < moment and container.format.name not in _UNSEEKABLE
             if seek:
@@ -201,7 +201,7 @@ def _frames(
 
 
 def _decoded(
-    packets: Iterator[Packet], kind: type[_Frame], zero: float, time: float, effort: Effort
+    packets: Iterator[Packet], kind: type[_Frame], zero: float, time: float, effort: TimeBudget
 ) -> Iterator[tuple[float, _Frame]]:
     """Frames and their times up to the end or to where the file breaks off.
 
@@ -222,7 +222,7 @@ def _decoded(
 
 
 @contextmanager
-def _reading(source: Path, effort: Effort) -> Iterator[InputContainer]:
+def _reading(source: Path, effort: TimeBudget) -> Iterator[InputContainer]:
     """The opened source; whatever goes wrong while it is read is a VideoError."""
     try:
         with open_container(source, effort) as container:
@@ -291,7 +291,7 @@ def playable(path: Path) -> Playable:
         raise unreadable(error) from None
 
 
-def lay_anew(path: Path, target: Path) -> None:
+def remux(path: Path, target: Path) -> None:
     """Put the streams of a video into an mp4 as they are.
 
     Args:

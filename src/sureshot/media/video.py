@@ -21,10 +21,10 @@ from av.stream import Disposition
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
-from sureshot.media.container import Effort, open_container, tame, timed
+from sureshot.media.container import TimeBudget, limit_decoder, open_container, timed
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, read_image
-from sureshot.media.workers import beat
+from sureshot.media.workers import heartbeat
 
 _DEFAULT_STEP = 0.04  # seconds between frames where a file does not say
 _SET_BACK = 1.0  # seconds: a clock that falls by more was set back; by less, it trembles
@@ -139,7 +139,7 @@ def open_video(
     decode: str = "auto",
     step: float = 2.5,
     rate: float = 1.0,
-    effort: Effort | None = None,
+    effort: TimeBudget | None = None,
 ) -> Video:
     """Open a video for one pass.
 
@@ -160,11 +160,11 @@ def open_video(
     video = Video(path=source.path)
     try:
         size = _size(source.path)
-        effort = effort or Effort(size)
+        effort = effort or TimeBudget(size)
         container = video._close.enter_context(open_container(source.path, effort))
         stream = _video_stream(container)
         video.duration = _claimed_duration(container, stream)
-        tame(stream)
+        limit_decoder(stream)
         if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
             stream.codec_context.skip_frame = "NONKEY"
     except (av.error.FFmpegError, OSError) as error:
@@ -234,7 +234,7 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
     return keys > 1 and (max(times) - min(times)) / keys <= step
 
 
-def _seek_to(container: Any, start: float, effort: Effort, time: float) -> None:
+def _seek_to(container: Any, start: float, effort: TimeBudget, time: float) -> None:
     # A format that cannot seek, or that leads before its begin, is read on from where it is,
     # which ends at the same frame.
     effort.begin()
@@ -272,7 +272,7 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
 
 
 def _packets(
-    video: Video, container: Any, stream: Any, clock: Clock, effort: Effort
+    video: Video, container: Any, stream: Any, clock: Clock, effort: TimeBudget
 ) -> Iterator[Any]:
     """Packets up to the end or to where the file breaks off."""
     # Only the length of the pictures counts: the sound of a sound container may well go on.
@@ -370,7 +370,7 @@ def _read_folder(video: Video, files: list[Path], rate: float) -> Iterator[Frame
             broken.append(VideoError(f"{path.name!r} {error}", transient=error.transient))
             video.note = f"{len(broken)} of {len(files)} frames cannot be read: {broken[0]}"
             continue
-        beat()
+        heartbeat()
         yield ImageFrame(number / rate, picture, path)
     if len(broken) == len(files):
         transient = any(error.transient for error in broken)

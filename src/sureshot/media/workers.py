@@ -25,14 +25,14 @@ Result = TypeVar("Result")
 
 _POLL = 0.1  # seconds between looks at whether to stop
 _PATIENCE = 2.0  # seconds that an early stop waits for the threads
-# Seconds that a thread may work on without a word (`beat`). A decoder speaks at each packet; the
+# Seconds that a thread may work on without a word (`heartbeat`). A decoder speaks at each packet; the
 # largest frame takes it seconds.
 _STUCK = 120.0
 _TICK = 0.25  # seconds between looks at who is stuck
 _HERE = threading.local()  # `run`: what this thread works on, if anybody waits for it
 
 
-def beat() -> None:
+def heartbeat() -> None:
     """Tell whoever waits for this thread that its work goes on; elsewhere it means nothing."""
     if (run := getattr(_HERE, "run", None)) is not None:
         run.beats += 1
@@ -99,7 +99,7 @@ def stream(
     To end early, close it (`contextlib.closing`); the threads end with it.
 
     Args:
-        work: gives the results of an item; called in several threads at once. It calls `beat` now
+        work: gives the results of an item; called in several threads at once. It calls `heartbeat` now
             and then.
         items: what is worked on, begun in this order.
         waiting: most results that wait to be taken; with so many, the threads wait too.
@@ -223,7 +223,7 @@ class _Threads:
     def put(self, results: queue.Queue[Result], result: Result) -> bool:
         """Wait for room in a queue; False if it is time to stop instead."""
         while not self._stopped.is_set():
-            beat()
+            heartbeat()
             with contextlib.suppress(queue.Full):
                 results.put(result, timeout=_POLL)
                 return True

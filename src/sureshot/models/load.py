@@ -29,7 +29,7 @@ from sureshot.models.encoders.base import (
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
 from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
-from sureshot.models.similarity import Comparing, Corrected, MeanFrames, Trained, comparing
+from sureshot.models.similarity import HubCorrected, MeanFrames, Similarity, Trained, comparing
 from sureshot.paths import expand, is_folder_at
 
 if TYPE_CHECKING:
@@ -125,17 +125,17 @@ class Scorer:
         return self.require_searchable().fingerprint
 
     @cached_property
-    def raw(self) -> Comparing:
+    def raw(self) -> Similarity:
         """How it compares what its encoder gives, without a hub correction."""
         return MeanFrames() if self.model is None else Trained(self.model, self.device)
 
     @cached_property
-    def comparing(self) -> Comparing:
+    def comparing(self) -> Similarity:
         """How it compares what its encoder gives, as a search ranks."""
-        return self.raw if self.bank is None else Corrected(self.raw, self.bank, self.stored)
+        return self.raw if self.bank is None else HubCorrected(self.raw, self.bank, self.stored)
 
     @property
-    def stored(self) -> Comparing:
+    def stored(self) -> Similarity:
         """How it compares what an index or a bank keeps, without a hub correction.
 
         Raises:

@@ -1,7 +1,7 @@
 """How texts are compared with videos: by search, by evaluation and by `sureshot.load`.
 
 Each side is coded by itself, once; then every text is scored with every video. An encoder alone
-compares by `MeanFrames`, a trained model by `Trained`. A model with a bank compares by `Corrected`,
+compares by `MeanFrames`, a trained model by `Trained`. A model with a bank compares by `HubCorrected`,
 which takes its hub correction off the scores of either.
 
 Nothing here imports torch before a trained model codes something.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _VIDEOS = 512  # coded at once
 
 
-class Comparing(ABC):
+class Similarity(ABC):
     """A way to compare texts with videos. What it codes of either side is its own affair."""
 
     @property
@@ -77,7 +77,7 @@ class Comparing(ABC):
         return None
 
 
-class MeanFrames(Comparing):
+class MeanFrames(Similarity):
     """An encoder alone: the cosine of a sentence and of the mean of a video's frames."""
 
     def texts(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
@@ -109,7 +109,7 @@ class MeanFrames(Comparing):
         return videos
 
 
-class Trained(Comparing):
+class Trained(Similarity):
     """A trained model: the similarity that its system was trained with.
 
     The model computes in evaluation mode and is left in the mode that it was in.
@@ -193,7 +193,7 @@ class CorrectedVideos(NamedTuple):
         return (raw - self.offsets).astype(raw.dtype)
 
 
-class Corrected(Comparing):
+class HubCorrected(Similarity):
     """Another way to compare, less the hub correction of a bank.
 
     Args:
@@ -203,7 +203,7 @@ class Corrected(Comparing):
             model's stem; None is ``base``, for which that makes no difference.
     """
 
-    def __init__(self, base: Comparing, bank: Bank, stored: Comparing | None = None) -> None:
+    def __init__(self, base: Similarity, bank: Bank, stored: Similarity | None = None) -> None:
         self._base = base
         self._bank = bank
         self._stored = stored or base
@@ -264,7 +264,7 @@ class Corrected(Comparing):
         return self._stored.videos(VideoFeatures.of_frames(self._bank.frames, self._bank.mask))
 
 
-def comparing(encoder: Encoder, bank: Bank | None = None) -> Comparing:
+def comparing(encoder: Encoder, bank: Bank | None = None) -> Similarity:
     """How texts are compared with videos that an encoder has encoded.
 
     Args:
@@ -272,5 +272,5 @@ def comparing(encoder: Encoder, bank: Bank | None = None) -> Comparing:
             (`sureshot.models.load.Retriever`).
         bank: the bank of the same model; None leaves its hub correction out.
     """
-    base = encoder if isinstance(encoder, Comparing) else MeanFrames()
-    return base if bank is None else Corrected(base, bank)
+    base = encoder if isinstance(encoder, Similarity) else MeanFrames()
+    return base if bank is None else HubCorrected(base, bank)

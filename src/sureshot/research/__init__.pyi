@@ -16,8 +16,8 @@ from .reproduction.reproduce import forecast as forecast
 from .reproduction.reproduce import reproduce as reproduce
 from .synthetic import WrittenWorld as WrittenWorld
 from .synthetic import write_world as write_world
-from .training.loop import Fitted as Fitted
+from .training.loop import TrainingResult as TrainingResult
 from .training.recipe import Recipe as Recipe
-from .training.run import Rehearsal as Rehearsal
+from .training.run import DryRun as DryRun
 from .training.run import rehearse as rehearse
 from .training.run import train as train

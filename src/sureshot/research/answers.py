@@ -42,7 +42,7 @@ from sureshot.research.features import SplitFeatures, Told, extract
 from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import code_texts, code_videos
 from sureshot.research.training.distributed import from_torchrun, rank
-from sureshot.research.training.loop import Fitted, Labels, check_new
+from sureshot.research.training.loop import Labels, TrainingResult, check_new
 from sureshot.research.training.recipe import (
     EncoderRecipe,
     RecipeFile,
@@ -990,7 +990,7 @@ def train_answers(
     resume: bool = False,
     cache: Path | None = None,
     listener: Listener | None = None,
-) -> Fitted:
+) -> TrainingResult:
     """Train a model to answer questions, by a recipe.
 
     Arguments and errors are those of `sureshot.research.training.run.train`.
@@ -1043,7 +1043,7 @@ def train_answers_on(
     *,
     resume: bool = False,
     listener: Listener | None = None,
-) -> Fitted:
+) -> TrainingResult:
     """Train by a recipe on features that are there already.
 
     Args:

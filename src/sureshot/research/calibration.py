@@ -21,7 +21,7 @@ from sureshot.research.scores import known_of, ranking
 from sureshot.trust.card import FILE
 from sureshot.trust.fit import fit_card
 from sureshot.trust.report import Calibrated, date_or_today, sets_of
-from sureshot.trust.signals import UNKNOWN, About
+from sureshot.trust.signals import UNKNOWN, QueryContext
 
 
 def calibrate(
@@ -95,7 +95,7 @@ def calibrate(
 def calibrate_scores(
     scores: Float[np.ndarray, "queries videos"],
     owner: Int[np.ndarray, " queries"],
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
     *,
     model: str,
     bank: str | None,

@@ -18,18 +18,18 @@ from sureshot.models.load import Scorer
 from sureshot.models.losses.uncertainty import opinion, relu_evidence
 from sureshot.models.model import Model, frozen
 from sureshot.models.scoring import candidate_bonus, rerank
-from sureshot.models.similarity import Comparing, Trained
+from sureshot.models.similarity import Similarity, Trained
 from sureshot.models.systems.base import video_tokens
 from sureshot.models.systems.duq import Duq
 from sureshot.research.features import SplitFeatures, caption_features
-from sureshot.trust.signals import About, word_counts
+from sureshot.trust.signals import QueryContext, word_counts
 
 _ITEMS = 256  # texts or videos coded at once
 _PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits beside its tokens
 
 
 def similarity(
-    how: Comparing,
+    how: Similarity,
     features: SplitFeatures,
     *,
     captions: Sequence[int] | None = None,
@@ -94,10 +94,10 @@ def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " te
     return np.concatenate(known) if known else None
 
 
-def known_of(scorer: Scorer, features: SplitFeatures) -> About:
+def known_of(scorer: Scorer, features: SplitFeatures) -> QueryContext:
     """What a calibration knows of captions beside their scores."""
     texts = features.split.texts()
-    return About(elsewhere=elsewhere(scorer, features), words=word_counts(texts))
+    return QueryContext(elsewhere=elsewhere(scorer, features), words=word_counts(texts))
 
 
 def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:
@@ -166,12 +166,12 @@ def recalls(
     return recall(text_ranks(scores, owner)), recall(video_ranks(scores, owner))
 
 
-def code_texts(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+def code_texts(how: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
     """Some captions, as they are compared."""
     return how.join([how.texts(features.text_batch(part)) for part in _parts(chosen, _ITEMS)])
 
 
-def code_videos(how: Comparing, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+def code_videos(how: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
     """Some videos, as they are compared."""
     experts: ExpertSizes = how.experts
     batches = (features.video_batch(part, experts) for part in _parts(chosen, _ITEMS))

@@ -26,7 +26,7 @@ from sureshot.store.integrity import (
 )
 from sureshot.store.locks import turn, unfinished
 from sureshot.store.maintenance import clear, compact, index_vectors, sweep
-from sureshot.store.repair import delete_index, make_ready, mend_index, past_unreadable
+from sureshot.store.repair import delete_index, make_ready, mend_index, retry_without_bad_files
 from sureshot.store.rows import (
     CHECKED,
     EncodedWindow,
@@ -37,10 +37,10 @@ from sureshot.store.rows import (
     video_rows,
     window_rows,
 )
-from sureshot.store.tables import Tables, guard
+from sureshot.store.tables import Tables, as_store_error
 from sureshot.store.vector_search import Finder, Under, path_below, path_is
 from sureshot.store.writing import (
-    Parcel,
+    StagedVideo,
     deliver,
     drop_videos,
     parcel_of,
@@ -160,23 +160,23 @@ class Store:
 
         Damaged rows are left out, see `trouble`.
         """
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             found, self._damaged_rows = records(self._tables)
         return sorted(found, key=lambda record: record.path)
 
     def each_video(self) -> Iterator[VideoRecord]:
         """Every video in no order, a part at a time; damaged rows are left out."""
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             yield from each(self._tables)
 
     def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
         """What the index knows of the videos at some paths."""
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             return {record.path: record for record in at_paths(self._tables, paths)}
 
     def of_sizes(self, sizes: Iterable[int]) -> list[VideoRecord]:
         """The indexed videos that have one of some sizes in bytes."""
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             return of_sizes(self._tables, sizes)
 
     def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
@@ -192,8 +192,8 @@ class Store:
             found += videos_with_damage(self._tables, found) if thorough else []
             return sorted(found, key=lambda record: record.path)
 
-        with guard(self.location, "read"):
-            return past_unreadable(self._tables, act)
+        with as_store_error(self.location, "read"):
+            return retry_without_bad_files(self._tables, act)
 
     def mend(self) -> list[str]:
         """Make the index one of the present format that can be written to; what was done, in words.
@@ -208,8 +208,8 @@ class Store:
                 self._header = self._tables.header()
             return said
 
-        with guard(self.location, "mend"):
-            return past_unreadable(self._tables, act)
+        with as_store_error(self.location, "mend"):
+            return retry_without_bad_files(self._tables, act)
 
     def trouble(self) -> list[str]:
         """What reading met so far that is damaged, as sentences with the mend in them."""
@@ -221,7 +221,7 @@ class Store:
 
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             return stored_patterns(self._tables)
 
     def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
@@ -231,7 +231,7 @@ class Store:
             patterns: patterns of `sureshot.media.discover.Excluded`.
             excluded: whether what they match is left out from now on.
         """
-        with guard(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), turn(self.location):
             store_patterns(self._tables, patterns, excluded=excluded)
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
@@ -247,17 +247,17 @@ class Store:
         with unfinished(self.location):
             self.commit([self.pack(record, windows)])
 
-    def pack(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> Parcel:
+    def pack(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> StagedVideo:
         """A video with its windows on the disk, for whoever commits it, here or elsewhere.
 
         Nobody sees it until then, and it stays only while whoever commits is in `unfinished`.
         """
         if self._header.schema < CHECKED:
             self.mend()
-        with guard(self.location, "write to"):
+        with as_store_error(self.location, "write to"):
             return parcel_of(self._tables, record, window_rows(record, windows, self._header))
 
-    def commit(self, parcels: Sequence[Parcel]) -> None:
+    def commit(self, parcels: Sequence[StagedVideo]) -> None:
         """Store videos, indexed or failed, replacing what was known of them.
 
         Args:
@@ -274,7 +274,7 @@ class Store:
 
     def fail(self, record: VideoRecord) -> None:
         """Remember that a video could not be indexed, and drop what it gave earlier."""
-        self.commit([Parcel(replace(record, windows=0, check_windows=0))])
+        self.commit([StagedVideo(replace(record, windows=0, check_windows=0))])
 
     def copy(self, old: VideoRecord, new: VideoRecord) -> VideoRecord | None:
         """Give ``new`` the windows of ``old``, whose content it shares, without encoding anything.
@@ -303,25 +303,25 @@ class Store:
     def remove(self, records: Sequence[VideoRecord]) -> None:
         """Forget videos and their windows, but for what is written of them from now on."""
         for first in range(0, len(records), 500):
-            with guard(self.location, "write to"), turn(self.location):
+            with as_store_error(self.location, "write to"), turn(self.location):
                 drop_videos(self._tables, records[first : first + 500])
             self._committed()
 
     def sync(self) -> None:
         """Wait until all that was written is on the disk."""
-        with guard(self.location, "write to"):
+        with as_store_error(self.location, "write to"):
             self._tables.sync()
 
     def count(self, under: Under | None = None) -> int:
         """Number of windows, or of those of videos at or below a path."""
         condition = None if under is None else path_below(under)
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             return int(self._tables.use("windows", lambda table: table.count_rows(condition)))
 
     def count_videos(self, under: Under | None = None) -> int:
         """Number of videos that can be found, or of those at or below a path."""
         condition = "windows > 0" if under is None else f"windows > 0 AND {path_below(under, 'id')}"
-        with guard(self.location, "read"):
+        with as_store_error(self.location, "read"):
             return int(self._tables.use("videos", lambda table: table.count_rows(condition)))
 
     def nearest(
@@ -358,7 +358,7 @@ class Store:
         Returns:
             Number of videos they were of, and why none was removed where that is not safe.
         """
-        with guard(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), turn(self.location):
             return sweep(self._tables)
 
     def clear(self) -> int:
@@ -366,7 +366,7 @@ class Store:
 
         Nothing is deleted while anybody may still commit.
         """
-        with guard(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), turn(self.location):
             return clear(self._tables)
 
     def compact(self) -> None:
@@ -390,7 +390,7 @@ class Store:
         half_made = tables.half_made()
         store = cls(tables, tables.header())
         if half_made:
-            with guard(store.location, "mend"), turn(store.location):
+            with as_store_error(store.location, "mend"), turn(store.location):
                 tables.create(store._header)
                 mend_index(tables, store._header, all_lost=True)
         return store
@@ -400,7 +400,7 @@ class Store:
         """A turn at writing to an index of the present format."""
         if self._header.schema < CHECKED:
             self.mend()
-        with guard(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), turn(self.location):
             yield
 
     def _committed(self) -> None:

@@ -22,7 +22,7 @@ from sureshot.store.rows import (
     sound_windows,
     video_record,
 )
-from sureshot.store.tables import NAMES, Tables, guard, plain_errors
+from sureshot.store.tables import NAMES, Tables, as_store_error, plain_errors
 from sureshot.text import counted, plain
 
 _PART = 20_000  # videos read at once
@@ -285,7 +285,7 @@ class Claims:
         Of more than `MOST` windows it is only seen how many there are.
         """
         try:
-            with guard(self._tables.location, "read"):
+            with as_store_error(self._tables.location, "read"):
                 versions = tuple(self._tables.use(name, lambda t: t.version) for name in NAMES)
                 if versions != self._said[0]:
                     self._said = versions, self._look()

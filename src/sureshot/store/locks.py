@@ -109,7 +109,7 @@ def unfinished(location: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def nobody_else(location: str) -> Iterator[bool]:
+def exclusive(location: str) -> Iterator[bool]:
     """Whether, for the block, nobody needs files that no version of the index names.
 
     Never so in object storage, nor where a system has no locks.

@@ -23,7 +23,7 @@ from sureshot.store.integrity import (
     stored_by_video,
     window_batches,
 )
-from sureshot.store.locks import nobody_else, turn
+from sureshot.store.locks import exclusive, turn
 from sureshot.store.remote import is_remote
 from sureshot.store.repair import damaged_videos, leftovers
 from sureshot.store.rows import (
@@ -34,7 +34,7 @@ from sureshot.store.rows import (
     sound_videos,
     video_record,
 )
-from sureshot.store.tables import NAMES, Name, Tables, check_rows, guard
+from sureshot.store.tables import NAMES, Name, Tables, as_store_error, check_rows
 from sureshot.store.vector_search import quoted
 from sureshot.store.writing import unnamed
 from sureshot.text import counted, plain
@@ -108,7 +108,7 @@ def clear(tables: Tables) -> int:
         How many files of rows these were; none while anybody writes files to be named later.
     """
     cleared = 0
-    with _left_for_next_time(), nobody_else(tables.location) as safe:
+    with _left_for_next_time(), exclusive(tables.location) as safe:
         for name in _FULL_FILE if safe and not tables.trouble() else ():
             if unnamed(tables, name):
                 tables.sync()
@@ -221,7 +221,7 @@ def find_faults(location: str, told: Told = lambda done, all_: None) -> list[Fau
     """
     tables = Tables(locate(location))
     header = tables.header()
-    with guard(tables.location, "read"), turn(tables.location):
+    with as_store_error(tables.location, "read"), turn(tables.location):
         # Together, else a video that is just being written would seem lost.
         rows = tables.use("videos", lambda table: table.to_table())
         stored = stored_by_video(tables)
@@ -233,7 +233,7 @@ def find_faults(location: str, told: Told = lambda done, all_: None) -> list[Fau
         *_of_rows(int((~sound).sum())),
         *_of_lost(disagreeing(records, stored)),
     ]
-    with guard(tables.location, "read"):
+    with as_store_error(tables.location, "read"):
         found += _of_windows(tables, records, told)
         found += _of_search(tables, header)
     known = {record.id for record in records if record.windows}
@@ -320,7 +320,7 @@ def _of_search(tables: Tables, header: Header) -> list[Fault]:
         table.to_table(columns=["key", "_distance"], nearest=near)
 
     try:
-        with guard(tables.location, "search"):
+        with as_store_error(tables.location, "search"):
             tables.use("windows", act)
     except StoreError as error:
         return [Fault(what=str(error), mend="`sureshot reset`, then index again.")]

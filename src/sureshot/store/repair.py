@@ -40,8 +40,8 @@ from sureshot.store.tables import (
     NEW,
     Name,
     Tables,
+    as_store_error,
     check_rows,
-    guard,
     is_there,
     plain_errors,
 )
@@ -141,7 +141,7 @@ def delete_index(location: str) -> None:
         _delete_remote(location)
         return
     folder = Path(location)
-    with guard(location, "delete"), turn(location):
+    with as_store_error(location, "delete"), turn(location):
         # `videos` first: without it an index is half made, which whoever opens it is told.
         there = [t for t in (folder / f"{n}.lance" for n in reversed(NAMES)) if is_there(t)]
         for table in there:
@@ -151,7 +151,7 @@ def delete_index(location: str) -> None:
             for path in (*there[:-1], *card, there[-1]):
                 path.rename(f"{path}{_GONE}{uuid.uuid4().hex}")
     tidy(location, at_once=True)
-    with guard(location, "delete"):
+    with as_store_error(location, "delete"):
         for name in LOCKS if folder.is_dir() else ():
             (folder / name).unlink(missing_ok=True)
         if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
@@ -170,7 +170,7 @@ def tidy(location: str, *, at_once: bool = False) -> None:
     """
     if is_remote(location):
         return
-    with guard(location, "clear the left-overs of"):
+    with as_store_error(location, "clear the left-overs of"):
         restore_folder(Path(location) / CARD)
         for path in leftovers(location, at_once=at_once):
             if path.is_dir() and not path.is_symlink():
@@ -200,7 +200,7 @@ def leftovers(location: str, *, at_once: bool = False) -> list[Path]:
 def _delete_remote(location: str) -> None:
     if not location.startswith(SCHEME):
         raise StoreError(f"{location} is object storage; delete it with the tools of that storage.")
-    with guard(location, "delete"):
+    with as_store_error(location, "delete"):
         for name in NAMES:
             if not Tables(location).is_ours_remote(name):
                 raise StoreError(_not_ours(f"{location}/{name}.lance"))
@@ -339,7 +339,7 @@ _MORE = 1 << 20  # bytes of a file at once
 FAILED = (OSError, ValueError, RuntimeError, pa.ArrowException)
 
 
-def past_unreadable(tables: Tables, act: Callable[[bool], Result]) -> Result:
+def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Result:
     """What ``act`` makes of an index; again without the files by which it failed, if any.
 
     Args:

@@ -24,7 +24,7 @@ from sureshot.errors import ModelError, StoreError, SureshotError, option
 from sureshot.media.signature import SIZE
 from sureshot.models.encoders.base import VideoFeatures, mean_pool
 from sureshot.models.hub_bank import FILE, bank_of, home_of
-from sureshot.models.similarity import Corrected, MeanFrames
+from sureshot.models.similarity import HubCorrected, MeanFrames
 from sureshot.paths import video_id
 from sureshot.s3 import object_path
 from sureshot.settings import Ranged, Within, build, parse_json, to_values
@@ -311,7 +311,7 @@ def asking(
 
 
 @lru_cache(maxsize=4)
-def _correction(model: str, fingerprint: str) -> Corrected | None:
+def _correction(model: str, fingerprint: str) -> HubCorrected | None:
     """The hub correction of an encoder alone; None where there is none that can be used."""
     if not (home_of(model) / FILE).is_file():
         return None
@@ -321,7 +321,7 @@ def _correction(model: str, fingerprint: str) -> Corrected | None:
         bank = None if is_checkpoint(home_of(model)) else bank_of(model, fingerprint)
     except ModelError:  # a search says so; it costs candidates only
         return None
-    return None if bank is None else Corrected(MeanFrames(), bank)
+    return None if bank is None else HubCorrected(MeanFrames(), bank)
 
 
 WINDOW_CHECKS = ("check_vector", "check")

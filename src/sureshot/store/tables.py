@@ -105,7 +105,7 @@ def _indexed(table: Path, opened: Any) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def guard(location: str, doing: str) -> Iterator[None]:
+def as_store_error(location: str, doing: str) -> Iterator[None]:
     """Turn what Lance and the disk say into one sentence with the fix in it."""
     try:
         yield
@@ -379,7 +379,7 @@ class Tables:
         Raises:
             StoreError: the place cannot be looked at.
         """
-        with guard(self.location, "look at"):
+        with as_store_error(self.location, "look at"):
             if not self._remote:
                 return any(is_there(self._folder(name)) for name in NAMES)
             if self._in_s3:
@@ -395,7 +395,7 @@ class Tables:
     def create(self, header: Header) -> None:
         """Make those tables that are missing, empty. Of several processes at it one wins."""
         header = replace(header, made=header.made or uuid.uuid4().hex)
-        with guard(self.location, "create"):
+        with as_store_error(self.location, "create"):
             for name in NAMES:
                 schema = video_schema(header) if name == "videos" else window_schema(header)
                 if self._remote:
@@ -409,14 +409,14 @@ class Tables:
         Raises:
             StoreError: it is damaged, not ours, or a newer Sureshot wrote it.
         """
-        with guard(self.location, "open"):
+        with as_store_error(self.location, "open"):
             metadata = self.use("windows", lambda table: table.schema.metadata)
             return Header.from_metadata(metadata, self.location)
 
     def half_made(self) -> bool:
         """Whether the making of an index, or its deletion, was interrupted."""
         if self._in_s3:
-            with guard(self.location, "look at"):
+            with as_store_error(self.location, "look at"):
                 there = [remote.table_is_there(self.location, name) for name in NAMES]
                 return any(there) and not all(there)
         if self._remote or not is_there(self._folder("windows")):
@@ -459,7 +459,7 @@ class Tables:
         """Size of an index; 0 where that cannot be asked."""
         total = 0
         if self._in_s3:
-            with guard(self.location, "look at"):
+            with as_store_error(self.location, "look at"):
                 return remote.bytes_of(self.location)
         for name in NAMES:
             for file in () if self._remote else self._folder(name).rglob("*"):

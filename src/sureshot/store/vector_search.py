@@ -26,7 +26,7 @@ from sureshot.store.rows import (
     stored_windows,
     to_text,
 )
-from sureshot.store.tables import Tables, check_written, guard
+from sureshot.store.tables import Tables, as_store_error, check_written
 from sureshot.text import plain
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
@@ -223,7 +223,7 @@ class Finder:
                     return rows.filter(pa.array(sound)).slice(0, k)
                 most += int((~sound).sum())
 
-        with guard(self._tables.location, "read"):
+        with as_store_error(self._tables.location, "read"):
             return stored_windows(self._tables.use("windows", act), self._dim)
 
     def every(self, most: int) -> StoredWindows | None:
@@ -251,7 +251,7 @@ class Finder:
             self._every = now, found
             return found
 
-        with guard(self._tables.location, "read"):
+        with as_store_error(self._tables.location, "read"):
             return self._tables.use("windows", act)
 
     def nearest_many(
@@ -276,7 +276,7 @@ class Finder:
             )
             return rows if _sound(rows).all() else None
 
-        with guard(self._tables.location, "read"):
+        with as_store_error(self._tables.location, "read"):
             rows = self._tables.use("windows", act)
         if rows is None:  # one by one, as others then take the place of damaged ones
             return [self.nearest(v, k, under, less_hubs=less_hubs) for v in vectors]
@@ -299,7 +299,7 @@ class Finder:
                 self._tables.doubt("windows")
             return rows, sound
 
-        with guard(self._tables.location, "read"):
+        with as_store_error(self._tables.location, "read"):
             rows, sound = self._tables.use("windows", act)
         if not sound.all():
             names = _names(rows.filter(pa.array(~sound)))

@@ -117,7 +117,7 @@ def _paths(staged: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class StagedVideo:
     """A video that only has to be committed.
 
     Attributes:
@@ -130,7 +130,7 @@ class Parcel:
     files: tuple[str, ...] = ()
 
 
-def parcel_of(tables: Tables, record: VideoRecord, rows: pa.Table) -> Parcel:
+def parcel_of(tables: Tables, record: VideoRecord, rows: pa.Table) -> StagedVideo:
     """The windows of a video in files on the disk.
 
     Args:
@@ -145,10 +145,10 @@ def parcel_of(tables: Tables, record: VideoRecord, rows: pa.Table) -> Parcel:
         # Its row counts as written no earlier than its windows, whatever the clock says then.
         indexed_at=max(rows.column("written_at").to_pylist()),
     )
-    return Parcel(known, tuple(stage(tables, "windows", rows)))
+    return StagedVideo(known, tuple(stage(tables, "windows", rows)))
 
 
-def parcel_of_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> Parcel | None:
+def parcel_of_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> StagedVideo | None:
     """A video with the windows of another that shares its content; None if these are not sound."""
     rows = tables.use("windows", lambda table: table.to_table(filter=f"video = '{old.id}'"))
     if len(rows) != old.windows or sum_of_checks(rows) != old.check_windows:
@@ -158,7 +158,7 @@ def parcel_of_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> Parcel
     return parcel_of(tables, replace(new, duration=old.duration, note=old.note), renamed(rows, new))
 
 
-def deliver(tables: Tables, header: Header, parcels: Sequence[Parcel]) -> None:
+def deliver(tables: Tables, header: Header, parcels: Sequence[StagedVideo]) -> None:
     """Take videos in, in place of what was known of them. The caller has the turn.
 
     The windows of all come with one commit, which also takes older ones away, and are on the disk

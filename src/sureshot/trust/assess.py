@@ -8,7 +8,7 @@ from jaxtyping import Float, Float64
 
 from sureshot.text import counted
 from sureshot.trust.card import Calibration
-from sureshot.trust.signals import UNKNOWN, About
+from sureshot.trust.signals import UNKNOWN, QueryContext
 
 Status = Literal["confident", "several", "absent", "uncalibrated"]
 
@@ -41,7 +41,7 @@ class Assessment:
 def assess(
     calibration: Calibration | None,
     scores: Float[np.ndarray, " results"],
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
     *,
     coverage: float = 0.9,
     abstain: float = ABSTAIN,
@@ -68,7 +68,7 @@ def assess(
 def assess_each(
     calibration: Calibration | None,
     scores: Float[np.ndarray, "queries results"],
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
     *,
     coverage: float = 0.9,
     abstain: float = ABSTAIN,

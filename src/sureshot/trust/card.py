@@ -19,13 +19,13 @@ from sureshot.settings import SETTINGS, build, parse_json, read_text, to_values
 from sureshot.trust.signals import (
     RESULTS,
     UNKNOWN,
-    About,
+    QueryContext,
     QuerySignals,
     ResultSignals,
     features,
+    margin_over_bank,
     query_signals,
     result_signals,
-    standing,
 )
 
 
@@ -541,7 +541,7 @@ class Calibration:
             _damaged("its temperature is not above 0")
 
     def p_top1(
-        self, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
+        self, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
     ) -> Float64[np.ndarray, " queries"]:
         """Probability that the first result of each query is relevant, if a relevant one is there.
 
@@ -560,7 +560,7 @@ class Calibration:
     def p_relevant(
         self,
         scores: Float[np.ndarray, "queries videos"],
-        about: About = UNKNOWN,
+        about: QueryContext = UNKNOWN,
         *,
         results: int | None = RESULTS,
     ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results"]]:
@@ -588,7 +588,7 @@ class Calibration:
         return order, np.minimum.accumulate(probability, axis=1)
 
     def p_inside(
-        self, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
+        self, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
     ) -> Float64[np.ndarray, " queries"]:
         """p-value of "a relevant video is in the gallery", above 0.
 
@@ -604,14 +604,14 @@ class Calibration:
         self._check_known(about)
         if not (scores.max(1) > -np.inf).all():
             raise SureshotError("A row of scores rules out every video.")
-        best, sizes = standing(scores, about.elsewhere), _sizes(scores, about)
+        best, sizes = margin_over_bank(scores, about.elsewhere), _sizes(scores, about)
         return np.mean([_at_size(part, sizes, -best) for part in self.references], axis=0)
 
     def reach(
         self,
         scores: Float[np.ndarray, "queries videos"],
         coverage: float = 0.9,
-        about: About = UNKNOWN,
+        about: QueryContext = UNKNOWN,
     ) -> Float64[np.ndarray, " queries"] | None:
         """How far below the best video of each query its set of plausible ones reaches.
 
@@ -639,7 +639,7 @@ class Calibration:
         self,
         scores: Float[np.ndarray, "queries videos"],
         coverage: float = 0.9,
-        about: About = UNKNOWN,
+        about: QueryContext = UNKNOWN,
     ) -> Bool[np.ndarray, "queries videos"] | None:
         """Which videos are in the set of each query; None where there are too few labels.
 
@@ -651,7 +651,7 @@ class Calibration:
         top = scores.max(1, keepdims=True)
         return scores >= top - reach[:, None] - _EPS * np.abs(top)
 
-    def _check_known(self, about: About) -> None:
+    def _check_known(self, about: QueryContext) -> None:
         for what, given, needed in (
             ("scores of videos from elsewhere", about.elsewhere, self.valid_for.elsewhere),
             ("their number of words", about.words, self.valid_for.words),
@@ -715,7 +715,7 @@ class Calibration:
 
 
 def _sizes(
-    scores: Float[np.ndarray, "queries videos"], about: About
+    scores: Float[np.ndarray, "queries videos"], about: QueryContext
 ) -> Int[np.ndarray, " queries"]:
     if about.videos is not None:
         return np.full(len(scores), about.videos)

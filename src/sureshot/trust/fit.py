@@ -32,12 +32,12 @@ from sureshot.trust.card import (
 from sureshot.trust.signals import (
     RESULTS,
     UNKNOWN,
-    About,
+    QueryContext,
     features,
     fit_temperature,
+    margin_over_bank,
     query_signals,
     result_signals,
-    standing,
     top_is_relevant,
 )
 
@@ -134,7 +134,7 @@ class Labelled:
     scores: Float[np.ndarray, "queries videos"]
     relevant: Bool[np.ndarray, "queries videos"]
     video: Int[np.ndarray, " queries"]
-    about: About
+    about: QueryContext
 
     def of(self, rows: Int[np.ndarray, " rows"]) -> "Labelled":
         """Some of the queries."""
@@ -172,7 +172,7 @@ def labelled(
     scores: Float[np.ndarray, "queries videos"],
     relevant: Bool[np.ndarray, "other_queries other_videos"],
     video: Integer[np.ndarray, " labelled"],
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
 ) -> Labelled:
     """The queries that have a relevant video, all arguments checked.
 
@@ -222,7 +222,7 @@ def fit_card(
     relevant: Bool[np.ndarray, "other_queries other_videos"],
     video: Integer[np.ndarray, " labelled"],
     *,
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
     model: str = "",
     bank: str | None = None,
     dataset: str = "",
@@ -371,7 +371,7 @@ def _references(
     references = []
     for size in sizes:
         one = queries.present(size, rng)
-        best = -standing(one.scores, one.about.elsewhere)
+        best = -margin_over_bank(one.scores, one.about.elsewhere)
         below = one.scores.max(1).astype(np.float64) - one.best_relevant()
         references.append(
             Reference(
@@ -427,9 +427,9 @@ def _judged(
 def _absent_auroc(parts: Sequence[Labelled]) -> float | None:
     there, gone = [], []
     for part in parts:
-        there.append(standing(part.scores, part.about.elsewhere))
+        there.append(margin_over_bank(part.scores, part.about.elsewhere))
         rest = np.where(part.relevant, -np.inf, part.scores)
-        lost = standing(rest, part.about.elsewhere)
+        lost = margin_over_bank(rest, part.about.elsewhere)
         gone.append(lost[lost > -np.inf])
     best = np.concatenate([*there, *gone])
     present = np.arange(len(best)) < sum(map(len, there))
@@ -498,7 +498,7 @@ class JudgedQuery:
 
     scores: Float[np.ndarray, " hits"]
     right: Int[np.ndarray, " hits"]
-    about: About
+    about: QueryContext
 
 
 def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
@@ -644,7 +644,7 @@ def cross_fitted(
     owner: Integer[np.ndarray, " queries"],
     folds: int,
     seed: int,
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
 ) -> list[Part]:
     """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
 
@@ -677,7 +677,7 @@ def predict_unseen(
     parts: Sequence[Part],
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
 ) -> Predictions:
     """What each calibration says of its queries, put together in the order of the queries.
 
@@ -722,7 +722,7 @@ def _sets(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " queries"],
     coverage: float,
-    about: About,
+    about: QueryContext,
 ) -> PredictedSets | None:
     """Nothing where one of the calibrations cannot promise it."""
     holds, size = np.empty(len(scores), bool), np.empty(len(scores), int)

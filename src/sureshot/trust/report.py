@@ -45,7 +45,7 @@ from sureshot.trust.fit import ALL, SETS, SLOPE, Part, PredictedSets, cross_fitt
 from sureshot.trust.signals import (
     RESULTS,
     UNKNOWN,
-    About,
+    QueryContext,
     fit_temperature,
     query_signals,
     top_is_relevant,
@@ -603,7 +603,7 @@ class _Asked:
 
     scores: Float[np.ndarray, "queries videos"]
     owner: Integer[np.ndarray, " queries"]
-    about: About
+    about: QueryContext
     papers: Mapping[str, Float[np.ndarray, " queries"]]
 
     def confidences(self, temperature: float) -> dict[str, Float[np.ndarray, " queries"]]:
@@ -617,7 +617,7 @@ class _Asked:
 def measure(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " owners"],
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
     *,
     title: str = "",
     correction: str = "",
@@ -982,7 +982,7 @@ def date_or_today(text: str) -> str:
 
 
 def sets_of(
-    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: About = UNKNOWN
+    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
 ) -> tuple[Sets, ...]:
     """How large the conformal sets of a card are on average, for each of `COVERAGES`.
 

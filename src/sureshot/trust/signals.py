@@ -83,7 +83,7 @@ class ResultSignals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class About:
+class QueryContext:
     """What is known of some queries beside the scores of a gallery.
 
     Attributes:
@@ -97,16 +97,16 @@ class About:
     words: Int[np.ndarray, " queries"] | None = None
     videos: int | None = None
 
-    def of(self, rows: Any) -> "About":
+    def of(self, rows: Any) -> "QueryContext":
         """The same of some of the queries."""
-        return About(
+        return QueryContext(
             elsewhere=None if self.elsewhere is None else self.elsewhere[rows],
             words=None if self.words is None else self.words[rows],
             videos=self.videos,
         )
 
 
-UNKNOWN = About()
+UNKNOWN = QueryContext()
 
 
 def word_counts(texts: Sequence[str]) -> Int[np.ndarray, " texts"]:
@@ -115,7 +115,7 @@ def word_counts(texts: Sequence[str]) -> Int[np.ndarray, " texts"]:
 
 
 def query_signals(
-    scores: Float[np.ndarray, "queries videos"], temperature: float, about: About = UNKNOWN
+    scores: Float[np.ndarray, "queries videos"], temperature: float, about: QueryContext = UNKNOWN
 ) -> QuerySignals:
     """The signals of each query.
 
@@ -147,7 +147,7 @@ def query_signals(
 def result_signals(
     scores: Float[np.ndarray, "queries videos"],
     temperature: float,
-    about: About = UNKNOWN,
+    about: QueryContext = UNKNOWN,
     *,
     results: int | None = None,
 ) -> tuple[Int[np.ndarray, "queries results"], ResultSignals]:
@@ -253,7 +253,7 @@ def top_is_relevant(
     return (relevant | (scores < scores.max(1, keepdims=True))).all(1)
 
 
-def standing(
+def margin_over_bank(
     scores: Float[np.ndarray, "queries videos"],
     elsewhere: Float[np.ndarray, " queries"] | None = None,
 ) -> Float64[np.ndarray, " queries"]:
@@ -296,7 +296,7 @@ class _Softmax(NamedTuple):
 
     @classmethod
     def of(
-        cls, given: Float[np.ndarray, "queries videos"], temperature: float, about: About
+        cls, given: Float[np.ndarray, "queries videos"], temperature: float, about: QueryContext
     ) -> "_Softmax":
         scores = given.astype(np.float64)
         shown = min(BEST, scores.shape[1])

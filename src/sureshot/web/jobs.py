@@ -20,8 +20,8 @@ from sureshot.library.results import JSON_SCHEMA, json_text
 from sureshot.paths import absolute
 from sureshot.s3 import ObjectPath
 from sureshot.text import plain, printable
-from sureshot.web.schema import BusyError, FoldersReply, JobReply, UnknownError, errors, json_reply
-from sureshot.web.session import Desk, Served
+from sureshot.web.schema import BusyError, FoldersReply, JobReply, NotFoundError, errors, json_reply
+from sureshot.web.session import ServeOptions, Session
 
 Order = Literal["pause", "resume", "cancel"]
 _GOING = ("running", "paused")
@@ -39,7 +39,7 @@ class Jobs:
     """
 
     def __init__(
-        self, served: Served, ended: Callable[[], None] = lambda: None, *, nice: int = _NICE
+        self, served: ServeOptions, ended: Callable[[], None] = lambda: None, *, nice: int = _NICE
     ) -> None:
         self._served = served
         self._ended = ended
@@ -100,7 +100,7 @@ class Jobs:
         """
         with self._lock:
             if self._state is None or self._state["state"] not in _GOING:
-                raise UnknownError("Nothing is being indexed.")
+                raise NotFoundError("Nothing is being indexed.")
             self._write(order)
             if order != "cancel":
                 self._set({"state": "paused" if order == "pause" else "running"})
@@ -181,7 +181,7 @@ class Roots:
         Raises:
             UnknownError: it is somewhere else, or is no folder.
         """
-        wrong = UnknownError(
+        wrong = NotFoundError(
             "This folder cannot be indexed from here; `sureshot serve --root DIR` says which may."
         )
         if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - text of a stranger
@@ -253,7 +253,7 @@ class IndexingRoutes:
         roots: folders that may be indexed.
     """
 
-    def __init__(self, desk: Desk, jobs: Jobs, roots: Roots) -> None:
+    def __init__(self, desk: Session, jobs: Jobs, roots: Roots) -> None:
         self._desk = desk
         self._jobs = jobs
         self._roots = roots

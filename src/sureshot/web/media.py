@@ -27,8 +27,15 @@ from sureshot.media.excerpt import MP4
 from sureshot.s3 import ObjectPath
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain
-from sureshot.web.schema import FilmReply, FullError, GoneError, error_reply, errors, json_reply
-from sureshot.web.session import Desk
+from sureshot.web.schema import (
+    DiskFullError,
+    FileGoneError,
+    FilmReply,
+    error_reply,
+    errors,
+    json_reply,
+)
+from sureshot.web.session import Session
 
 _CHUNK = 1 << 18  # bytes read at once
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -74,7 +81,7 @@ class _File:
         status = os.fstat(self._opened)
         if not stat.S_ISREG(status.st_mode):
             self.close()
-            raise GoneError(f"{plain(path)} is not a regular file any more.")
+            raise FileGoneError(f"{plain(path)} is not a regular file any more.")
         self.size = status.st_size
         self.tag = f'"{status.st_ino:x}-{self.size:x}-{status.st_mtime_ns:x}"'
 
@@ -122,7 +129,7 @@ class FilePart(Response):
         try:
             self._file = _Object(path) if isinstance(path, ObjectPath) else _File(path)
         except OSError as error:
-            raise GoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
+            raise FileGoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
         self._size = self._file.size
         self._tag = self._file.tag
 
@@ -246,7 +253,7 @@ class ClipCache:
                     ) from None
                 if emptied or not self._evict(0, path):
                     break
-        raise FullError(
+        raise DiskFullError(
             f"There is no room for a film to play in {plain(self.folder)}; free some space there."
         )
 
@@ -297,7 +304,7 @@ class Media:
         cache: where films are kept that had to be made.
     """
 
-    def __init__(self, desk: Desk, cache: ClipCache) -> None:
+    def __init__(self, desk: Session, cache: ClipCache) -> None:
         self._desk = desk
         self._cache = cache
 

@@ -36,7 +36,7 @@ from sureshot.web.schema import (
     errors,
     json_reply,
 )
-from sureshot.web.session import Desk
+from sureshot.web.session import Session
 
 _MOST = 1000  # hits of one query on all pages
 
@@ -99,7 +99,7 @@ class Searching:
         desk: the open index.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Session) -> None:
         self._desk = desk
 
     def routes(self) -> APIRouter:
@@ -248,7 +248,7 @@ class Shelf:
         desk: the open index.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Session) -> None:
         self._desk = desk
 
     def routes(self) -> APIRouter:
@@ -397,7 +397,7 @@ class Learner:
         said: what was learned last, or why nothing was.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Session) -> None:
         self._desk = desk
         self._lock = threading.Lock()
         self._wanted = self._going = False
@@ -440,7 +440,7 @@ class JudgingRoutes:
         desk: the open index.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Session) -> None:
         self._desk = desk
         self._learner = Learner(desk)
 

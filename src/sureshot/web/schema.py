@@ -270,13 +270,13 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
 _JSON = "application/json; charset=utf-8"
 
 
-class UnknownError(SureshotError):
+class NotFoundError(SureshotError):
     """Something that was named and is not here; answered with 404."""
 
     code = "unknown"
 
 
-class GoneError(SureshotError):
+class FileGoneError(SureshotError):
     """A file that was here when it was indexed; answered with 410."""
 
     code = "gone"
@@ -288,7 +288,7 @@ class BusyError(SureshotError):
     code = "busy"
 
 
-class FullError(SureshotError):
+class DiskFullError(SureshotError):
     """There is no room on the disk; answered with 507."""
 
     code = "full"
@@ -297,10 +297,10 @@ class FullError(SureshotError):
 # The first that fits counts. What the index or its model lacks is neither the client's fault nor
 # the server's: 409, a state that has to change first.
 _NUMBERS: tuple[tuple[type[SureshotError], int], ...] = (
-    (UnknownError, 404),
-    (GoneError, 410),
+    (NotFoundError, 404),
+    (FileGoneError, 410),
     (BusyError, 503),
-    (FullError, 507),
+    (DiskFullError, 507),
     (QueryError, 400),
     (ArgumentError, 400),
     (VideoError, 422),

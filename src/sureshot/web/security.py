@@ -58,7 +58,7 @@ def own_names(host: str) -> frozenset[str]:
     return frozenset({host.lower(), own, f"{own}.local", socket.getfqdn().lower()})
 
 
-class Doorkeeper:
+class SecurityMiddleware:
     """The middleware that lets requests through.
 
     Args:

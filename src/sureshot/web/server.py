@@ -23,8 +23,8 @@ from sureshot.web.jobs import IndexingRoutes, Jobs, Roots
 from sureshot.web.media import ClipCache, Media
 from sureshot.web.routes import JudgingRoutes, Searching, Shelf
 from sureshot.web.schema import on_error, on_http, on_invalid
-from sureshot.web.security import Doorkeeper, is_loopback, own_names
-from sureshot.web.session import Desk, Served
+from sureshot.web.security import SecurityMiddleware, is_loopback, own_names
+from sureshot.web.session import ServeOptions, Session
 
 _PAGE = Path(__file__).parent / "page"
 _KINDS = {
@@ -37,7 +37,7 @@ _ABOUT = "The functions of `sureshot` over HTTP. docs/json.md says what the fiel
 
 
 def make_app(
-    desk: Desk,
+    desk: Session,
     cache: ClipCache,
     jobs: Jobs,
     roots: Roots,
@@ -82,7 +82,7 @@ def make_app(
         app.add_route(address, _file(name, token))
     for name in ("page.css", "page.js", "api.js", "icon.svg"):
         app.add_route(f"/{name}", _file(name, token))
-    return Doorkeeper(app, token=token, names=names, password=password)
+    return SecurityMiddleware(app, token=token, names=names, password=password)
 
 
 def _file(name: str, token: str):  # type: ignore[no-untyped-def]
@@ -138,7 +138,7 @@ class _Server(uvicorn.Server):
 
 
 def run_server(
-    place: Served,
+    place: ServeOptions,
     *,
     host: str = "127.0.0.1",
     port: int | None = None,
@@ -167,7 +167,7 @@ def run_server(
             f"With {option('host', host)} others in your network could see your videos. Write a "
             f"password into a file and name it with {option('password_file')}."
         )
-    desk = Desk(place)
+    desk = Session(place)
     names = own_names(host) if open_to_all else ()
     cache = ClipCache(cache_dir() / "films")
     jobs, allowed = Jobs(place, desk.forget_videos), Roots(roots or [Path.home()])
@@ -195,7 +195,7 @@ def run_server(
             jobs.close()
 
 
-def _warm(desk: Desk) -> None:
+def _warm(desk: Session) -> None:
     """Open the index and its model before the first search asks for them; it says what is wrong."""
     with suppress(SureshotError):
         desk.searcher().search(_ANYTHING, k=1)

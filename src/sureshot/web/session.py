@@ -21,13 +21,13 @@ from sureshot.paths import index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain
-from sureshot.web.schema import BusyError, GoneError, UnknownError
+from sureshot.web.schema import BusyError, FileGoneError, NotFoundError
 
 Made = TypeVar("Made")
 _NICE = 5  # less than indexing, which can wait longer than somebody who wants to watch
 
 
-class Lane:
+class WorkQueue:
     """Threads for one kind of work.
 
     Args:
@@ -74,7 +74,7 @@ def _step_aside() -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
+class PendingSearch:
     """A search that waits for its turn.
 
     Attributes:
@@ -92,7 +92,7 @@ class Waiting:
     answer: "Future[Answer]" = field(default_factory=Future)
 
 
-class Together:
+class SearchBatcher:
     """Searches for several threads.
 
     A pass over the index, the network of the sentences and most of the rest cost little more for
@@ -100,7 +100,7 @@ class Together:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[Waiting] = []
+        self._waiting: list[PendingSearch] = []
         self._guard = threading.Lock()
         self._turn = threading.Lock()
 
@@ -114,7 +114,7 @@ class Together:
         """
         # Refused here, where it fails nobody else who waits.
         kind = searcher, frozenset(asked.items())
-        mine = Waiting(searcher=searcher, query=query, asked=asked, kind=kind)
+        mine = PendingSearch(searcher=searcher, query=query, asked=asked, kind=kind)
         with self._guard:
             self._waiting.append(mine)
         with self._turn:
@@ -126,7 +126,7 @@ class Together:
         """Answer all that wait by now."""
         with self._guard:
             waiting, self._waiting = self._waiting, []
-        kinds: dict[Hashable, list[Waiting]] = {}
+        kinds: dict[Hashable, list[PendingSearch]] = {}
         for one in waiting:
             kinds.setdefault(one.kind, []).append(one)
         for alike in kinds.values():
@@ -141,7 +141,7 @@ class Together:
                     one.answer.set_result(answer)
 
 
-def _alone(one: Waiting) -> None:
+def _alone(one: PendingSearch) -> None:
     try:
         one.answer.set_result(one.searcher.search(one.query, **one.asked))
     except BaseException as error:
@@ -154,7 +154,7 @@ _SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServeOptions:
     """Which index is served, and how.
 
     Attributes:
@@ -168,7 +168,7 @@ class Served:
     device: str | None = None
 
 
-class Desk:
+class Session:
     """The open index and the threads.
 
     Args:
@@ -184,15 +184,15 @@ class Desk:
         closing: whether the server is about to end.
     """
 
-    def __init__(self, place: Served) -> None:
+    def __init__(self, place: ServeOptions) -> None:
         self.place = place
         self.closing = False
         cores = os.cpu_count() or 2
-        self.searches = Lane(_AT_ONCE, _SEARCHES)
-        self.together = Together()
-        self.pictures = Lane(min(cores, 4), _PICTURES)
-        self.clips = Lane(max(1, min(cores // 2, 2)), _CLIPS, aside=True)
-        self.firsts = Lane(1, _CLIPS)
+        self.searches = WorkQueue(_AT_ONCE, _SEARCHES)
+        self.together = SearchBatcher()
+        self.pictures = WorkQueue(min(cores, 4), _PICTURES)
+        self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, aside=True)
+        self.firsts = WorkQueue(1, _CLIPS)
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
         self._stamp: tuple[int, ...] = ()
@@ -251,7 +251,7 @@ class Desk:
             self._read_videos()
         record = self._records.get(name)
         if record is None:
-            raise UnknownError("There is no such video in the index; it may have been removed.")
+            raise NotFoundError("There is no such video in the index; it may have been removed.")
         return record
 
     def file(self, name: str) -> VideoRecord:
@@ -264,7 +264,7 @@ class Desk:
         """
         record = self.video(name)
         if is_gone(record.path):
-            raise GoneError(f"{plain(record.path)} is gone from where it was indexed.")
+            raise FileGoneError(f"{plain(record.path)} is gone from where it was indexed.")
         if record.reason:
             raise VideoError(f"{plain(record.path)} {record.reason}.")
         return record

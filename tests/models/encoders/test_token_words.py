@@ -5,7 +5,7 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel, WordPiece
 
 from sureshot.models.encoders import load_encoder
-from sureshot.models.encoders.base import Worded, token_words
+from sureshot.models.encoders.base import HasWords, token_words
 from sureshot.models.encoders.clip import ClipEncoder
 from tests.models.encoders.test_clip import clip, siglip
 
@@ -52,7 +52,7 @@ def test_tokens_that_begin_with_a_space_are_the_word_behind_it():
 @pytest.mark.parametrize("name", ["tiny", "bridge", "bundled"])
 def test_there_is_a_name_for_every_token_of_an_encoder(name):
     encoder = load_encoder(name, "cpu")
-    assert isinstance(encoder, Worded)
+    assert isinstance(encoder, HasWords)
     texts = [TEXT, "dogs", "two words " * 100]
     counts = encoder.encode_texts(texts).mask.sum(1).tolist()
     words = encoder.words_of(texts)
@@ -64,7 +64,7 @@ def test_there_is_a_name_for_every_token_of_an_encoder(name):
 def test_there_is_a_name_for_every_token_of_a_clip(tmp_path, make):
     make(tmp_path)
     encoder = ClipEncoder.load(str(tmp_path), "cpu")
-    assert isinstance(encoder, Worded)
+    assert isinstance(encoder, HasWords)
     texts = ["a red dog", "two cars, a blue bus and a red bus", "a"]
     counts = encoder.encode_texts(texts).mask.sum(1).tolist()
     words = encoder.words_of(texts)

@@ -15,7 +15,7 @@ from sureshot.research.training.distributed import rank, same_start
 from sureshot.research.training.loop import fit
 from sureshot.research.training.optim import groups
 from sureshot.research.training.recipe import TrainingConfig
-from sureshot.research.training.step import Method, gradients, update
+from sureshot.research.training.step import StepOptions, gradients, update
 from tests.models.layers.weights import shake
 from tests.models.systems.every import WIDTH, texts, videos
 from tests.research.training import toy
@@ -256,7 +256,7 @@ def some_steps(micro: int | None = None) -> dict[str, torch.Tensor]:
         def embed(chosen):
             return made.texts(pairs.texts(chosen)), made.videos(pairs.videos(chosen))
 
-        gradients(made.system, embed, rows, Method(micro_batch=micro), step=step)
+        gradients(made.system, embed, rows, StepOptions(micro_batch=micro), step=step)
         update(optimiser, made, made.system, share=1.0, clip=1.0)
     return dict(made.state_dict())
 

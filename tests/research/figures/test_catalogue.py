@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
-from sureshot.research.figures.catalogue import FIGURES, Wish, entry_of, listing
+from sureshot.research.figures.catalogue import FIGURES, FigureOptions, entry_of, listing
 from tests.research.figures.pictures import untidy
 
 LACKING = {
@@ -20,7 +20,7 @@ LACKING = {
 def figure(name, subjects, count=None):
     """The numbers of a figure."""
     entry = entry_of(name, len(subjects))
-    return entry.make(subjects, count or entry.count, Wish())
+    return entry.make(subjects, count or entry.count, FigureOptions())
 
 
 @pytest.mark.parametrize("system", LACKING)

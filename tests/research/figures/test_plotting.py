@@ -6,12 +6,12 @@ from PIL import Image
 
 from sureshot import research
 from sureshot.errors import ArgumentError
-from sureshot.research.figures.catalogue import FIGURES, Wish, write_figure
+from sureshot.research.figures.catalogue import FIGURES, FigureOptions, write_figure
 from tests.trained import saved
 
 
 def test_a_folder_gets_both_files_and_a_name_one(subject, tmp_path):
-    drawing = FIGURES["matrices"].make([subject("xpool")], 2, Wish())
+    drawing = FIGURES["matrices"].make([subject("xpool")], 2, FigureOptions())
     both = write_figure("matrices", drawing, tmp_path / "a.b")
     assert both == [tmp_path / "a.b" / f"matrices{suffix}" for suffix in (".png", ".svg")]
     assert "<svg" in both[1].read_text("utf-8")

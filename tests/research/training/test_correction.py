@@ -22,7 +22,7 @@ from sureshot.research.training.hub_correction import (
     chosen,
     drawn,
     encoded,
-    equip,
+    fit_hub_bank,
     keep,
 )
 from sureshot.research.training.recipe import Recipe
@@ -143,10 +143,10 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         name = str(saved(tmp_path / "model", name, "linear"))
     scorer, splits = load(name, "cpu"), [part.split for part in sets]
     monkeypatch.setattr(hub_correction, "chosen", sure(0.5))
-    alone, _ = equip(scorer, splits[:1], [val], sets[:1])
+    alone, _ = fit_hub_bank(scorer, splits[:1], [val], sets[:1])
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
     monkeypatch.setattr(hub_correction, "VIDEOS", 4)
-    bank, _ = equip(scorer, splits, [val], sets)
+    bank, _ = fit_hub_bank(scorer, splits, [val], sets)
     assert len(bank.frames) == len(bank.mask) == len(bank.taken) == 4
     # What is kept scores as the videos themselves do: two of each set, found by their scores.
     asked = scorer.searchable.encode_texts([caption.text for caption in val.split.captions])

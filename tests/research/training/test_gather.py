@@ -6,15 +6,15 @@ from torch import nn
 
 from sureshot.research.training.distributed import (
     average_gradients,
+    broadcast,
     gathered,
     rank,
     same_start,
-    told_by_all,
-    told_by_first,
+    union,
     world,
 )
 from sureshot.research.training.optim import groups
-from sureshot.research.training.step import Method, gradients, update
+from sureshot.research.training.step import StepOptions, gradients, update
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, model
 
@@ -32,7 +32,7 @@ def join_uneven():
     first = rank() == 0
     some = gathered(codes(3, 2) if first else codes(2, 4))
     none = gathered(codes(1, 2) if first else codes(0, 3))
-    return {"some": some, "none": none, "world": world(), "told": told_by_first(f"by {rank()}")}
+    return {"some": some, "none": none, "world": world(), "told": broadcast(f"by {rank()}")}
 
 
 def three_steps(micro=None, dropout=0.0, batches=BATCHES):
@@ -48,7 +48,7 @@ def three_steps(micro=None, dropout=0.0, batches=BATCHES):
         return net.texts(pairs.texts(rows)), net.videos(pairs.videos(rows))
 
     for step, rows in enumerate(batches):
-        method = Method(micro_batch=micro)
+        method = StepOptions(micro_batch=micro)
         losses = gradients(net.system, embed, rows, method, step=step)
         length = update(optimiser, net, net.system, share=1.0, clip=1.0)
         told.append([losses["loss"], losses["noise"], length])
@@ -75,7 +75,7 @@ def everything():
         "few": three_steps(batches=FEW),
         "few cached": three_steps(micro=1, batches=FEW),
         "dropout": three_steps(dropout=0.5),
-        "all": told_by_all([("broken", rank())]),
+        "all": union([("broken", rank())]),
     }
 
 
@@ -135,11 +135,11 @@ def test_alone_nothing_happens():
     assert all(weight.grad is grad for weight, grad in zip(net.parameters(), grads, strict=True))
     given = codes(2, 3)
     assert gathered(given) is given
-    assert told_by_first("x") == "x"
+    assert broadcast("x") == "x"
     assert (rank(), world()) == (0, 1)
 
 
 def test_what_one_process_saw_all_know(both):
     expected = {("broken", 0), ("broken", 1)}
     assert [found["all"] for found in both] == [expected, expected]
-    assert told_by_all(["here"]) == {"here"}
+    assert union(["here"]) == {"here"}

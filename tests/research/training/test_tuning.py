@@ -15,7 +15,7 @@ from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.models.systems.xpool import XPool, XPoolConfig
 from sureshot.research.training.encoder_tuning import TunedClip, _pooled
 from sureshot.research.training.optim import groups
-from sureshot.research.training.step import Method, gradients, update
+from sureshot.research.training.step import StepOptions, gradients, update
 from tests.models.encoders.test_clip import clip, siglip
 from tests.research.training.toy import Toy
 
@@ -92,7 +92,7 @@ def trained(tuned, micro, precision="float32", steps=1, rate=1e-3):
     optimiser = torch.optim.AdamW(groups([(head, rate), (tuned, rate)], 0.0))
     told = []
     for step in range(steps):
-        method = Method(micro, precision)
+        method = StepOptions(micro, precision)
         told.append(gradients(head, embed, range(4), method, step=step)["contrast"])
         grads = {n: None if w.grad is None else w.grad.clone() for n, w in both.named_parameters()}
         update(optimiser, both, head, share=1.0, clip=1.0)

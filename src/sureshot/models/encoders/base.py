@@ -174,7 +174,7 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")  # letters and digits; other signs are 
 
 
 @runtime_checkable
-class Worded(Protocol):
+class HasWords(Protocol):
     """An encoder that can say which words its word tokens are."""
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:

@@ -48,7 +48,7 @@ class Drawing(Protocol):
 
 
 @dataclass(frozen=True)
-class Wish:
+class FigureOptions:
     """What is asked of a figure.
 
     Attributes:
@@ -79,7 +79,7 @@ class Entry:
     papers: str
     needs: str
     count: int
-    make: Callable[[Sequence[Subject], int, Wish], Drawing]
+    make: Callable[[Sequence[Subject], int, FigureOptions], Drawing]
     compares: bool = False
 
 
@@ -301,7 +301,7 @@ def plot(
     if captions is not None:
         known = caption_scores(scorers[0], captions, subjects[0].features, cache)
     compared = None if beside is None else subjects.pop()
-    drawing = entry.make(subjects, count or entry.count, Wish(second, known, compared))
+    drawing = entry.make(subjects, count or entry.count, FigureOptions(second, known, compared))
     return Plot(
         figure=figure,
         title=subjects[0].title,

@@ -18,7 +18,7 @@ from sureshot.metrics.hubs import (
     querybank_norm,
 )
 from sureshot.metrics.ranks import text_ranks
-from sureshot.models.encoders.base import Worded
+from sureshot.models.encoders.base import HasWords
 from sureshot.research.features import sampled_frames
 from sureshot.research.figures.canvas import (
     BLUE,
@@ -909,7 +909,7 @@ def _row(subject: Subject, query: int, column: int, model: str) -> ReadVideo:
 def _named(subject: Subject, query: int) -> tuple[str, ...]:
     """The word of each token of a text; none where the encoder cannot say, or says other tokens."""
     encoder = subject.scorer.encoder
-    if not isinstance(encoder, Worded):
+    if not isinstance(encoder, HasWords):
         return ()
     (names,) = encoder.words_of([subject.text(query)])
     tokens = subject.features.texts[int(subject.captions[query])][1]

@@ -28,7 +28,7 @@ from sureshot.metrics.ranks import r_sum, recall, text_ranks, video_ranks
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders import Encoder
 from sureshot.models.model import Model
-from sureshot.models.similarity import Comparing, Trained
+from sureshot.models.similarity import Similarity, Trained
 from sureshot.models.systems.base import Sizes
 from sureshot.models.weights import device_for
 from sureshot.research.features import SplitFeatures, extract
@@ -36,7 +36,7 @@ from sureshot.research.progress import Listener, Silence
 from sureshot.research.reproduction.plan import Bench, Features, Place, Plan, Variant
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
 from sureshot.research.training.encoder_tuning import tuned
-from sureshot.research.training.loop import LOG, Fitted
+from sureshot.research.training.loop import LOG, TrainingResult
 from sureshot.research.training.loop import read as read_log
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import fit_pixels, retrieval_task, train_on
@@ -413,7 +413,7 @@ def _save(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def first_hit_percentages(
-    how: Comparing, known: SplitFeatures, scores: Float[np.ndarray, "captions videos"]
+    how: Similarity, known: SplitFeatures, scores: Float[np.ndarray, "captions videos"]
 ) -> Float[np.ndarray, " captions"] | None:
     """Probability that the first hit of each caption is right.
 
@@ -514,7 +514,7 @@ def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | N
     return replace(kept, scores=kept.corrected, key="") if cell.variant.post else kept
 
 
-def train_cell(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener) -> Fitted:
+def train_cell(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener) -> TrainingResult:
     """Train a row and keep its checkpoint, or find it where it was kept.
 
     Args:
@@ -615,7 +615,7 @@ class _FeatureRun:
         splits = [one.test.split for one in self._features]
         self.key = _key(recipe, cell, self._encoder, self.titles, splits)
 
-    def train(self, folder: Path, listener: Listener) -> Fitted:
+    def train(self, folder: Path, listener: Listener) -> TrainingResult:
         """Train, or go on with the run in the folder."""
         home = self._fewer(self._features[0])
         return train_on(
@@ -628,7 +628,7 @@ class _FeatureRun:
             listener=listener,
         )
 
-    def test(self, fitted: Fitted) -> _Chosen:
+    def test(self, fitted: TrainingResult) -> _Chosen:
         """The model chosen, and what it is tested on."""
         model = Checkpoint.from_pretrained(fitted.folder).model
         parts = [self._fewer(one).test for one in self._features]
@@ -658,7 +658,7 @@ class _PixelRun:
         self.titles = [titles, *([part.title()] for part in others)]
         self.key = _key(recipe, cell, bench.encoder(recipe.encoder), self.titles, self._tests)
 
-    def train(self, folder: Path, listener: Listener) -> Fitted:
+    def train(self, folder: Path, listener: Listener) -> TrainingResult:
         """Train, or go on with the run in the folder."""
         # Training changes the weights of the encoder that it is given.
         encoder = self._bench.encoder(self._recipe.encoder, fresh=True)
@@ -668,7 +668,7 @@ class _PixelRun:
         memory = self._bench.memory(self._recipe.encoder)
         return fit_pixels(task, sets, self._home.val, folder, listener, resume=True, memory=memory)
 
-    def test(self, fitted: Fitted) -> _Chosen:
+    def test(self, fitted: TrainingResult) -> _Chosen:
         """As of `_FeatureRun`, seen by the encoder of the checkpoint."""
         checkpoint = Checkpoint.from_pretrained(fitted.folder)
         device = device_for(self._recipe.encoder.device)

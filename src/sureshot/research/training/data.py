@@ -31,7 +31,7 @@ from sureshot.research.features import (
     sampled_frames,
 )
 from sureshot.research.training.augment import Augment, augmented
-from sureshot.research.training.distributed import rank, told_by_all, world
+from sureshot.research.training.distributed import rank, union, world
 from sureshot.research.training.encoder_tuning import Tuned
 
 
@@ -237,7 +237,7 @@ class PixelPairs:
             for video in sorted(videos)
             if isinstance(reason := self._decoded.get((self._epoch, video)), str)
         ]
-        left_out = dict(told_by_all(odd))
+        left_out = dict(union(odd))
         self.unreadable |= {self._items[video].id: why for video, why in left_out.items()}
         return [row for row in rows if self.video_of[row] not in left_out]
 

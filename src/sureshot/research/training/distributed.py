@@ -81,7 +81,7 @@ def same_start(module: nn.Module) -> None:
             distributed.broadcast(tensor.detach(), 0)
 
 
-def told_by_first(value: Any) -> Any:
+def broadcast(value: Any) -> Any:
     """What process 0 passed in, in all of them."""
     if world() == 1:
         return value
@@ -90,7 +90,7 @@ def told_by_first(value: Any) -> Any:
     return held[0]
 
 
-def told_by_all(values: Iterable[_T]) -> set[_T]:
+def union(values: Iterable[_T]) -> set[_T]:
     """What any process passed in, in all of them."""
     if world() == 1:
         return set(values)

@@ -36,7 +36,7 @@ Compared = tuple[
 ]
 
 
-def equip(
+def fit_hub_bank(
     scorer: Scorer,
     splits: Sequence[Split],
     galleries: Sequence[SplitFeatures],
@@ -101,7 +101,7 @@ def keep(
     seed: int = 0,
     device: str | None = None,
 ) -> str:
-    """Give a checkpoint its bank, and say so; see `equip`.
+    """Give a checkpoint its bank, and say so; see `fit_hub_bank`.
 
     A model that cannot be searched with gets none.
     """
@@ -109,7 +109,7 @@ def keep(
     scorer = load(folder, device)
     if scorer.searchable is None:
         return ""
-    bank, told = equip(scorer, splits, [val], sets, seed)
+    bank, told = fit_hub_bank(scorer, splits, [val], sets, seed)
     if bank is not None:
         bank.save(folder)
     return told

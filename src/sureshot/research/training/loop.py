@@ -30,10 +30,10 @@ from sureshot.research.figures.canvas import (
     save_figure,
 )
 from sureshot.research.training.data import Pairs, count, plan
-from sureshot.research.training.distributed import rank, same_start, told_by_first, world
+from sureshot.research.training.distributed import broadcast, rank, same_start, world
 from sureshot.research.training.optim import multiplier, new_optimiser
 from sureshot.research.training.recipe import TrainingConfig
-from sureshot.research.training.step import Method, gradients, new_scaler, update
+from sureshot.research.training.step import StepOptions, gradients, new_scaler, update
 from sureshot.settings import parse_json, to_values
 
 _Tokens = TypeVar("_Tokens", TextTokens, VideoTokens)
@@ -67,7 +67,7 @@ class StepProgress:
     seconds: float
 
 
-class Fitting(NamedTuple):
+class TrainState(NamedTuple):
     """What all steps of a run share.
 
     Attributes:
@@ -90,7 +90,7 @@ class Fitting(NamedTuple):
     config: TrainingConfig
     described: Mapping[str, Any]
     steps: int
-    method: Method
+    method: StepOptions
     scaler: GradScaler | None
     labels: Labels | None = None
 
@@ -122,7 +122,7 @@ def prepare(
     encoder: nn.Module | None,
     described: Mapping[str, Any],
     labels: Labels | None,
-) -> Fitting:
+) -> TrainState:
     """What the steps of a run share; arguments as of `fit`."""
     parts: dict[str, nn.Module] = {"model": model}
     rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
@@ -135,10 +135,10 @@ def prepare(
     optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
     steps = count(pairs.video_of, batch=config.batch, captions=config.captions or "one")
     device = next(model.parameters()).device
-    method = Method(
+    method = StepOptions(
         micro_batch=config.micro_batch, precision=config.precision, device=device, seed=config.seed
     )
-    return Fitting(
+    return TrainState(
         model=model,
         modules=modules,
         optimiser=optimiser,
@@ -152,7 +152,7 @@ def prepare(
     )
 
 
-def steps_of(run: Fitting, epoch: int, taken: int = 0) -> Iterator[StepProgress]:
+def steps_of(run: TrainState, epoch: int, taken: int = 0) -> Iterator[StepProgress]:
     """Take the steps of an epoch, but for those that were taken before the run was stopped.
 
     Raises:
@@ -207,7 +207,7 @@ def steps_of(run: Fitting, epoch: int, taken: int = 0) -> Iterator[StepProgress]
 
 
 def _step(
-    run: Fitting, rows: Sequence[int], step: int, share: float, where: str
+    run: TrainState, rows: Sequence[int], step: int, share: float, where: str
 ) -> tuple[dict[str, float], float]:
     """Losses and length of the gradient of one step, which is taken."""
     name, system = run.pairs.name, run.model.system
@@ -365,7 +365,7 @@ Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class TrainingResult:
     """A finished run.
 
     Attributes:
@@ -405,7 +405,7 @@ def fit(
     resume: bool = False,
     described: Mapping[str, Any] | None = None,
     told: Callable[[StepProgress], None] | None = None,
-) -> Fitted:
+) -> TrainingResult:
     """Train a model, in one process or in each of several; it ends with the last weights.
 
     The folder gets ``model``, the chosen checkpoint; ``state.safetensors``, from which the run
@@ -454,9 +454,9 @@ def fit(
                     if config.save_every and progress.step % config.save_every == 0:
                         _keep(run, folder, done._replace(taken=taken))
             done = _finish(run, folder, done, save, validate, log)
-    told_by_first(None)  # nobody returns before the files are there
+    broadcast(None)  # nobody returns before the files are there
     notes = _draw(folder) if rank() == 0 else ()
-    return Fitted(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
+    return TrainingResult(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
 
 
 def check_new(folder: Path) -> None:
@@ -472,7 +472,7 @@ def check_new(folder: Path) -> None:
         )
 
 
-def _begin(run: Fitting, folder: Path, resume: bool) -> _Counters:
+def _begin(run: TrainState, folder: Path, resume: bool) -> _Counters:
     """Load the state of the folder, or see that there is none."""
     if not resume:
         check_new(folder)
@@ -501,7 +501,7 @@ def _begin(run: Fitting, folder: Path, resume: bool) -> _Counters:
     return _Counters(**{name: values[name] for name in _Counters._fields if name in values})
 
 
-def _described(run: Fitting) -> dict[str, Any]:
+def _described(run: TrainState) -> dict[str, Any]:
     """What must not change within a run, by dotted path."""
     videos = len(set(run.pairs.video_of))
     counts = {"captions": len(run.pairs.video_of), "videos": videos}
@@ -524,7 +524,7 @@ def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
 
 
 def _finish(
-    run: Fitting,
+    run: TrainState,
     folder: Path,
     done: _Counters,
     save: Save,
@@ -551,11 +551,11 @@ def _finish(
                 save(fresh, epoch, score)
         _keep(run, folder, new)
         log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)
-    counters: _Counters = told_by_first(new)
+    counters: _Counters = broadcast(new)
     return counters
 
 
-def _keep(run: Fitting, folder: Path, done: _Counters) -> None:
+def _keep(run: TrainState, folder: Path, done: _Counters) -> None:
     """Write the state that a stopped run goes on from."""
     values = done._asdict() | {"run": _described(run)}
     if run.scaler is not None:

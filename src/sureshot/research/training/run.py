@@ -45,10 +45,10 @@ from sureshot.research.training.data import (
 from sureshot.research.training.distributed import from_torchrun, rank, world
 from sureshot.research.training.encoder_tuning import Tuned, tuned
 from sureshot.research.training.loop import (
-    Fitted,
-    Fitting,
     Labels,
     StepProgress,
+    TrainingResult,
+    TrainState,
     check_new,
     fit,
     prepare,
@@ -106,7 +106,7 @@ def fit_features(
     listener: Listener,
     *,
     resume: bool = False,
-) -> Fitted:
+) -> TrainingResult:
     """Learn from features of a frozen encoder.
 
     Args:
@@ -136,7 +136,7 @@ def fit_pixels(
     *,
     resume: bool = False,
     memory: FrameMemory | None = None,
-) -> Fitted:
+) -> TrainingResult:
     """Train the encoder too, on frames that are decoded in every epoch or kept from the first.
 
     A video that cannot be read is left out; ``unreadable.txt`` in the run's folder lists these.
@@ -217,7 +217,7 @@ def _fit(
     validate: Callable[[], float] | None,
     resume: bool,
     network: Tuned | None = None,
-) -> Fitted:
+) -> TrainingResult:
     """Fit the model of a task, and the encoder where that is trained too."""
 
     def save(place: Path, epoch: int, score: float | None) -> None:
@@ -287,7 +287,7 @@ def train(
     cache: Path | None = None,
     listener: Listener | None = None,
     note: str = "",
-) -> Fitted:
+) -> TrainingResult:
     """Train a system by a recipe, in one process or in each of those that torchrun started.
 
     Args:
@@ -348,7 +348,7 @@ def _train(
     resume: bool,
     cache: Path | None,
     note: str,
-) -> Fitted:
+) -> TrainingResult:
     encoder = load_encoder(recipe.encoder.name, recipe.encoder.device)
     # What would be refused after all videos have been encoded is refused before.
     if not resume:
@@ -392,7 +392,7 @@ def _train(
 
 def _equip(
     recipe: Recipe,
-    fitted: Fitted,
+    fitted: TrainingResult,
     splits: Sequence[Split],
     held: Split,
     val: SplitFeatures | None,
@@ -427,7 +427,7 @@ def train_on(
     resume: bool = False,
     listener: Listener | None = None,
     note: str = "",
-) -> Fitted:
+) -> TrainingResult:
     """Train by a recipe on features that are there already.
 
     Args:
@@ -611,7 +611,7 @@ class WeightGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class DryRun:
     """What a training run comes to; nothing was written.
 
     Attributes:
@@ -695,7 +695,7 @@ def rehearse(
     *,
     settings: Sequence[str] = (),
     listener: Listener | None = None,
-) -> Rehearsal:
+) -> DryRun:
     """Read the data of a recipe, build its model and take a few steps; nothing is written.
 
     Args:
@@ -718,7 +718,7 @@ def rehearse(
         return _frozen(read, splits, encoder, Path(scratch))
 
 
-def _tuned(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> Rehearsal:
+def _tuned(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> DryRun:
     sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
     task = retrieval_task(recipe, encoder, sizes, splits)
     network = tuned(encoder, task.system, task.words, recipe.training.seed)
@@ -734,7 +734,7 @@ def _tuned(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: P
     )
 
 
-def _frozen(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> Rehearsal:
+def _frozen(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> DryRun:
     """Few videos are encoded, and steps are taken on those."""
     few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
     experts = read_experts(few.experts, [item.id for item in few.items])
@@ -758,7 +758,7 @@ def _frozen(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: 
 
 def _measured(
     recipe: Recipe, task: Task, splits: Sequence[Split], pairs: Pairs, network: Tuned | None
-) -> Rehearsal:
+) -> DryRun:
     """Sizes of the run, and a few steps of it."""
     config = recipe.training
     run = prepare(task.model, pairs, config, network, {}, None)
@@ -776,7 +776,7 @@ def _measured(
     steps *= task.system.passes
     pairs_an_epoch = len(video_of) if config.captions == "all" else len(order)
     seen = min(config.batch, len(set(pairs.video_of)))
-    return Rehearsal(
+    return DryRun(
         data=tuple(split.title() for split in splits),
         videos=sum(len(split.items) for split in splits),
         captions=len(video_of),
@@ -797,7 +797,7 @@ def _measured(
     )
 
 
-def _groups(run: Fitting, network: nn.Module | None) -> tuple[WeightGroup, ...]:
+def _groups(run: TrainState, network: nn.Module | None) -> tuple[WeightGroup, ...]:
     """The optimiser's groups, then what is fixed in each part."""
     parts: dict[str, nn.Module] = {"encoder": network} if network is not None else {}
     parts["system"] = run.model

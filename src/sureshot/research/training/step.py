@@ -31,7 +31,7 @@ _FIX = "Lower training.rate, or leave out what is wrong with the data."
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class StepOptions:
     """How gradients are computed, the same for all steps of a run.
 
     Attributes:
@@ -52,7 +52,7 @@ def gradients(
     system: System,
     embed: Embed,
     rows: Sequence[int],
-    method: Method,
+    method: StepOptions,
     *,
     step: int = 0,
     name: Callable[[int], str] = str,
@@ -227,7 +227,7 @@ def _refuse_odd(
 
 
 @contextlib.contextmanager
-def _noise(method: Method, *numbers: int) -> Iterator[None]:
+def _noise(method: StepOptions, *numbers: int) -> Iterator[None]:
     """Have torch's own random numbers, as dropout takes them, follow from these numbers.
 
     What came before is put back, so that a training run does not reach into the caller's numbers.
@@ -243,13 +243,13 @@ def _noise(method: Method, *numbers: int) -> Iterator[None]:
         yield
 
 
-def _autocast(method: Method) -> contextlib.AbstractContextManager[object]:
+def _autocast(method: StepOptions) -> contextlib.AbstractContextManager[object]:
     if method.precision == "float32":
         return contextlib.nullcontext()
     return torch.autocast(method.device.type, _HALF[method.precision])
 
 
-def new_scaler(method: Method) -> GradScaler | None:
+def new_scaler(method: StepOptions) -> GradScaler | None:
     """What `gradients` and `update` need for float16, whose small numbers end at 6e-8."""
     return GradScaler(method.device.type) if method.precision == "float16" else None
 

@@ -120,7 +120,7 @@ def test_a_published_recipe_trains_and_is_evaluated(name: str, data: Path, tmp_p
     assert recipe.training.keep == "last" and recipe.val is None and not recipe.hold_out
 
     heard, run = Heard(), tmp_path / "run"
-    folder = research.train(recipe, to=run, cache=data / "cache", listener=heard).folder
+    folder = research.train(recipe, to=run, cache=data / "cache", progress=heard).folder
     steps = [entry for entry in read(run / LOG) if "losses" in entry]
     passes = 2 if recipe.system["name"] == "dvtr" else 1
     assert heard.steps == [step["step"] for step in steps] == list(range(1, 2 * passes + 1))

@@ -1,9 +1,9 @@
 """What listeners do with what they hear."""
 
-from sureshot.research.progress import Listener, Notes, Silence
+from sureshot.progress import Notes, Progress, Silent
 
 
-class Heard(Silence):
+class Heard(Silent):
     def __init__(self):
         self.told = []
 
@@ -13,7 +13,7 @@ class Heard(Silence):
 
 def test_notes_keep_sentences_and_pass_everything_on():
     heard = Heard()
-    assert isinstance(heard, Listener)
+    assert isinstance(heard, Progress)
     notes = Notes(heard)
     notes.line("12 videos")
     notes.update("steps", 1, 2, ", loss 3")

@@ -4,6 +4,7 @@ import pytest
 
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.models.load import load
+from sureshot.progress import Notes, Silent
 from sureshot.research.evaluation import (
     encode,
     read_source,
@@ -12,7 +13,6 @@ from sureshot.research.evaluation import (
     training_splits,
     warn_of_shared,
 )
-from sureshot.research.progress import Notes, Silence
 from tests.trained import checkpoint
 from tests.walls import walls, write
 
@@ -35,7 +35,7 @@ def scorer(place):
 def test_a_split_is_read_then_encoded_and_both_are_told(place, scorer):
     (place / "videos" / "none.mp4").write_bytes(b"")
     write(place / "holes.csv", [[f"videos/{n}.mp4", "wall", "test"] for n in (0, "none", 77)])
-    notes = Notes(Silence())
+    notes = Notes(Silent())
     read = read_source(source_of("pairs", place / "holes.csv", "test"), notes)
     features = encode(read, scorer, notes, frames=2, cache=place / "cache")
     assert notes.lines[0].endswith("2 captions; 1 not on disk, such as videos/77.mp4")
@@ -45,10 +45,10 @@ def test_a_split_is_read_then_encoded_and_both_are_told(place, scorer):
 
 def test_what_was_trained_on_is_known_and_told_where_it_is_tested(place, scorer):
     (split,) = training_splits(scorer)
-    notes = Notes(Silence())
+    notes = Notes(Silent())
     warn_of_shared(scorer, split, notes)
     assert len(notes.lines) == 1 and "share 6 videos" in notes.lines[0]
-    test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silence()).split
+    test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silent()).split
     warn_of_shared(scorer, test, notes)
     assert len(notes.lines) == 1
     texts = training_captions(scorer, test, 5).texts()
@@ -59,8 +59,8 @@ def test_what_was_trained_on_is_known_and_told_where_it_is_tested(place, scorer)
 
 def test_a_model_that_knows_no_training_data_has_none_to_warn_of(place):
     alone = load("tiny", "cpu")
-    test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silence()).split
-    notes = Notes(Silence())
+    test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silent()).split
+    notes = Notes(Silent())
     warn_of_shared(alone, test, notes)
     assert notes.lines == [] and training_splits(alone) == []
     with pytest.raises(ArgumentError, match="tiny does not know its own"):
@@ -70,8 +70,8 @@ def test_a_model_that_knows_no_training_data_has_none_to_warn_of(place):
 def test_training_data_that_have_gone_are_no_warning(place, tmp_path):
     recipe = {"train": [{"dataset": "pairs", "root": "/gone.csv"}], "system": {"name": "xpool"}}
     checkpoint("xpool", "linear", recipe=recipe).save_pretrained(tmp_path / "model")
-    moved, notes = load(str(tmp_path / "model"), "cpu"), Notes(Silence())
-    test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silence()).split
+    moved, notes = load(str(tmp_path / "model"), "cpu"), Notes(Silent())
+    test = read_source(source_of("pairs", place / "pairs.csv", "test"), Silent()).split
     warn_of_shared(moved, test, notes)
     assert notes.lines == []
     with pytest.raises(SureshotError, match=r"/gone\.csv cannot be read"):

@@ -370,7 +370,7 @@ def calibrate(
                 to=to,
                 device=device,
                 cache=cache,
-                listener=bar,
+                progress=bar,
             )
     if as_json:
         terminal.print_json(done.to_dict())

@@ -72,7 +72,7 @@ def _rehearse(recipe: Path, settings: list[str] | None, as_json: bool) -> int:
     from sureshot.cli.terminal import Bar
 
     with Bar(terminal.console(err=True)) as bar:
-        found = research.rehearse(recipe, settings=settings or (), listener=bar)
+        found = research.rehearse(recipe, settings=settings or (), progress=bar)
     return terminal.print_result(found, as_json=as_json)
 
 
@@ -93,7 +93,7 @@ def fitted(
     err.quiet = not is_first()
     with Bar(err) as bar:
         run = train(
-            recipe, to=to, settings=settings or (), resume=resume, cache=cache, listener=bar
+            recipe, to=to, settings=settings or (), resume=resume, cache=cache, progress=bar
         )
     return run if is_first() else None
 
@@ -214,7 +214,7 @@ def evaluate(
             plots=plots,
             device=device,
             cache=cache,
-            listener=bar,
+            progress=bar,
         )
     return terminal.print_result(evaluation, as_json=as_json)
 
@@ -293,7 +293,7 @@ def answer_evaluate(
             against=against or (),
             device=device,
             cache=cache,
-            listener=bar,
+            progress=bar,
         )
     return terminal.print_result(evaluation, as_json=as_json)
 
@@ -405,7 +405,7 @@ def reproduce(
     else:
         with Bar(terminal.console(err=True)) as bar:
             files = research.reproduce(
-                table, plan, to=to, seeds=seeds, part=part, cache=cache, listener=bar
+                table, plan, to=to, seeds=seeds, part=part, cache=cache, progress=bar
             ).files
     if as_json:
         listing = [one.to_dict() for one in found]
@@ -524,7 +524,7 @@ def plot(
             bank=bank,
             device=device,
             cache=cache,
-            listener=bar,
+            progress=bar,
         )
     return terminal.print_result(drawn, as_json=as_json)
 
@@ -573,7 +573,7 @@ def made(
         values = override(values, assignment)
     dials = build(MadeDials, values, "dials")
     with Bar(terminal.console(err=True)) as bar:
-        world = research.write_world(to, dials, listener=bar)
+        world = research.write_world(to, dials, progress=bar)
     if picture is not None:
         from sureshot.research.synthetic import write_examples
 

@@ -361,17 +361,21 @@ class Bar(AbstractContextManager["Bar"]):
     """
 
     def __init__(self, err: "Console", first: str = "") -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich import progress as rich_progress
 
         self._err = err
         self._what = ""
         self._began = self._printed = time.monotonic()
-        self._bar: Progress | None = None
+        self._bar: rich_progress.Progress | None = None
         if is_live(err):
-            columns = BarColumn(_BAR), TextColumn("{task.description}"), TimeRemainingColumn(True)
+            columns = (
+                rich_progress.BarColumn(_BAR),
+                rich_progress.TextColumn("{task.description}"),
+                rich_progress.TimeRemainingColumn(True),
+            )
             # Without room for all of it the words say more than the bar.
             shown = columns if err.width >= _WIDE else columns[1:]
-            self._bar = Progress(*shown, console=err, transient=True)
+            self._bar = rich_progress.Progress(*shown, console=err, transient=True)
             self._task = self._bar.add_task(first, total=None)
             self._bar.start()
 

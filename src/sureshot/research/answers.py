@@ -38,8 +38,8 @@ from sureshot.models.model import Model, StemConfig, frozen
 from sureshot.models.similarity import Trained
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.features import SplitFeatures, Told, extract
-from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import code_texts, code_videos
 from sureshot.research.training.distributed import from_torchrun, rank
 from sureshot.research.training.loop import Labels, TrainingResult, check_new
@@ -989,7 +989,7 @@ def train_answers(
     settings: Sequence[str] = (),
     resume: bool = False,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> TrainingResult:
     """Train a model to answer questions, by a recipe.
 
@@ -997,7 +997,7 @@ def train_answers(
     """
     read, folder = opened(AnswerRecipe, recipe, to, settings)
     with from_torchrun():
-        notes = first_notes(listener)
+        notes = first_notes(progress)
         asked, held = read.questions()
         for questions in [asked, *([] if held is None else [held])]:
             notes.line(questions.summary())
@@ -1025,7 +1025,7 @@ def train_answers(
             whole = answerable(*seen(asked), start.answers)
             val = None if held is None else seen(held)
             fitted = train_answers_on(
-                read, start, whole, val, folder, resume=resume, listener=notes
+                read, start, whole, val, folder, resume=resume, progress=notes
             )
         for line in fitted.notes:
             notes.line(line)
@@ -1042,7 +1042,7 @@ def train_answers_on(
     folder: Path,
     *,
     resume: bool = False,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> TrainingResult:
     """Train by a recipe on features that are there already.
 
@@ -1053,11 +1053,11 @@ def train_answers_on(
         val: questions to choose a checkpoint on and their features, or None.
         folder: folder of the run.
         resume: go on with the run in the folder, if there is one.
-        listener: hears how many steps are done.
+        progress: hears how many steps are done.
     """
     task = answer_task(recipe, start, asked[0], None if val is None else val[0])
     features = None if val is None else val[1]
-    return fit_features(task, [asked[1]], features, folder, listener or Silence(), resume=resume)
+    return fit_features(task, [asked[1]], features, folder, progress or Silent(), resume=resume)
 
 
 def answer_task(
@@ -1230,7 +1230,7 @@ def evaluate_answers(
     against: Sequence[str] = (),
     device: str | None = None,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> AnswerEvaluation:
     """Measure how many questions are answered right; those it cannot know count as wrong.
 
@@ -1245,7 +1245,7 @@ def evaluate_answers(
         against: methods whose printed accuracy is shown; ``published`` is all of them.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears how far the work is.
+        progress: hears how far the work is.
 
     Raises:
         SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
@@ -1253,7 +1253,7 @@ def evaluate_answers(
     """
     for method in against:
         published_answers(method)
-    notes = Notes(listener or Silence())
+    notes = Notes(progress or Silent())
     answerer = Answerer.load(model, device)
     asked = load_questions(root, split, videos=videos, ids=ids, label=label)
     notes.line(asked.summary())
@@ -1281,7 +1281,7 @@ def evaluate_answers(
     return AnswerEvaluation(report, tuple(notes.lines))
 
 
-def _warn_of_shared(answerer: Answerer, tested: Questions, listener: Listener) -> None:
+def _warn_of_shared(answerer: Answerer, tested: Questions, progress: Progress) -> None:
     """Say which videos are asked about that were trained on, if those are at hand."""
     try:
         recipe = AnswerRecipe.from_dict(answerer.checkpoint.recipe, Path.cwd())
@@ -1291,4 +1291,4 @@ def _warn_of_shared(answerer: Answerer, tested: Questions, listener: Listener) -
     try:
         check_disjoint(trained.split, tested.split)
     except SureshotError as error:
-        listener.line(f"! {error}")
+        progress.line(f"! {error}")

@@ -9,6 +9,7 @@ from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError, option
 from sureshot.models.load import Scorer, load
 from sureshot.paths import absolute, expand
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import (
     check_experts,
     encode,
@@ -16,7 +17,6 @@ from sureshot.research.evaluation import (
     source_of,
     training_splits,
 )
-from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.card import FILE
 from sureshot.trust.fit import fit_card
@@ -40,7 +40,7 @@ def calibrate(
     save: bool = True,
     device: str | None = None,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> Calibrated:
     """Learn from a split of a data set how sure the answers of a model are.
 
@@ -62,7 +62,7 @@ def calibrate(
         save: whether to write the card. One that is refused is never written.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears how far the work is.
+        progress: hears how far the work is.
 
     Raises:
         ArgumentError: the date is none, or experts are missing or one too many.
@@ -70,7 +70,7 @@ def calibrate(
             is no place for the card.
     """
     day = date_or_today(date)
-    notes = Notes(listener or Silence())
+    notes = Notes(progress or Silent())
     scorer = load(model, device)
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     check_experts(scorer, source.experts)

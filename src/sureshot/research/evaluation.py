@@ -16,8 +16,8 @@ from sureshot.metrics.report import CorrectedScores, RecallReport, report, write
 from sureshot.models.encoders.experts import Experts, presence, read_experts
 from sureshot.models.load import Scorer, load
 from sureshot.paths import expand
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import (
     CANDIDATES,
     PRINTED,
@@ -74,7 +74,7 @@ class ReadSplit:
     experts: Mapping[str, Experts]
 
 
-def read_source(source: SplitRecipe, listener: Listener) -> ReadSplit:
+def read_source(source: SplitRecipe, progress: Progress) -> ReadSplit:
     """Read a split and its experts; the listener hears what was found and what was not there.
 
     Raises:
@@ -82,10 +82,10 @@ def read_source(source: SplitRecipe, listener: Listener) -> ReadSplit:
             `sureshot.models.encoders.experts.read_experts`.
     """
     split = source.load()
-    listener.line(split.summary())
+    progress.line(split.summary())
     experts = read_experts(split.experts, [item.id for item in split.items])
     if experts:
-        listener.line(f"experts: {presence(experts)}")
+        progress.line(f"experts: {presence(experts)}")
     return ReadSplit(split=split, experts=experts)
 
 
@@ -186,7 +186,7 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     )
 
 
-def warn_of_shared(scorer: Scorer, tested: Split, listener: Listener) -> None:
+def warn_of_shared(scorer: Scorer, tested: Split, progress: Progress) -> None:
     """Say which videos are tested that were trained on, if the training data are at hand."""
     try:
         splits = training_splits(scorer)
@@ -196,7 +196,7 @@ def warn_of_shared(scorer: Scorer, tested: Split, listener: Listener) -> None:
         try:
             check_disjoint(split, tested)
         except SureshotError as error:
-            listener.line(f"! {error}")
+            progress.line(f"! {error}")
 
 
 _OF_REPORT = ("dsl", "inverted_softmax", "qb_norm", "nnn")
@@ -263,7 +263,7 @@ def evaluate(
     plots: str | Path | None = None,
     device: str | None = None,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Measure a model on a split of a data set.
 
@@ -290,7 +290,7 @@ def evaluate(
         plots: folder for figures of ``trust``, as PNG and SVG.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears how far the work is.
+        progress: hears how far the work is.
 
     Raises:
         ArgumentError: arguments that do not go together.
@@ -299,7 +299,7 @@ def evaluate(
     """
     _check_wanted(data, post, against, gamma)
     _check_trust(trust, card, plots)
-    notes = Notes(listener or Silence())
+    notes = Notes(progress or Silent())
     scorer = load(model, device)
     if PRINTED in post:
         check_printed(scorer)

@@ -24,8 +24,8 @@ from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_json
 from sureshot.media.mp4 import write_pictures
 from sureshot.paths import expand
+from sureshot.progress import Progress, Silent
 from sureshot.research.figures.canvas import INK, MUTED, SMALL, new_figure, save_figure
-from sureshot.research.progress import Listener, Silence
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted
 
@@ -71,7 +71,7 @@ class WrittenWorld:
 
 
 def write_world(
-    to: Path, dials: MadeDials | None = None, *, listener: Listener | None = None
+    to: Path, dials: MadeDials | None = None, *, progress: Progress | None = None
 ) -> WrittenWorld:
     """Write a made world, or find the same one written already.
 
@@ -80,7 +80,7 @@ def write_world(
     Args:
         to: folder of the world; new, or with a world of the same dials.
         dials: what it is like; None is the usual one.
-        listener: hears how many videos are written.
+        progress: hears how many videos are written.
 
     Raises:
         SureshotError: another world lies there, or a file cannot be written.
@@ -89,7 +89,7 @@ def write_world(
     _refuse_other(to, dials)
     parts = make_world(dials)
     videos = [video for part in parts for video in part.videos]
-    told = listener or Silence()
+    told = progress or Silent()
     try:
         (to / VIDEOS).mkdir(parents=True, exist_ok=True)
         if not (to / FILE).exists():

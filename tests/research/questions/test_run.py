@@ -137,7 +137,7 @@ def test_answers_are_learned(place, tmp_path):
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_model(place, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path / "run", listener=stop_at(4))
+        trained(place, tmp_path / "run", progress=stop_at(4))
     with pytest.raises(SureshotError, match="There is a run in"):
         trained(place, tmp_path / "run")
     trained(place, tmp_path / "run", resume=True)

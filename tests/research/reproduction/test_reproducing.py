@@ -4,7 +4,7 @@ import pytest
 
 from sureshot import research
 from sureshot.errors import ArgumentError
-from sureshot.research.progress import Silence
+from sureshot.progress import Silent
 from sureshot.research.reproduction.reproduce import _share
 from tests.datasets.files import data
 from tests.models.encoders.test_clip import clip
@@ -97,7 +97,7 @@ def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
         to=tmp_path / "results",
         seeds=1,
         cache=tmp_path / "cache",
-        listener=heard,
+        progress=heard,
     )
     assert {path.suffix for path in made.files} == {".md", ".csv", ".json", ".npz", ".png", ".svg"}
     runs = made.runs["duq-s3"]
@@ -113,7 +113,7 @@ def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
     assert {path.suffix for path in kept} == {".json", ".npz"}
 
 
-class Heard(Silence):
+class Heard(Silent):
     """Keeps what is counted, and of how many."""
 
     def __init__(self):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sureshot.research.progress import Silence
+from sureshot.progress import Silent
 from sureshot.research.reproduction import runs as module
 from sureshot.research.reproduction.plan import HOME, Bench, Place, Variant, read_plan
 from sureshot.research.reproduction.runs import (
@@ -219,7 +219,7 @@ def pixels(tmp_path_factory):
 
 
 def stop_at(step):
-    class Stop(Silence):
+    class Stop(Silent):
         def update(self, what, done, total, more=""):
             if (what, done) == ("steps", step):
                 raise KeyboardInterrupt
@@ -284,7 +284,7 @@ def test_frames_of_a_tuned_run_are_those_of_the_row(pixels):
     assert frames == [1, 2, 20]
 
 
-class Watched(Silence):
+class Watched(Silent):
     """Keeps the numbers of the steps that are taken."""
 
     def __init__(self, steps):

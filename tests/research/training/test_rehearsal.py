@@ -39,7 +39,7 @@ def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path
     recipe = place / "recipe.toml"
     before = files(place)
     heard = Heard()
-    found = rehearse(recipe, settings=settings, listener=heard)
+    found = rehearse(recipe, settings=settings, progress=heard)
     assert files(place) == before
     assert heard.lines == [
         "pairs pairs.csv train, 6 videos, 12 captions",

@@ -86,7 +86,7 @@ def rsum_of(scores, owner):
 @pytest.fixture(scope="module")
 def finished(place):
     heard = Heard()
-    return trained(place, place / "finished", listener=heard), heard
+    return trained(place, place / "finished", progress=heard), heard
 
 
 def test_a_run_leaves_a_checkpoint_its_recipe_and_what_it_went_on_from(place, finished):
@@ -127,10 +127,10 @@ def test_the_kept_recipe_trains_the_same_model(place, finished, tmp_path):
 
 def test_an_interrupted_run_goes_on_to_the_same_weights(place, finished, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path, listener=stop_at(3))  # in the second epoch
+        trained(place, tmp_path, progress=stop_at(3))  # in the second epoch
     assert not (tmp_path / RECIPE).exists()
     left = Heard()
-    fitted = trained(place, tmp_path, resume=True, listener=left)
+    fitted = trained(place, tmp_path, resume=True, progress=left)
     assert left.steps == [3, 4]
     assert (fitted.epoch, fitted.score) == (finished[0].epoch, finished[0].score)
     assert same(load_file(tmp_path / STATE), load_file(place / "finished" / STATE))
@@ -450,7 +450,7 @@ def test_an_encoder_learns_in_half_precision_what_it_learns_in_single(
 
 def test_a_tuned_run_goes_on_to_the_same_weights(place, tuned, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path, *TUNED, listener=stop_at(3))
+        trained(place, tmp_path, *TUNED, progress=stop_at(3))
     trained(place, tmp_path, *TUNED, resume=True)
     for name in (STATE, f"{MODEL}/{WEIGHTS}", f"{MODEL}/{ENCODER}/{WEIGHTS}"):
         assert same(load_file(tmp_path / name), load_file(place / "tuned" / name)), name
@@ -513,7 +513,7 @@ def test_half_a_video_costs_no_other(place, tmp_path, container, lost):
     (place / "half.csv").write_text(rows)
     heard = Heard()
     settings = ("train.0.root=half.csv", "training.captions=all", "training.batch=5")
-    trained(place, tmp_path / "run", *TUNED, *settings, "training.epochs=1", listener=heard)
+    trained(place, tmp_path / "run", *TUNED, *settings, "training.epochs=1", progress=heard)
     assert heard.steps == [1, 2, 3]
     unreadable = tmp_path / "run" / UNREADABLE
     assert unreadable.exists() == lost
@@ -572,7 +572,7 @@ def test_frames_that_chance_decides_are_the_same_when_a_run_goes_on(place, tmp_p
     settings = (*TUNED, f"training.{change}", "training.save_every=1", "encoder.frames=1")
     trained(place, tmp_path / "whole", *settings)
     with pytest.raises(KeyboardInterrupt):
-        trained(place, tmp_path / "stopped", *settings, listener=stop_at(3))
+        trained(place, tmp_path / "stopped", *settings, progress=stop_at(3))
     trained(place, tmp_path / "stopped", *settings, resume=True)
     one, other = (load_file(tmp_path / name / STATE) for name in ("whole", "stopped"))
     assert same(one, other)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.load import load
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import (
     BANKED,
     check_experts,
@@ -29,7 +30,6 @@ from sureshot.research.figures.strips import (
     tokens,
 )
 from sureshot.research.figures.subject import Subject
-from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import caption_scores
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def plot(
     bank: int = 2000,
     device: str | None = None,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> Plot:
     """Draw a figure of the papers for a trained model.
 
@@ -276,7 +276,7 @@ def plot(
         bank: training captions that ``qb_norm`` and ``nnn`` look at, at most.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears how far the work is.
+        progress: hears how far the work is.
 
     Raises:
         ArgumentError: arguments that do not go together.
@@ -286,7 +286,7 @@ def plot(
     names = [models] if isinstance(models, str | Path) else models
     entry = entry_of(figure, len(names), beside=beside is not None)
     second = _second(figure, after)
-    notes = Notes(listener or Silence())
+    notes = Notes(progress or Silent())
     scorers = [load(name, device) for name in (*names, *([] if beside is None else [beside]))]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:

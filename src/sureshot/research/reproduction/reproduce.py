@@ -16,6 +16,7 @@ from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.files import write_json, write_text
 from sureshot.models.systems.base import Sizes, load_system
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answers import (
     AnswerRecipe,
     evaluate_answers,
@@ -23,7 +24,6 @@ from sureshot.research.answers import (
     train_answers,
 )
 from sureshot.research.figures.catalogue import plot, write_figure
-from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.reproduction.page import Facts, second_lines, spread, write_costs, write_page
 from sureshot.research.reproduction.plan import (
     HOME,
@@ -106,7 +106,7 @@ def draw_figure(
         to=picture,
         beside=beside,
         cache=cache,
-        listener=notes,
+        progress=notes,
     )
     return [picture, *write_figure(figure.name, drawn.drawing, picture.with_suffix(".svg"))]
 
@@ -198,7 +198,7 @@ def _run(
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
     record, place = kept / f"{key}.json", kept / f"{key}.run"
     if not record.exists():
-        fitted = train_answers(recipe, to=place, resume=True, cache=cache, listener=notes)
+        fitted = train_answers(recipe, to=place, resume=True, cache=cache, progress=notes)
         found = evaluate_answers(
             fitted.folder,
             test.root,
@@ -208,7 +208,7 @@ def _run(
             label=test.label,
             device=encoder.device,
             cache=cache,
-            listener=notes,
+            progress=notes,
         )
         write_json(record, found.to_dict())
         shutil.rmtree(place, ignore_errors=True)
@@ -278,7 +278,7 @@ def reproduce(
     seeds: int = 3,
     part: str | None = None,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> Reproduction:
     """Make a table or figure of a paper again: every row with several seeds, tested once.
 
@@ -297,7 +297,7 @@ def reproduce(
         seeds: runs of each row; a figure is drawn of the first.
         part: share of the runs to make, such as ``1/2``, the first of two; then no page is written.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears how far the work is, and what cannot be run.
+        progress: hears how far the work is, and what cannot be run.
 
     Raises:
         ArgumentError: the part is none, or a plan is wanted and there is none.
@@ -313,7 +313,7 @@ def reproduce(
     _share(part)
     if plan is None:
         raise ArgumentError(f"Name the data and the training with {option('plan', 'FILE')}.")
-    path, notes = Path(plan), Notes(listener or Silence())
+    path, notes = Path(plan), Notes(progress or Silent())
     bench = Bench(read_plan(path), path.absolute().parent, cache=cache, told=notes.encoded)
     call = _Call(
         bench=bench, plan=path, folder=Path(to), seeds=seeds, part=part, cache=cache, notes=notes

@@ -31,8 +31,8 @@ from sureshot.models.model import Model
 from sureshot.models.similarity import Similarity, Trained
 from sureshot.models.systems.base import Sizes
 from sureshot.models.weights import device_for
+from sureshot.progress import Progress, Silent
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.progress import Listener, Silence
 from sureshot.research.reproduction.plan import Bench, Features, Place, Plan, Variant
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
 from sureshot.research.training.encoder_tuning import tuned
@@ -485,7 +485,7 @@ def cells(variants: Sequence[Variant], place: Place, seeds: int) -> list[Planned
     ]
 
 
-def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | None = None) -> Run:
+def perform(cell: PlannedRun, bench: Bench, folder: Path, progress: Progress | None = None) -> Run:
     """Make a run, or read it if it was made.
 
     A run that trains its encoder goes on after the last epoch it finished; one on features, which
@@ -497,7 +497,7 @@ def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | N
         folder: where runs are kept, each in a file named after all it depends on: recipe, data,
             encoder and the code that makes it, see `sureshot.research.reproduction.runs`; its ranks
             lie beside it. The checkpoint of a run is there while it is made.
-        listener: hears how many steps of a run that trains its encoder are done.
+        progress: hears how many steps of a run that trains its encoder are done.
     """
     way = _way(cell, bench)
     record = folder / f"{way.key}.json"
@@ -505,7 +505,7 @@ def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | N
         place = folder / f"{way.key}.run"
         if not way.goes_on:
             shutil.rmtree(place, ignore_errors=True)
-        run, ranks = _made(cell, way, place, listener or Silence())
+        run, ranks = _made(cell, way, place, progress or Silent())
         write_run_ranks(folder / f"{way.key}.npz", ranks)
         write_json(record, asdict(run))
         shutil.rmtree(place, ignore_errors=True)
@@ -514,17 +514,17 @@ def perform(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener | N
     return replace(kept, scores=kept.corrected, key="") if cell.variant.post else kept
 
 
-def train_cell(cell: PlannedRun, bench: Bench, folder: Path, listener: Listener) -> TrainingResult:
+def train_cell(cell: PlannedRun, bench: Bench, folder: Path, progress: Progress) -> TrainingResult:
     """Train a row and keep its checkpoint, or find it where it was kept.
 
     Args:
         cell: row, seed and data set.
         bench: the data of a plan.
         folder: where the folders of such runs are, named as those of `perform`.
-        listener: hears how many steps are done.
+        progress: hears how many steps are done.
     """
     way = _way(cell, bench)
-    return way.train(folder / way.key, listener)
+    return way.train(folder / way.key, progress)
 
 
 def titles_of(cell: PlannedRun, bench: Bench) -> list[list[str]]:
@@ -543,11 +543,11 @@ def _way(cell: PlannedRun, bench: Bench) -> "_FeatureRun | _PixelRun":
 
 
 def _made(
-    cell: PlannedRun, way: "_FeatureRun | _PixelRun", place: Path, listener: Listener
+    cell: PlannedRun, way: "_FeatureRun | _PixelRun", place: Path, progress: Progress
 ) -> tuple[Run, dict[str, RunRanks]]:
     """Train and test; the checkpoint stays in the folder of the run."""
     began = time.perf_counter()
-    fitted = way.train(place, listener)
+    fitted = way.train(place, progress)
     seconds = time.perf_counter() - began
     model, device, known, parts, parameters = way.test(fitted)
     scores: Scores = {}
@@ -615,7 +615,7 @@ class _FeatureRun:
         splits = [one.test.split for one in self._features]
         self.key = _key(recipe, cell, self._encoder, self.titles, splits)
 
-    def train(self, folder: Path, listener: Listener) -> TrainingResult:
+    def train(self, folder: Path, progress: Progress) -> TrainingResult:
         """Train, or go on with the run in the folder."""
         home = self._fewer(self._features[0])
         return train_on(
@@ -625,7 +625,7 @@ class _FeatureRun:
             home.val,
             folder,
             resume=True,
-            listener=listener,
+            progress=progress,
         )
 
     def test(self, fitted: TrainingResult) -> _Chosen:
@@ -658,7 +658,7 @@ class _PixelRun:
         self.titles = [titles, *([part.title()] for part in others)]
         self.key = _key(recipe, cell, bench.encoder(recipe.encoder), self.titles, self._tests)
 
-    def train(self, folder: Path, listener: Listener) -> TrainingResult:
+    def train(self, folder: Path, progress: Progress) -> TrainingResult:
         """Train, or go on with the run in the folder."""
         # Training changes the weights of the encoder that it is given.
         encoder = self._bench.encoder(self._recipe.encoder, fresh=True)
@@ -666,7 +666,7 @@ class _PixelRun:
         sets = [self._home.train]
         task = retrieval_task(self._recipe, encoder, sizes, sets)
         memory = self._bench.memory(self._recipe.encoder)
-        return fit_pixels(task, sets, self._home.val, folder, listener, resume=True, memory=memory)
+        return fit_pixels(task, sets, self._home.val, folder, progress, resume=True, memory=memory)
 
     def test(self, fitted: TrainingResult) -> _Chosen:
         """As of `_FeatureRun`, seen by the encoder of the checkpoint."""

@@ -440,18 +440,18 @@ def fit(
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
     run = prepare(model, pairs, config, encoder, described or {}, labels)
     done = _begin(run, folder, resume)
-    told = told or (lambda progress: None)
+    told = told or (lambda step: None)
     steps = done.epoch * run.epoch_steps + done.taken
     with Log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
         for epoch in range(done.epoch, config.epochs):
-            for progress in steps_of(run, epoch, done.taken):
+            for step in steps_of(run, epoch, done.taken):
                 if log is not None:
-                    entry = to_values(progress)
+                    entry = to_values(step)
                     del entry["epochs"], entry["steps"]
                     log.write(**entry)
-                    told(progress)
-                    taken = progress.step - epoch * run.epoch_steps
-                    if config.save_every and progress.step % config.save_every == 0:
+                    told(step)
+                    taken = step.step - epoch * run.epoch_steps
+                    if config.save_every and step.step % config.save_every == 0:
                         _keep(run, folder, done._replace(taken=taken))
             done = _finish(run, folder, done, save, validate, log)
     broadcast(None)  # nobody returns before the files are there

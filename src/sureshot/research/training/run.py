@@ -30,8 +30,8 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.similarity import Trained
 from sureshot.models.systems.base import Codes, Sizes, System, load_system
 from sureshot.models.weights import device_for
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.features import FrameMemory, SplitFeatures, extract
-from sureshot.research.progress import Listener, Notes, Silence
 from sureshot.research.scores import recalls, similarity
 from sureshot.research.training import hub_correction
 from sureshot.research.training.data import (
@@ -103,7 +103,7 @@ def fit_features(
     sets: Sequence[SplitFeatures],
     val: SplitFeatures | None,
     folder: Path,
-    listener: Listener,
+    progress: Progress,
     *,
     resume: bool = False,
 ) -> TrainingResult:
@@ -114,7 +114,7 @@ def fit_features(
         sets: features to train on.
         val: features to choose a checkpoint on, or None.
         folder: folder of the run, see `sureshot.research.training.loop.fit`.
-        listener: hears how many steps are done.
+        progress: hears how many steps are done.
         resume: go on with the run in the folder, if there is one.
 
     Raises:
@@ -124,7 +124,7 @@ def fit_features(
     patches = task.model.stem.config.kind == "none"
     pairs = FeaturePairs(sets, task.device, patches=patches)
     validate = None if val is None else lambda: task.score(val)
-    return _fit(task, pairs, folder, listener, validate=validate, resume=resume)
+    return _fit(task, pairs, folder, progress, validate=validate, resume=resume)
 
 
 def fit_pixels(
@@ -132,7 +132,7 @@ def fit_pixels(
     splits: Sequence[Split],
     held: Split | None,
     folder: Path,
-    listener: Listener,
+    progress: Progress,
     *,
     resume: bool = False,
     memory: FrameMemory | None = None,
@@ -146,7 +146,7 @@ def fit_pixels(
         splits: sets to train on.
         held: the set to choose a checkpoint on, or None.
         folder: folder of the run, see `sureshot.research.training.loop.fit`.
-        listener: hears how many steps are done.
+        progress: hears how many steps are done.
         resume: go on with the run in the folder, if there is one.
         memory: frames that several runs share; None is one of this run's own.
 
@@ -177,7 +177,7 @@ def fit_pixels(
     check = None if held is None else lambda: validate(held)
     shared = memory if read.steady else None
     with PixelPairs(splits, network, read, task.training.workers, memory=shared) as pairs:
-        fitted = _fit(task, pairs, folder, listener, validate=check, resume=resume, network=network)
+        fitted = _fit(task, pairs, folder, progress, validate=check, resume=resume, network=network)
         notes = _list_unreadable(pairs.unreadable, folder)
     return replace(fitted, notes=(*fitted.notes, *notes))
 
@@ -212,7 +212,7 @@ def _fit(
     task: Task,
     pairs: Pairs,
     folder: Path,
-    listener: Listener,
+    progress: Progress,
     *,
     validate: Callable[[], float] | None,
     resume: bool,
@@ -226,9 +226,9 @@ def _fit(
             place, {"epoch": float(epoch), **scores}, None if network is None else network.save
         )
 
-    def told(progress: StepProgress) -> None:
-        more = f", epoch {progress.epoch}, loss {progress.losses['loss']:.4g}"
-        listener.update("steps", progress.step, progress.steps, more)
+    def told(step: StepProgress) -> None:
+        more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
+        progress.update("steps", step.step, step.steps, more)
 
     fitted = fit(
         task.model,
@@ -285,7 +285,7 @@ def train(
     settings: Sequence[str] = (),
     resume: bool = False,
     cache: Path | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
     note: str = "",
 ) -> TrainingResult:
     """Train a system by a recipe, in one process or in each of those that torchrun started.
@@ -297,7 +297,7 @@ def train(
         settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
         resume: go on with the run in the folder, if there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        listener: hears what was read and how far the run is.
+        progress: hears what was read and how far the run is.
         note: sentences for the card of the checkpoint.
 
     Raises:
@@ -305,7 +305,7 @@ def train(
     """
     read, folder = opened(Recipe, recipe, to, settings)
     with from_torchrun():
-        notes = first_notes(listener)
+        notes = first_notes(progress)
         splits, held = read.splits()
         for split in [*splits, *([] if held is None else [held])]:
             notes.line(split.summary())
@@ -333,9 +333,9 @@ def opened(
     return kind.from_dict(values, Path.cwd()), Path(to)
 
 
-def first_notes(listener: Listener | None) -> Notes:
+def first_notes(progress: Progress | None) -> Notes:
     """What keeps the notes of a run; one process speaks for all, the others to nobody."""
-    return Notes(listener if listener is not None and rank() == 0 else Silence())
+    return Notes(progress if progress is not None and rank() == 0 else Silent())
 
 
 def _train(
@@ -379,7 +379,7 @@ def _train(
         sets = [features(*part) for part in zip(splits, experts, strict=True)]
         val = None if held is None else features(held, _experts(held, notes))
         fitted = train_on(
-            recipe, encoder, sets, val, folder, resume=resume, listener=notes, note=note
+            recipe, encoder, sets, val, folder, resume=resume, progress=notes, note=note
         )
     for line in fitted.notes:
         notes.line(line)
@@ -425,7 +425,7 @@ def train_on(
     folder: Path,
     *,
     resume: bool = False,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
     note: str = "",
 ) -> TrainingResult:
     """Train by a recipe on features that are there already.
@@ -437,7 +437,7 @@ def train_on(
         val: features to choose a checkpoint on, or None.
         folder: folder of the run.
         resume: go on with the run in the folder, if there is one.
-        listener: hears how many steps are done.
+        progress: hears how many steps are done.
         note: sentences for the card of the checkpoint.
 
     Raises:
@@ -449,7 +449,7 @@ def train_on(
     experts = expert_sizes(part.experts for part in sets)
     sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=experts)
     task = retrieval_task(recipe, encoder, sizes, [part.split for part in sets], note)
-    return fit_features(task, sets, val, folder, listener or Silence(), resume=resume)
+    return fit_features(task, sets, val, folder, progress or Silent(), resume=resume)
 
 
 def retrieval_task(
@@ -694,21 +694,21 @@ def rehearse(
     recipe: str | Path | Recipe,
     *,
     settings: Sequence[str] = (),
-    listener: Listener | None = None,
+    progress: Progress | None = None,
 ) -> DryRun:
     """Read the data of a recipe, build its model and take a few steps; nothing is written.
 
     Args:
         recipe: what would be trained and how: a TOML file, or its value.
         settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
-        listener: hears what was read.
+        progress: hears what was read.
 
     Raises:
         SureshotError: anything that would stop the run: a wrong setting, data or model.
     """
     read, _ = opened(Recipe, recipe, "not written", settings)
     splits, held = read.splits()
-    notes = Notes(listener or Silence())
+    notes = Notes(progress or Silent())
     for split in [*splits, *([] if held is None else [held])]:
         notes.line(split.summary())
     encoder = load_encoder(read.encoder.name, read.encoder.device)
@@ -766,7 +766,7 @@ def _measured(
     if torch.device(task.device).type == "cuda":
         torch.cuda.reset_peak_memory_stats(task.device)
     told: list[StepProgress] = list(islice(steps_of(run, 0), _STEPS))
-    seconds = statistics.median([progress.seconds for progress in told][-(_STEPS - 1) :])
+    seconds = statistics.median([step.seconds for step in told][-(_STEPS - 1) :])
     video_of: list[tuple[int, int]] = []
     for number, split in enumerate(splits):
         video_of += [(number, caption.video) for caption in split.captions]

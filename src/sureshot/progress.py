@@ -1,51 +1,51 @@
-"""Who hears what long work is doing: the terminal's progress bar, or nobody."""
+"""How long work reports its progress: to the terminal's bar, to the page, or to nobody."""
 
 from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
-class Listener(Protocol):
-    """Hears what long work is doing, such as `sureshot.cli.terminal.Bar`."""
+class Progress(Protocol):
+    """Takes reports of long work, such as `sureshot.cli.terminal.Bar`."""
 
     def line(self, text: str) -> None:
-        """A sentence about the data or the run."""
+        """Report a sentence that stays."""
         ...
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
-        """How many things of a kind are done, of how many; ``more`` is words behind the numbers."""
+        """Report how many things are done; ``more`` is words behind the numbers."""
         ...
 
 
-class Silence:
-    """A listener that shows nothing."""
+class Silent:
+    """Progress that nobody sees."""
 
     def line(self, text: str) -> None:
-        """Nothing."""
+        """Drop it."""
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
-        """Nothing."""
+        """Drop it."""
 
 
 class Notes:
-    """Keeps the sentences, and passes everything on to another listener.
+    """Keeps the sentences, and passes everything on.
 
     Attributes:
         lines: the sentences so far.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.lines: list[str] = []
-        self._listener = listener
+        self._progress = progress
 
     def line(self, text: str) -> None:
         """Keep a sentence and pass it on."""
         self.lines.append(text)
-        self._listener.line(text)
+        self._progress.line(text)
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         """Pass it on."""
-        self._listener.update(what, done, total, more)
+        self._progress.update(what, done, total, more)
 
     def encoded(self, what: str, done: int, total: int) -> None:
-        """How many videos or captions are encoded, as `sureshot.research.features` counts them."""
+        """Report how many videos or captions are encoded (`sureshot.research.features`)."""
         self.update(f"{what} encoded", done, total)

@@ -1,14 +1,435 @@
-"""The report as tables and as plain values."""
+"""Numbers of the report against counts by hand, and what is said where there are none."""
 
 import json
+import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from sureshot.trust.report import TrustReport, measure
+from sureshot.errors import ArgumentError, SureshotError
+from sureshot.metrics import ranks
+from sureshot.metrics.confidence import auroc
+from sureshot.metrics.intervals import Interval
+from sureshot.models.losses.uncertainty import evidence, opinion
+from sureshot.trust.card import COVERAGES
+from sureshot.trust.fit import cross_fitted, fit_card, predict_unseen
+from sureshot.trust.report import (
+    BEST,
+    OURS,
+    Calibrated,
+    Graded,
+    TrustReport,
+    date_or_today,
+    measure,
+    orders,
+    plain_confidences,
+    probabilities,
+    sets_of,
+)
+from sureshot.trust.signals import BEST as BEST_OF
+from sureshot.trust.signals import top_is_relevant
 from tests.trust.worlds import world
+
+FEW = {"resamples": 20}
+
+
+@pytest.fixture(scope="module")
+def some():
+    """Uneven: the first videos have six captions, most have one."""
+    whole = world(videos=200, captions=6)
+    kept = (np.arange(1200) % 6 == 0) | (whole.video < 60)
+    return whole.texts(np.flatnonzero(kept))
+
+
+@pytest.fixture(scope="module")
+def found(some):
+    return measure(some.scores, some.video, **FEW)
+
+
+@pytest.fixture(scope="module")
+def said(some):
+    return predict_unseen(cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video)
+
+
+def card_of(world_, **more):
+    relevant = world_.video[:, None] == np.arange(world_.scores.shape[1])
+    return fit_card(world_.scores, relevant, world_.video, **more)
+
+
+def test_a_first_result_is_right_if_it_is_the_annotated_video(some, found):
+    right = [row.argmax() == video for row, video in zip(some.scores, some.video, strict=True)]
+    assert found.right.tolist() == right
+    assert (found.queries, found.videos, found.asked) == (500, 200, 200)
+
+
+def test_the_order_is_that_of_the_queries_own_fits(some, found, said):
+    rows = {row.signal: row for row in found.orders}
+    assert next(iter(rows)) == OURS
+    assert rows[OURS].auroc.value == pytest.approx(auroc(said.p_top1, found.right))
+    assert rows[BEST].auroc.value == pytest.approx(auroc(some.scores.max(1), found.right))
+    gap = rows[OURS].auroc.value - rows[BEST].auroc.value
+    assert found.gain.value == pytest.approx(gap) and gap > 0.03
+    assert found.gain.low > 0
+    assert {"margin", "standard deviation", "softmax probability", "entropy"} < rows.keys()
+
+
+def test_what_is_said_of_each_place_is_counted(found, said):
+    assert [row.place for row in found.places] == [1, 2, 3, 4, 5, 6]
+    for column, row in enumerate(found.places):
+        assert row.said == pytest.approx(said.p_relevant[:, column].mean())
+        assert row.right == said.relevant[:, column].mean()
+
+
+def by_video(hits, video, among=None):
+    """Share of hits, by hand: each video weighs one."""
+    weight = np.array([1 / (video == own).sum() for own in video])
+    weight = weight if among is None else weight * among
+    return (hits * weight).sum() / weight.sum()
+
+
+def test_coverage_counts_every_video_once(some, found, said):
+    assert [row.coverage for row in found.sets] == [0.8, 0.9, 0.95]
+    for row, sets in zip(found.sets, said.sets, strict=True):
+        assert row.covered.value == pytest.approx(by_video(sets.holds, some.video))
+        assert abs(row.covered.value - sets.holds.mean()) > 1e-4  # not the same by query
+        assert row.covered.low < row.covered.value < row.covered.high
+        assert (row.mean, row.median) == (sets.size.mean(), np.median(sets.size))
+        assert row.empty == np.mean([size == 0 for size in sets.size])
+        surest = np.argsort(-said.p_top1, kind="stable")[:350]
+        among = np.isin(np.arange(500), surest)
+        assert row.answered == pytest.approx(by_video(sets.holds, some.video, among))
+        assert row.worst_third < row.covered.value < row.answered
+        assert (found.sizes[row.coverage] == sets.size).all()
+
+
+def test_the_worst_third_is_that_of_the_highest_entropy(some):
+    """There the right video scores low; terciles are of the same number of queries."""
+    report = measure(some.scores, some.video, **FEW)
+    entropy = -report.confidences["entropy"]
+    holds = predict_unseen(
+        cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video
+    ).sets[1]
+    thirds = np.array_split(np.argsort(entropy, kind="stable"), [167, 334])
+    shares = [by_video(holds.holds, some.video, np.isin(np.arange(500), third)) for third in thirds]
+    assert min(shares) == shares[2]
+    assert report.sets[1].worst_third == pytest.approx(min(shares))
+
+
+def test_absent_queries_are_the_same_without_their_video(some, found, said):
+    best = np.sort(some.scores, axis=1)
+    gone = [np.delete(row, video).max() for row, video in zip(some.scores, some.video, strict=True)]
+    present = best[:, -1]
+    row = {row.signal: row for row in found.absent}[BEST]
+    pairs = [(a > b) + (a == b) / 2 for a in present for b in gone]
+    assert row.auroc.value == pytest.approx(np.mean(pairs))
+    passed = np.sort(present)[::-1][int(0.95 * 500) - 1]
+    assert row.fpr_95 == pytest.approx(np.mean(np.array(gone) >= passed))
+    cut = np.sort(present)[50]
+    assert row.caught == np.mean([value < cut for value in gone])
+    assert found.false_abstention.value == pytest.approx(by_video(said.p_inside < 0.1, some.video))
+    assert 0.04 < found.false_abstention.value < 0.16
+
+
+def test_probabilities_are_of_the_first_result_and_of_the_first_ten(some, found, said):
+    ours, softmax = found.probabilities
+    assert ours.brier.value == pytest.approx(np.mean((said.p_top1 - found.right) ** 2))
+    assert softmax.brier.value == pytest.approx(np.mean((said.softmax - found.right) ** 2))
+    assert ours.brier.value < 0.65 * ours.brier_of_base_rate and ours.ece < ours.ece_floor + 0.03
+    each, mass = found.results
+    assert each.brier.value == pytest.approx(np.mean((said.p_relevant - said.relevant) ** 2))
+    assert mass.brier.value == pytest.approx(np.mean((said.mass - said.relevant) ** 2))
+    bins = found.reliability[OURS]
+    assert bins.count.sum() == 500
+    assert (bins.count * bins.right).sum() == pytest.approx(found.right.sum())
+
+
+def test_the_models_own_scale_has_a_row(some):
+    report = measure(some.scores, some.video, scale=25.0, **FEW)
+    row = report.probabilities[2]
+    p = np.sort(np.exp(25 * some.scores), axis=1)[:, -BEST_OF:]
+    first = p[:, -1] / p.sum(1)
+    assert row.signal == "softmax, model's scale 25"
+    assert row.brier.value == pytest.approx(np.mean((first - report.right) ** 2))
+
+
+def test_uncertainties_of_a_paper_are_turned_round(some):
+    right = some.scores.argmax(1) == some.video
+    report = measure(some.scores, some.video, papers={"u": 1.0 - right, "bad": 1.0 * right}, **FEW)
+    rows = {row.signal: row.auroc.value for row in report.orders}
+    assert (rows["minus u"], rows["minus bad"]) == (1, 0)
+
+
+def test_the_same_seed_gives_the_same_report(some, found):
+    assert measure(some.scores, some.video, **FEW).to_dict() == found.to_dict()
+    other = measure(some.scores, some.video, seed=1, **FEW)
+    assert other.orders[0].auroc != found.orders[0].auroc
+    assert other.orders[1].auroc.value == found.orders[1].auroc.value  # needs no labels
+
+
+def test_scores_of_torch_are_as_good(some, found):
+    report = measure(some.scores.astype(np.float32), some.video.astype(np.int64), **FEW)
+    assert report.orders[0].auroc.value == pytest.approx(found.orders[0].auroc.value, abs=1e-3)
+
+
+def test_more_parts_are_fitted_to_more(some):
+    report = measure(some.scores, some.video, folds=4, **FEW)
+    assert "in 4 parts by video" in report.how
+    assert report.orders[0].auroc.value > 0.8
+
+
+def test_where_a_half_is_too_little_there_are_five_parts():
+    """Thirty videos of sixty, with a caption each, are too few; forty-eight with two are not."""
+    few = world(videos=60, captions=1)
+    assert "Only 48" in measure(few.scores, few.video, **FEW).refused
+    some = world(videos=70)
+    report = measure(some.scores, some.video, **FEW)
+    assert report.refused == "" and "in 5 parts" in report.how
+    assert "in 5 parts by video" in report.how
+
+
+# --- a card ---------------------------------------------------------------------------------------
+
+
+def test_a_card_is_asked_as_it_is(some):
+    card = card_of(world(seed=9, videos=200, captions=2), dataset="other data", date="2026-01-02")
+    report = measure(some.scores, some.video, title="these data", card=card, **FEW)
+    assert report.how == (
+        "Calibrated by a card that was made on 400 queries about 200 videos of other data, "
+        "2026-01-02."
+    )
+    assert report.warnings == ()
+    expected = auroc(card.p_top1(some.scores), report.right)
+    assert report.orders[0].auroc.value == pytest.approx(expected)
+    holds = card.members(some.scores, 0.9)[np.arange(500), some.video]
+    assert report.sets[1].covered.value == pytest.approx(by_video(holds, some.video))
+    assert "by a card" in report.how
+
+
+def test_a_card_of_the_same_data_is_told_of(some):
+    card = card_of(some, dataset="these data")
+    told = measure(some.scores, some.video, title="these data", card=card, **FEW).warnings
+    assert len(told) == 1 and "on the very data that it is measured on" in told[0]
+    assert measure(some.scores, some.video, title="others", card=card, **FEW).warnings == ()
+    unnamed = card_of(some)
+    assert measure(some.scores, some.video, card=unnamed, **FEW).warnings == ()
+
+
+def test_a_card_that_refuses_or_is_outgrown_is_told_of(some):
+    card = replace(card_of(world(seed=9, videos=100, captions=2)), refused="It does not separate.")
+    told = measure(some.scores, some.video, card=card, **FEW).warnings
+    assert told == (
+        "The card refuses percentages. It does not separate.",
+        f"The gallery has 200 videos, and the card was made with {card.valid_for.smallest} to 100; "
+        "its probabilities are extrapolated.",
+    )
+
+
+N = 80
+RANDOM = np.random.default_rng(0).normal(size=(N, N))
+
+
+@pytest.mark.parametrize(
+    ("scores", "owner", "why"),
+    [
+        (np.ones((N, 1)), np.zeros(N, int), "The gallery has one video"),
+        (np.ones((N, N)), np.arange(N), "All videos score the same"),
+        (np.repeat(RANDOM[:, :1], N, 1), np.arange(N), "All videos score the same"),
+        (np.eye(N), np.arange(N), "All 80 first results are right"),
+        (-np.eye(N), np.arange(N), "All 80 first results are wrong"),
+        (RANDOM, np.zeros(N, int), "All queries are about one video"),
+        (np.array([[0.1, 0.2]]), np.array([0]), "All queries are about one video"),
+    ],
+)
+def test_where_there_is_nothing_to_measure_it_says_why(scores, owner, why):
+    report = measure(scores, owner, **FEW)
+    assert report.nothing.startswith(why)
+    assert why in report.text() and len(report.text().splitlines()) == 2
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["orders"] == []
+
+
+def easy():
+    """Texts that describe one video, and describe it well."""
+    made = world(videos=300, noise=0.4)
+    return made.texts(np.flatnonzero(made.relevant.sum(1) == 1))
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (world(videos=30), "Only 24 queries have"),
+        (world(videos=300, blind=True), "right first hit"),
+        (easy(), "wrong first hit"),
+    ],
+)
+def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made, why):
+    report = measure(made.scores, made.video, papers={"u": made.scores[:, 0]}, **FEW)
+    assert why in report.refused
+    names = [row.signal for row in report.orders]
+    assert OURS not in names and names[0] == BEST and names[-1] == "minus u"
+    assert not report.probabilities and not report.sets and report.gain is None
+    assert "! Nothing could be calibrated. Part of these queries" in report.text()
+    assert max(map(len, report.text().splitlines())) <= 100
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+def test_a_fit_that_would_be_refused_is_told_of():
+    """Right or wrong by lot: nothing separates them, so no percentage would be shown."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(240, 120)) * 0.01
+    owner = np.repeat(np.arange(120), 2)
+    for row in range(240):
+        shown = owner[row] if rng.random() < 0.5 else (owner[row] + 1) % 120
+        scores[row, shown] = 1 + 0.01 * rng.random()
+    report = measure(scores, owner, **FEW)
+    assert report.warnings and report.warnings[0].startswith("Such a calibration would be refused.")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"owner": np.arange(5)}, "5 owners were given"),
+        ({"scores": np.empty((0, 3)), "owner": np.empty(0, int)}, "one query and one video"),
+        ({"scores": np.full((80, 80), np.nan)}, "NaN or infinite"),
+        ({"owner": np.arange(80) + 1}, "is about video 80 or 1, and the columns are 0 to 79"),
+        ({"owner": np.arange(80) - 1}, "is about video 78 or -1"),
+        ({"papers": {"u": np.zeros(5)}}, "'u' is not one finite number"),
+        ({"papers": {"u": np.full(80, np.inf)}}, "'u' is not one finite number"),
+        ({"scale": 0.0}, "scale is 0"),
+        ({"folds": 1}, "folds is 1"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, why):
+    given = {"scores": RANDOM, "owner": np.arange(80), **change}
+    with pytest.raises(SureshotError, match=why):
+        measure(given.pop("scores"), given.pop("owner"), **given)
+
+
+T = 0.1
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def graded(right, video=None, resamples=5):
+    video = np.arange(len(right)) if video is None else video
+    return Graded(right=right, video=video, rng=rng(), resamples=resamples)
+
+
+def slow(row):
+    """What needs no labels, of one query, in plain Python."""
+    s = sorted((float(x) for x in row), reverse=True)
+    mass = sum(math.exp(x / T) for x in s)
+    p = [math.exp(x / T) / mass for x in s]
+    mean = sum(s) / len(s)
+    return {
+        "highest similarity": s[0],
+        "margin": s[0] - s[1],
+        "standard deviation": math.sqrt(sum((x - mean) ** 2 for x in s) / len(s)),
+        "softmax probability": math.log(p[0] / (1 - p[0])),
+        "entropy": sum(q * math.log(q) for q in p),
+        "energy": T * math.log(mass),
+    }
+
+
+@pytest.mark.parametrize("cells", [1 << 22, 7])
+def test_confidences_are_their_formulas(cells, monkeypatch):
+    monkeypatch.setattr(ranks, "CELLS", cells)
+    scores = rng().uniform(-1, 1, (9, 6))
+    found = plain_confidences(scores, T)
+    expected = [slow(row) for row in scores]
+    for name in expected[0]:
+        np.testing.assert_allclose(found[name], [row[name] for row in expected], atol=1e-12)
+
+
+@pytest.mark.parametrize("cells", [1 << 22, 7])
+@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
+def test_duqs_are_one_less_its_vacuity(kind, cells, monkeypatch):
+    monkeypatch.setattr(ranks, "CELLS", cells)
+    scores = rng().uniform(-1, 1, (9, 6)) * np.array([1, 20, 400])[:, None].repeat(3, 0)
+    found = plain_confidences(scores, T)
+    name = {"relu": "ReLU"}.get(kind, kind)
+    expected = 1 - opinion(evidence(torch.tensor(scores), kind)).vacuity.numpy()
+    np.testing.assert_allclose(found[f"DUQ 1-u, {name} evidence"], expected, atol=1e-9)
+
+
+def test_one_video_and_equal_scores_have_finite_confidences():
+    for scores in (np.zeros((3, 1)), np.full((3, 4), 0.5), np.full((2, 3), -1e4)):
+        for values in plain_confidences(scores, T).values():
+            assert np.isfinite(values).all() and np.ptp(values) == 0
+
+
+def test_no_scores_and_no_temperature_are_refused():
+    with pytest.raises(SureshotError, match="temperature is 0"):
+        plain_confidences(np.zeros((2, 2)), 0.0)
+    with pytest.raises(SureshotError, match="Scores must be numbers"):
+        plain_confidences(np.full((2, 2), np.nan), T)
+
+
+def test_rows_compare_every_right_answer_with_every_wrong_one():
+    right = rng(1).random(40) < 0.6
+    confidence = np.round(rng(2).normal(size=40) + right, 1)
+    row = orders({"some": confidence}, graded(right, resamples=20))[0]
+    pairs = [
+        (a > b) + (a == b) / 2 for a in confidence[right] for b in confidence[~right]
+    ]  # ties half
+    assert row.signal == "some"
+    assert row.auroc.value == pytest.approx(np.mean(pairs))
+    assert row.auroc.low < row.auroc.value < row.auroc.high
+    a = right.mean()
+    assert row.augrc == pytest.approx((1 - np.mean(pairs)) * a * (1 - a) + (1 - a) ** 2 / 2)
+
+
+def test_the_best_order_the_worst_and_none():
+    right = np.arange(30) % 3 > 0
+    signals = {"best": right.astype(float), "worst": -right.astype(float), "none": np.zeros(30)}
+    best, worst, none = orders(signals, graded(right))
+    assert [best.auroc.value, worst.auroc.value, none.auroc.value] == [1, 0, 0.5]
+    assert best.excess_aurc == pytest.approx(0) and best.nauc == pytest.approx(1)
+    assert (best.risk_50, best.risk_80) == (0, pytest.approx(4 / 24))
+    assert worst.risk_50 == pytest.approx(10 / 15) and worst.nauc < 0
+    assert none.risk_50 == pytest.approx(1 / 3) and none.aurc == pytest.approx(1 / 3)
+    assert (best.signal, best.auroc) == ("best", Interval(1.0, 1.0, 1.0))
+
+
+def test_intervals_are_drawn_by_video():
+    """Twenty equal captions of each of ten videos are ten queries and no two hundred."""
+    right = np.repeat(rng(3).random(10) < 0.5, 20)
+    confidence = np.repeat(rng(4).normal(size=10), 20)
+    widths = [
+        orders({"a": confidence}, graded(right, video, 100))[0].auroc
+        for video in (np.repeat(np.arange(10), 20), np.arange(200))
+    ]
+    assert widths[0].high - widths[0].low > 2 * (widths[1].high - widths[1].low)
+
+
+def test_probabilities_by_their_definition():
+    p = rng(5).random(400)
+    right = rng(6).random(400) < p
+    true, false = probabilities({"true": p, "false": 1 - p}, graded(right, resamples=30))
+    expected = sum((x - y) ** 2 for x, y in zip(p, right, strict=True)) / 400
+    assert true.brier.value == pytest.approx(expected)
+    assert true.brier.low < expected < true.brier.high
+    assert true.brier_of_base_rate == pytest.approx(right.mean() * (1 - right.mean()))
+    assert true.ece < true.ece_floor + 0.03 and false.ece > true.ece_floor + 0.3
+    losses = [-math.log(x if y else 1 - x) for x, y in zip(p, right, strict=True)]
+    assert true.nll == pytest.approx(np.mean(losses))
+    assert (true.brier.value < true.brier_of_base_rate < false.brier.value) and true.nll < false.nll
+
+
+def test_vacuity_is_no_confidence_where_similarity_is():
+    """The finding that the table is there to show."""
+    some = world(videos=300)
+    right = top_is_relevant(some.scores, some.relevant)
+    rows = orders(plain_confidences(some.scores, T), graded(right, some.video))
+    found = {row.signal: row.auroc.value for row in rows}
+    assert found["margin"] > 0.75 and found["highest similarity"] > 0.75
+    assert max(v for name, v in found.items() if name.startswith("DUQ")) < 0.7
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +505,60 @@ def test_a_report_of_nothing_is_two_lines():
 
 def test_without_sets_it_says_so(report):
     assert "too few queries to promise any coverage" in replace(report, sets=()).text()
+
+
+def test_the_sets_are_those_that_the_card_gives() -> None:
+    w = world(1, 200)
+    card = fit_card(w.scores, w.relevant, w.video)
+    for row, coverage in zip(sets_of(card, w.scores), COVERAGES, strict=True):
+        sizes = [card.members(line[None], coverage).sum() for line in w.scores]
+        assert (row.coverage, row.videos) == (coverage, pytest.approx(np.mean(sizes)))
+
+
+def test_what_is_told_to_programs_names_every_count() -> None:
+    w = world(1, 200)
+    card = fit_card(w.scores, w.relevant, w.video)
+    done = Calibrated(
+        card=card, gallery=200, sets=sets_of(card, w.scores), absent=3, not_found=2, left_out=1
+    )
+    values = done.to_dict()
+    assert [values[name] for name in ("gallery", "absent", "not_found", "left_out")] == [
+        200,
+        3,
+        2,
+        1,
+    ]
+    assert [row["coverage"] for row in values["sets"]] == list(COVERAGES)
+
+
+def test_without_a_date_it_is_that_of_greenwich() -> None:
+    before = datetime.now(UTC).date().isoformat()
+    assert before <= date_or_today("") <= datetime.now(UTC).date().isoformat()
+    assert date_or_today("2026-11-30") == "2026-11-30"
+
+
+def test_what_is_no_date_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"`date='30.11.2026'` is no date"):
+        date_or_today("30.11.2026")
+
+
+@pytest.fixture(scope="module")
+def done() -> Calibrated:
+    w = world(1, 200)
+    card = fit_card(w.scores, w.relevant, w.video, dataset="mine", date="2026-11-30")
+    return Calibrated(card=card, gallery=200, sets=sets_of(card, w.scores), absent=3)
+
+
+def test_it_prints_what_the_labels_gave(done: Calibrated, tmp_path: Path) -> None:
+    lines = repr(done.saved(tmp_path / "card.json")).splitlines()
+    assert lines[0].endswith("(mine), 3 more with nothing right here; 200 videos searched.")
+    assert lines[-1] == f"Card: {tmp_path / 'card.json'}"
+
+
+def test_a_refused_card_is_not_written_and_says_why(done: Calibrated, tmp_path: Path) -> None:
+    refused = replace(done, card=replace(done.card, refused="They tell nothing."))
+    (tmp_path / "card.json").write_text("before")
+    assert refused.saved(tmp_path / "card.json").file is None
+    assert (tmp_path / "card.json").read_text() == "before"
+    assert "No percentages and no card: They tell nothing." in repr(refused)
+    assert "All this holds" not in repr(refused)

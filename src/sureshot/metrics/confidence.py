@@ -1,8 +1,10 @@
-"""How well a confidence tells right answers from wrong ones, whatever its scale.
+"""How well a confidence orders right and wrong answers, and how true a probability is.
 
-Every function takes one confidence and one outcome a query and depends on the order of the
-confidences only. Queries that tie count as if their order were drawn by lot, in expectation, so no
-number depends on the order of the rows.
+Up to `abstention_nauc` only the order of the confidences counts; ties count as if their order were
+drawn by lot, in expectation, so no number depends on the order of the rows. From `brier` on they
+are probabilities. No such number is enough alone: the constant base rate has no calibration error
+and says nothing, so report the Brier score or the AUROC next to `ece`, and `ece_floor`, since a
+perfectly calibrated predictor has an error above 0 on few queries.
 """
 
 from dataclasses import dataclass
@@ -27,9 +29,6 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     Args:
         confidence: higher is surer.
         right: 1 where the answer is right, 0 where it is wrong.
-
-    Raises:
-        SureshotError: NaN, no query, an outcome that is neither 0 nor 1, or lengths that differ.
 
     Examples:
         >>> auroc(np.array([0.9, 0.4, 0.4]), np.array([1, 1, 0]))
@@ -70,9 +69,6 @@ def fpr_at_tpr(
         right: 1 where the answer is right, 0 where it is wrong.
         tpr: share of the right answers that pass, above 0, at most 1.
 
-    Raises:
-        SureshotError: as for `auroc`, or ``tpr`` out of range.
-
     Examples:
         >>> fpr_at_tpr(np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 1, 0, 0]))
         0.0
@@ -95,9 +91,6 @@ def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
     Args:
         confidence: higher is surer.
         wrong: loss of each answer from 0 to 1, such as 1 where it is wrong.
-
-    Raises:
-        SureshotError: NaN, no query, a loss out of range, or lengths that differ.
 
     References:
         Geifman et al., "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR
@@ -144,9 +137,6 @@ def risk_at_coverage(
         wrong: loss of each answer from 0 to 1.
         coverage: share of the queries that is answered, above 0, at most 1.
 
-    Raises:
-        SureshotError: as for `aurc`, or ``coverage`` out of range.
-
     Examples:
         >>> risk_at_coverage(np.array([0.9, 0.8, 0.3, 0.1]), np.array([0, 0, 1, 1]), 0.75)
         0.3333333333333333
@@ -177,9 +167,6 @@ def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes
         confidence: higher is surer; mteb takes the best similarity of a query, how far it lies
             above the second, and the standard deviation of all.
         quality: any metric of each query, such as its recall or reciprocal rank; higher is better.
-
-    Raises:
-        SureshotError: NaN, no query, or lengths that differ.
 
     References:
         Gisserot-Boukhlef et al., "Towards trustworthy reranking: a simple yet effective abstention
@@ -231,11 +218,7 @@ def _share(name: str, value: float) -> None:
 def checked_outcomes(
     confidence: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
-    """Which answers are right, if there is one outcome for each confidence.
-
-    Raises:
-        SureshotError: NaN, no query, an outcome that is neither 0 nor 1, or lengths that differ.
-    """
+    """Which answers are right, if there is one outcome for each confidence."""
     _checked(confidence, right)
     if not np.isin(right, (0, 1)).all():
         raise SureshotError("An answer is right, 1, or wrong, 0; other outcomes were given.")
@@ -260,10 +243,6 @@ def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
 
     The constant base rate b scores b (1 - b).
 
-    Raises:
-        SureshotError: probabilities outside of 0 to 1, outcomes other than 0 and 1, no query, or
-            lengths that differ.
-
     Examples:
         >>> brier(np.array([1.0, 0.5]), np.array([1, 0]))
         0.125
@@ -275,7 +254,7 @@ def squared_errors(
     probability: Float[np.ndarray, " queries"], right: Outcomes
 ) -> Float64[np.ndarray, " queries"]:
     """What `brier` is the mean of, one number a query; errors as for `brier`."""
-    return (probability.astype(np.float64) - _reliability_checked(probability, right)) ** 2
+    return (probability.astype(np.float64) - _checked_probability(probability, right)) ** 2
 
 
 def nll(
@@ -290,11 +269,8 @@ def nll(
         right: 1 where it is, 0 where it is not.
         clip: probabilities nearer to 0 or 1 than this are moved away, so that one query that was
             wrongly held certain costs 13.8 nats and not infinity.
-
-    Raises:
-        SureshotError: as for `brier`.
     """
-    true = _reliability_checked(probability, right)
+    true = _checked_probability(probability, right)
     kept = np.clip(probability.astype(np.float64), clip, 1 - clip)
     return float(-np.mean(np.where(true, np.log(kept), np.log1p(-kept))))
 
@@ -330,11 +306,8 @@ def reliability(
         probability: probability that each answer is right.
         right: 1 where it is, 0 where it is not.
         bins: number of bins of equal width; empty ones are left out.
-
-    Raises:
-        SureshotError: as for `brier`, or no bin.
     """
-    true = _reliability_checked(probability, right)
+    true = _checked_probability(probability, right)
     place, edges = _places(probability.astype(np.float64), bins)
     count = np.bincount(place, minlength=len(edges) - 1)
     filled = np.flatnonzero(count)
@@ -384,16 +357,12 @@ def ece_floor(
 
     Args:
         probability: probability that each answer is right.
-        rng: source of all chance.
         bins: number of bins of equal width; empty ones are left out.
         draws: how often the outcomes are drawn.
-
-    Raises:
-        SureshotError: as for `reliability`, or no draw.
     """
     if draws < 1:
         raise SureshotError(f"draws is {draws}; the floor needs at least 1, better 200.")
-    _reliability_checked(probability, np.zeros(len(probability)))
+    _checked_probability(probability, np.zeros(len(probability)))
     place, edges = _places(probability.astype(np.float64), bins)
     errors = [
         np.abs(
@@ -418,7 +387,7 @@ def _places(
     return np.maximum(np.searchsorted(edges, probability, side="left") - 1, 0), edges
 
 
-def _reliability_checked(
+def _checked_probability(
     probability: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
     true = checked_outcomes(probability, right)

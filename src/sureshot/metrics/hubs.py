@@ -33,9 +33,6 @@ def dual_softmax(
         similarity: cosines, not yet scaled.
         scale: c, above 0. The published numbers use 100.
 
-    Raises:
-        SureshotError: NaN or ``+inf`` in the input, or ``scale`` out of range.
-
     References:
         Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual
         softmax loss", arXiv:2109.04290.
@@ -66,10 +63,6 @@ def inverted_softmax(
         similarity: cosines, not yet scaled.
         bank: similarities of other captions to the same videos.
         scale: c, above 0.
-
-    Raises:
-        SureshotError: NaN or ``+inf`` in the input, a bank that does not fit, or ``scale`` out of
-            range.
 
     References:
         Smith et al., "Offline bilingual word vectors, orthogonal transformations and the inverted
@@ -105,10 +98,6 @@ def querybank_norm(
         bank: similarities of other captions, at best of training, to the same videos.
         beta: inverse temperature, above 0.
         k: places that activate, 1 to the number of videos.
-
-    Raises:
-        SureshotError: NaN or ``+inf`` in the input, a bank that does not fit, or settings out of
-            range.
 
     References:
         Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022,
@@ -147,10 +136,6 @@ def nearest_neighbour_normalised(
         k: captions averaged; all of them if the bank is smaller.
         weight: share of the mean taken off, 0 or more.
 
-    Raises:
-        SureshotError: NaN or ``+inf`` in the input, a bank that does not fit, or settings out of
-            range.
-
     References:
         Chowdhury et al., "Nearest neighbor normalization improves multimodal retrieval", EMNLP
         2024, arXiv:2410.24114.
@@ -179,9 +164,6 @@ def nearest_mean(
     Args:
         bank: scores of the captions with the videos.
         k: captions averaged; all of them if the bank is smaller.
-
-    Raises:
-        SureshotError: NaN or ``+inf``, ``k`` below 1, or ``-inf`` among the largest of a video.
     """
     known = _finite("bank", bank)
     if k < 1:
@@ -203,10 +185,6 @@ def occurrences(
     """N_k: for how many texts each video is among the ``k`` best; they sum to ``k`` times texts.
 
     Videos that tie for the last places share them, so that the order of the columns never counts.
-
-    Raises:
-        SureshotError: NaN or ``+inf`` in the input, no texts, or ``k`` is not 1 to the number of
-            videos.
 
     Examples:
         >>> occurrences(np.array([[0.9, 0.2, 0.2], [0.8, 0.1, 0.3]]), 2)
@@ -230,9 +208,6 @@ def hubness_skewness(similarity: Float[np.ndarray, "texts videos"], k: int = 10)
     E[(N_k - mean)^3] / sd^3 with the moments of the gallery itself; 0 where all videos occur
     equally often. A gallery of fewer than ``k`` videos has no choice to show: all are among the
     ``k`` best, and it is 0.
-
-    Raises:
-        SureshotError: NaN or ``+inf`` in the input, or ``k`` below 1.
 
     References:
         Radovanovic et al., "Hubs in space", JMLR 11 (2010).

@@ -1,4 +1,4 @@
-"""Intervals of a metric from resampled videos.
+"""Intervals of a metric, gaps between two systems, and verdicts on what papers claim.
 
 A resample is written as how often each query is drawn, so a statistic is a function of weights:
 rows are resamples, columns queries, and it gives one number a resample.
@@ -21,13 +21,7 @@ Statistic = Callable[[Weights], Float64[np.ndarray, " draws"]]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number and where it would lie if other videos had been asked for.
-
-    Attributes:
-        value: number on all queries.
-        low: lower end of the interval.
-        high: upper end of the interval.
-    """
+    """A number and where it would be if other videos had been asked for."""
 
     value: float
     low: float
@@ -92,12 +86,8 @@ def intervals(
     Args:
         statistics: functions of weights, such as `mean_of`, by name.
         cluster: number of the video that each query belongs to.
-        rng: source of all chance.
         resamples: number of times that the videos are drawn.
         level: share of the resamples between the two ends, between 0 and 1.
-
-    Raises:
-        SureshotError: fewer than two videos, or settings out of range.
     """
     if resamples < 1:
         raise SureshotError(f"resamples is {resamples}; an interval needs at least 1, better 1000.")
@@ -172,14 +162,11 @@ class SeedRanks:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What one system has more than another.
+    """What one system has more than another: the mean over seeds and its 95 % interval.
 
     Attributes:
-        value: gap, the mean over the seeds.
         error: standard error, of seeds and videos.
         freedom: degrees of freedom of the error.
-        low: lower end of the 95 % interval.
-        high: upper end of the 95 % interval.
         seeds: number of seeds that both were trained with.
         videos: number of videos that both were tested on.
     """
@@ -216,17 +203,23 @@ def paired_gap(
     *,
     resamples: int = 1000,
 ) -> Gap:
-    """The gap of two systems in a measure, over the seeds that both have.
+    r"""The gap of two systems in a measure, over the seeds that both have.
+
+    The gap has one value :math:`g_s` per seed. Other seeds would give another one, and so would
+    other videos:
+
+    .. math:: \mathrm{Var}(\bar g) = \frac{\mathrm{Var}_s(g_s)}{S}
+        + \mathrm{mean}_{s \ne s'} \mathrm{Cov}_v(g_s, g_{s'})
+
+    The first term is what seeds add, with what belongs to one seed and one video. The second is
+    what the choice of videos adds: videos are resampled with all their captions, for all seeds
+    alike. The degrees of freedom are Satterthwaite's for the two terms, S - 1 and V - 1.
 
     Args:
         more: ranks of the system that is claimed to be better.
         less: ranks of the other one, for the same captions.
         measure: what is compared, such as `recall_at_one`.
-        rng: source of all chance.
         resamples: number of times that the videos are drawn.
-
-    Raises:
-        SureshotError: they have fewer than two seeds in common, or other captions.
     """
     seeds = sorted(set(more.seeds) & set(less.seeds))
     if len(seeds) < 2:
@@ -339,7 +332,6 @@ class Decision:
     """The verdict on a claim.
 
     Attributes:
-        verdict: what was found.
         visible: smallest true gap that would have been told from 0 with 80 % power, within its
             family; None without a verdict from data.
         smaller: whether a gap that is there is told to be smaller than printed.
@@ -351,7 +343,19 @@ class Decision:
 
 
 def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]:
-    """The verdicts on all claims of a paper.
+    """The verdicts on all claims of a paper, decided together.
+
+    A claim says that one system has more than another, and by how much. Two hypotheses can be
+    refused: that there is no gap, and that the gap is as large as printed. A verdict is *supported*
+    or *contradicted* where the first is refused, by the sign of the gap; *ruled out* where only the
+    second is; *too noisy to tell* where neither is. The smallest p-value is held against ``level``
+    over the number of claims, the next against ``level`` over the claims still open, and so on
+    (Holm). A claim has two p-values and counts once: a gap as large as printed is not 0, so at most
+    one of its hypotheses holds (Shaffer).
+
+    References:
+        Holm, A simple sequentially rejective multiple test procedure, 1979.
+        Shaffer, Modified sequentially rejective multiple test procedures, 1986.
 
     Args:
         family: the claims; those that cannot be tested or were not run take no part.

@@ -133,10 +133,6 @@ def published(
         method: all of them if None.
         direction: text to video or video to text.
 
-    Raises:
-        SureshotError: no printed row has this data set, split or method; the message lists those
-            that there are.
-
     Examples:
         >>> rows = published("MSR-VTT", split="1kA", method="DUQ")
         >>> rows[0].name, rows[0].encoder, rows[0].r1
@@ -168,9 +164,6 @@ def compare(
         setting: how our result came about; it is taken as not post-processed.
         method: name of a printed method; all if None.
         direction: text to video or video to text.
-
-    Raises:
-        SureshotError: the data set or the method is not in the tables.
     """
     rows = published(setting.dataset, method=method, direction=direction)
     ours = [row for row in rows if folded_name(row.split) == folded_name(setting.split)]

@@ -49,9 +49,6 @@ def text_ranks(
         owner: column of the video that each text describes.
         ties: what equal scores do to the rank.
 
-    Raises:
-        SureshotError: a score is NaN, or ``owner`` does not fit the matrix.
-
     Differs:
         CLIP4Clip counts each tied place as a further query and leaves out queries whose own score
         is NaN or infinite, so its denominator is not the number of queries. Here it always is.
@@ -94,9 +91,6 @@ def video_ranks(
         how: what a candidate is.
         ties: what equal scores do to the rank, as in `text_ranks`.
 
-    Raises:
-        SureshotError: a score is NaN, or ``owner`` does not fit the matrix.
-
     Differs:
         In the code of Collaborative Experts own texts that tie with each other share their places,
         which makes two equal captions of one video worse than one. Here only texts of other videos
@@ -134,11 +128,7 @@ def video_ranks(
 def check(
     similarity: Float[np.ndarray, "texts videos"], owner: Integer[np.ndarray, " other"]
 ) -> None:
-    """Refuse scores and owners that cannot be ranked.
-
-    Raises:
-        SureshotError: a score is NaN, or ``owner`` does not name one column for each row.
-    """
+    """Refuse scores and owners that cannot be ranked."""
     texts, videos = similarity.shape
     if len(owner) != texts:
         raise SureshotError(
@@ -155,11 +145,7 @@ def check(
 
 
 def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
-    """Refuse a matrix that holds a NaN.
-
-    Raises:
-        SureshotError: names the first row that holds one and how many rows do.
-    """
+    """Refuse a matrix that holds a NaN."""
     bad: Bool[np.ndarray, " texts"] = np.empty(len(similarity), bool)
     for part in row_blocks(*similarity.shape):
         bad[part] = np.isnan(similarity[part]).any(1)
@@ -210,11 +196,7 @@ class Recall:
     n: int
 
     def at(self, k: int) -> float:
-        """R@k in percent.
-
-        Raises:
-            SureshotError: k is none of 1, 5, 10, 50.
-        """
+        """R@k in percent."""
         kept = {1: self.r1, 5: self.r5, 10: self.r10, 50: self.r50}
         if k not in kept:
             raise SureshotError(f"R@{k} is not kept here; use 1, 5, 10 or 50, or recall_at.")
@@ -229,9 +211,6 @@ def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
 
     Args:
         ranks: 1 the best, whole or shared places.
-
-    Raises:
-        SureshotError: no query, or a rank below 1 or not finite.
 
     Differs:
         CLIP4Clip takes the lower of the two middle ranks of an even number of queries for sets

@@ -341,10 +341,6 @@ def report(
         ks: recalls to print, of 1, 5, 10, 50.
         resamples: number of times that videos are drawn for the intervals.
         seed: seed of that chance.
-
-    Raises:
-        SureshotError: scores that cannot be ranked, an unknown name in ``post``, ``against`` or
-            ``ks``, no text, or a bank that is missing or does not fit.
     """
     if not title.strip():
         raise SureshotError("The report has no title; name the protocol, that is data and split.")
@@ -477,10 +473,6 @@ def write_run(
         items: names of the columns.
         depth: items written for each query; all if None.
         tag: name of the run.
-
-    Raises:
-        SureshotError: a name is empty, holds white space (fields are separated by it) or occurs
-            twice; names do not fit the matrix; a score is NaN or ``+inf``.
     """
     for kind, names, count in zip(
         ("query", "item"), (queries, items), similarity.shape, strict=True
@@ -506,9 +498,6 @@ def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
     Args:
         path: file to write; an existing one is replaced.
         relevant: pairs of query and item.
-
-    Raises:
-        SureshotError: a name is empty or holds white space.
     """
     lines = []
     for query, item in relevant:

@@ -58,9 +58,6 @@ def assess(
         about: what else is known of the query, and the size of the gallery.
         coverage: share of queries whose set is to hold a relevant result, of those that have one.
         abstain: share of the queries whose video is there that may look like absent ones.
-
-    Raises:
-        SureshotError: scores that are no scores, or settings out of range.
     """
     return assess_each(calibration, scores[None], about, coverage=coverage, abstain=abstain)[0]
 
@@ -81,9 +78,6 @@ def assess_each(
         about: what else is known of the queries, and the size of the gallery.
         coverage: share of queries whose set is to hold a relevant result, see `assess`.
         abstain: share of the queries whose video is there that may look like absent ones.
-
-    Raises:
-        SureshotError: scores that are no scores, or settings out of range.
     """
     if calibration is None or calibration.refused:
         why = "Nothing has been calibrated." if calibration is None else calibration.refused
@@ -135,10 +129,10 @@ def _outgrown(calibration: Calibration, videos: int) -> list[str]:
         return []
     if videos < low:
         return [
-            f"Only {counted(videos, 'moment')} here; percentages were learned on libraries of "
-            f"{low} and more, and may be too low."
+            f"Only {counted(videos, 'moment')} indexed. Percentages were calibrated on {low} or more, so "
+            "these may be too low."
         ]
     return [
-        f"{counted(videos, 'moment')} here; percentages were learned on libraries of at most "
-        f"{high}, and may be too high. Ten judgements mend that (`sureshot judge`)."
+        f"{counted(videos, 'moment')} indexed. Percentages were calibrated on at most {high}, so "
+        "these may be too high. Ten judgements fix that (`sureshot judge`)."
     ]

@@ -74,15 +74,21 @@ class Quality:
 
 COVERAGES = (0.8, 0.9, 0.95)  # of the sets that are printed and measured
 _DIGITS = 7
-_CONFORMAL_EPS = 1e-6  # relative; as for the members of a set
+_EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
 
 
 @dataclass(frozen=True)
 class Nonconformity:
     """What labelled queries score, the larger the stranger; a reference for new ones.
 
+    For a conformal set the nonconformity of a query is how far the video it seeks scores below the
+    best one, and the set takes every video that is no further below than a quantile of these. Of
+    all queries like the labelled ones, whose video is in the gallery, the share that finds it in
+    the set is at least the coverage; nothing is promised for one query or one kind of queries.
+    Queries of one video are not independent, so they share the weight of one.
+
     Attributes:
-        scores: one score a query, ascending.
+        scores: score of each query, ascending.
         sharing: how many of them are of the same video as each.
     """
 
@@ -109,9 +115,6 @@ class Nonconformity:
         Args:
             scores: finite score of each query, larger is stranger.
             video: number of the video that each query is about; all different if left out.
-
-        Raises:
-            SureshotError: no score, or one that is not finite.
         """
         if not len(scores) or not np.isfinite(scores).all():
             raise SureshotError("A reference needs finite scores, one at least.")
@@ -168,7 +171,7 @@ class Nonconformity:
         Where the new query is like those of the reference, it lies below any a in at most a share
         a of cases.
         """
-        rounding = _CONFORMAL_EPS * np.abs(scores)
+        rounding = _EPS * np.abs(scores)
         place = np.searchsorted(self._values, scores - rounding, side="left")
         return np.minimum(1.0, 1 - self._below[place])
 
@@ -238,10 +241,6 @@ class Logistic:
             strength: weight of the data against the penalty, above 0.
             weights: weights of the rows, 0 or more; all 1 if left out.
 
-        Raises:
-            SureshotError: no row, values that are not finite, labels out of range or all the
-                same, no weight, or ``strength`` out of range.
-
         Examples:
             >>> fitted = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
             >>> fitted.probability(np.array([[0.0], [2.0]])).round(2)
@@ -295,9 +294,6 @@ class Logistic:
             slope: spread of b; 0 keeps it at 0.
             each: spread of each c; 0 keeps them at 0.
             weights: weights of the rows, 0 or more; all 1 if left out.
-
-        Raises:
-            SureshotError: no row, or values that are not finite.
         """
         weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
         _check_rows(features, labels, weight)
@@ -326,11 +322,7 @@ class Logistic:
     def probability(
         self, features: Float[np.ndarray, "rows features"]
     ) -> Float64[np.ndarray, " rows"]:
-        """Probabilities strictly as the fit says, 0 to 1.
-
-        Raises:
-            SureshotError: another number of features than it was fitted with.
-        """
+        """Probabilities strictly as the fit says, 0 to 1."""
         if features.shape[1] != len(self.coef):
             raise SureshotError(
                 f"{features.shape[1]} features were given to a fit of {len(self.coef)}."
@@ -414,7 +406,6 @@ def _check_rows(
 
 VERSION = 3
 _KIND = "sureshot calibration"
-_EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
 _AGAIN = "Calibrate again with `sureshot calibrate`."
 
 
@@ -425,13 +416,13 @@ class Validity:
     Attributes:
         model: fingerprint of the model that gave the scores.
         bank: fingerprint of the hub correction in the scores; None without one.
-        smallest: number of videos of the smallest gallery it was fitted on.
-        largest: number of videos of the largest one.
-        queries: number of labelled queries, those without a relevant video not counted.
-        videos: number of videos that the queries are about.
-        fitted: number of videos whose queries the probabilities were fitted to.
-        certified: number of videos whose queries sets and p-values come from.
-        elsewhere: whether queries came with what they score with videos from elsewhere.
+        smallest: videos of the smallest gallery it was fitted on.
+        largest: videos of the largest one.
+        queries: labelled queries that have a relevant video.
+        videos: videos that the queries are about.
+        fitted: videos whose queries the probabilities were fitted to.
+        certified: videos whose queries sets and p-values come from.
+        elsewhere: whether queries came with their scores against videos from elsewhere.
         words: whether they came with their number of words.
         dataset: title of where the labels come from.
         date: date of the calibration, such as 2026-11-30.
@@ -548,10 +539,6 @@ class Calibration:
         In a gallery smaller than the smallest calibrated one it is what the same signals mean in
         that one, so a small library makes nothing surer. In one that has outgrown the card it is
         extrapolated in log N.
-
-        Raises:
-            SureshotError: scores that are no scores, or queries of which less is known than the
-                card was made with.
         """
         self._check_known(about)
         signals = query_signals(scores, self.temperature, about)
@@ -570,15 +557,10 @@ class Calibration:
         by them; further down they are extrapolated.
 
         Args:
-            scores: scores that order the results.
-            about: what else is known of the queries.
             results: number of videos of each query; all if None.
 
         Returns:
             Columns, best first, and probabilities.
-
-        Raises:
-            SureshotError: as for `p_top1`.
         """
         first = self.p_top1(scores, about)
         order, signals = result_signals(scores, self.temperature, about, results=results)
@@ -597,9 +579,6 @@ class Calibration:
         its size; between the calibrated sizes the p-value is interpolated in log size, and outside
         of them that of the nearest is taken: too large in a gallery that has outgrown the card,
         too small in one below its range.
-
-        Raises:
-            SureshotError: as for `p_top1`, or a row that rules out every video.
         """
         self._check_known(about)
         if not (scores.max(1) > -np.inf).all():
@@ -621,9 +600,6 @@ class Calibration:
 
         Returns:
             A difference of scores for each query; None where there are too few labels.
-
-        Raises:
-            SureshotError: ``coverage`` out of range.
         """
         sizes = np.log(_sizes(scores, about))
         reaches = []
@@ -779,4 +755,4 @@ def save_card(card: Calibration, path: Path) -> None:
         write_text(path, card.to_json() + "\n")
     except OSError as error:
         why = f"The calibration card {path} cannot be written: {reason_of(error)}."
-        raise SureshotError(f"{why} Mend that, then try again.") from None
+        raise SureshotError(f"{why} Fix that, then try again.") from None

@@ -52,9 +52,6 @@ def gallery_sizes(videos: int, *, count: int = 6, smallest: float = 0.02) -> tup
         count: number of sizes; fewer come out where they coincide.
         smallest: smallest size as a share of the whole gallery; two videos at the least.
 
-    Raises:
-        SureshotError: no video, no size, or a share out of range.
-
     Examples:
         >>> gallery_sizes(1000)
         (20, 44, 96, 209, 457, 1000)
@@ -80,13 +77,8 @@ def draw_present(
     Args:
         relevant: which videos are relevant to which query.
         size: videos of each gallery.
-        rng: source of all chance.
-
     Returns:
         Columns, in ascending order.
-
-    Raises:
-        SureshotError: a query without a relevant video, or a size out of range.
     """
     if not 1 <= size <= relevant.shape[1]:
         raise SureshotError(
@@ -125,10 +117,8 @@ class Labelled:
     """Some queries, each with a relevant video in the gallery.
 
     Attributes:
-        scores: scores that order the results.
         relevant: whether each video is relevant to each query.
         video: number of the video, or of the group of near copies, that each query belongs to.
-        about: what else is known of the queries.
     """
 
     scores: Float[np.ndarray, "queries videos"]
@@ -182,10 +172,6 @@ def labelled(
         relevant: whether each video is relevant to each query.
         video: number of the video, or of the group of near copies, that a query belongs to.
         about: what else is known of the queries.
-
-    Raises:
-        SureshotError: shapes that do not fit together, scores that are not finite, or no query
-            with a relevant video.
     """
     none = np.zeros(len(scores))
     apart = none if about.elsewhere is None else about.elsewhere
@@ -264,8 +250,6 @@ def fit_over(
         date: date to note on the card.
         sizes: numbers of videos of the galleries to fit on; six from a fiftieth of each gallery to
             all of it if left out.
-        seed: seed of all chance.
-
     Returns:
         A card. Its ``refused`` says so where the probabilities do not separate right from wrong
         answers on the certifying queries.
@@ -502,7 +486,11 @@ class JudgedQuery:
 
 
 def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
-    """The card of a model, moved towards what was judged.
+    """The card of a model, moved towards what was judged in a library.
+
+    A few judgements say whether its percentages are all too low or too high here, more of them
+    whether they are spread too far, and many replace it. Every step is a maximum a posteriori
+    around the card, so none is refused.
 
     Args:
         card: card that was learned elsewhere.
@@ -651,14 +639,9 @@ def cross_fitted(
     All videos stay in the gallery. Only the queries are split, those of a video together.
 
     Args:
-        scores: scores that order the results.
         owner: column of the video that each query is about.
         folds: number of parts, 2 or more.
-        seed: seed of all chance.
         about: what else is known of the queries.
-
-    Raises:
-        SureshotError: a part is too small or too one-sided to be calibrated without.
     """
     videos = np.random.default_rng(seed).permutation(np.unique(owner))
     fold = np.empty(scores.shape[1], int)
@@ -685,7 +668,6 @@ def predict_unseen(
         parts: calibrations, with every query in one of them.
         scores: scores of two videos or more, that order the results.
         owner: column of the video that each query is about.
-        about: what else is known of the queries.
     """
     queries, results = len(scores), min(RESULTS, scores.shape[1])
     of_first = {name: np.empty(queries) for name in _OF_FIRST}

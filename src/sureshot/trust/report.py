@@ -63,7 +63,6 @@ class Graded:
     Attributes:
         right: whether each result is right.
         video: number of the video that the query of each result is about.
-        rng: source of all chance.
         resamples: number of times that whole videos are drawn for an interval.
     """
 
@@ -92,7 +91,6 @@ class Order:
     """How one signal orders queries by whether they are answered right.
 
     Attributes:
-        signal: name of the signal.
         auroc: how often a right answer has the larger confidence than a wrong one; 0.5 is chance.
         aurc: mean risk over all shares answered, the least sure left out; lower is better.
         excess_aurc: ``aurc`` less that of the best possible order.
@@ -172,7 +170,6 @@ class AbsentRow:
     """How well a signal tells queries whose video is there from those whose video is not.
 
     Attributes:
-        signal: name of the signal.
         auroc: how often the query whose video is there has the larger value.
         fpr_95: share of the absent that pass where 95 % of the present do.
         caught: share of the absent that are called so where 10 % of the present are.
@@ -196,9 +193,6 @@ def plain_confidences(
     Args:
         scores: finite similarities.
         temperature: temperature of the softmax, fitted on other queries.
-
-    Raises:
-        SureshotError: scores that are no scores, or a temperature out of range.
     """
     signals = query_signals(scores, temperature)
     return {
@@ -221,7 +215,6 @@ def orders(
 
     Args:
         confidences: confidence of each query by the name of the signal, higher is surer.
-        graded: whether the first result of each query is right.
     """
     right = graded.right
     return tuple(
@@ -246,7 +239,6 @@ def probabilities(
 
     Args:
         predicted: probability that each result is right by the name of the signal, 0 to 1.
-        graded: whether each result is right.
     """
     right = graded.right
     return tuple(
@@ -292,7 +284,6 @@ def set_row(
         sets: set of each query.
         entropy: entropy of the scores of each query.
         p_top1: probability that the first result of each query is right.
-        graded: what each query is about.
     """
     third = _places(entropy) * 3 // len(entropy)
     surest = _places(-p_top1) < _SUREST * len(p_top1)
@@ -317,10 +308,8 @@ def absent_row(
     """How a signal tells each query from the same one without its own video.
 
     Args:
-        signal: name of the signal.
         present: value of each query with its video in the gallery.
         absent: value of each query with its video taken out.
-        graded: what each query is about.
     """
     values = np.concatenate([present, absent])
     there = np.repeat([1.0, 0.0], len(present))
@@ -374,7 +363,6 @@ class TrustReport:
         right: whether the first result of each query is the annotated video.
         hubness: skewness of the 10-occurrence.
         resamples: number of times that whole videos were drawn for the intervals.
-        seed: seed of all chance.
         correction: what was done to the scores before; empty if nothing.
         nothing: why nothing could be measured; empty if something was.
         refused: why nothing could be calibrated; then there are only orders.
@@ -635,7 +623,6 @@ def measure(
     Args:
         scores: scores that order the results; rows are queries, columns videos.
         owner: column of the video that each query is about.
-        about: what else is known of the queries.
         title: title of the data and split.
         correction: what was done to the scores before, if anything.
         card: calibration to measure, of the same model and hub correction. If left out, the videos
@@ -646,14 +633,8 @@ def measure(
         folds: number of parts of the videos; five where what these leave is too little to calibrate
             on.
         resamples: number of times that whole videos are drawn for the intervals.
-        seed: seed of all chance.
-
     Returns:
         A report. Where nothing can be measured, or nothing calibrated, it says why.
-
-    Raises:
-        SureshotError: scores or uncertainties that are not finite, arguments that do not fit
-            together, or ``folds`` below 2.
     """
     papers = papers or {}
     known = {} if about.elsewhere is None else {"elsewhere": about.elsewhere}
@@ -846,7 +827,6 @@ class Calibrated:
     """A card and what it was made of.
 
     Attributes:
-        card: calibration card, which may say that it is refused.
         gallery: number of videos that were searched.
         sets: mean size of the sets at each coverage.
         absent: number of queries that were judged to have no right video here.
@@ -866,11 +846,7 @@ class Calibrated:
     file: Path | None = None
 
     def saved(self, file: Path) -> "Calibrated":
-        """The same with its card in a file. A refused card is not written: what lay there stays.
-
-        Raises:
-            SureshotError: the file cannot be written.
-        """
+        """The same with its card in a file. A refused card is not written: what lay there stays."""
         if self.card.refused:
             return self
         save_card(self.card, file)
@@ -968,11 +944,7 @@ class Calibrated:
 
 
 def date_or_today(text: str) -> str:
-    """A date as ``2026-11-30``; where none is given, today's in UTC.
-
-    Raises:
-        ArgumentError: it is no date.
-    """
+    """A date as ``2026-11-30``; where none is given, today's in UTC."""
     try:
         return (
             date.fromisoformat(text).isoformat() if text else datetime.now(UTC).date().isoformat()
@@ -987,9 +959,7 @@ def sets_of(
     """How large the conformal sets of a card are on average, for each of `COVERAGES`.
 
     Args:
-        card: calibration card that gives the sets.
         scores: scores of the queries that the sets are counted on.
-        about: what else is known of them.
     """
     rows = []
     for coverage in COVERAGES:

@@ -123,13 +123,8 @@ def query_signals(
     holds it twice, a tie, so one video alone never looks sure.
 
     Args:
-        scores: scores that order the results.
         temperature: T, above 0, see `fit_temperature`.
         about: what else is known of the queries.
-
-    Raises:
-        SureshotError: no video, a row without a number, NaN or ``+inf``, or a temperature out of
-            range.
 
     Examples:
         >>> signals = query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)
@@ -154,17 +149,12 @@ def result_signals(
     """The best videos of each query, and the signals of each.
 
     Args:
-        scores: scores that order the results.
         temperature: T, above 0, see `fit_temperature`.
-        about: what else is known of the queries.
         results: number of videos; all of them if left out or if there are fewer. Videos that are
             ruled out come last, with signals of 0 but for rank and N.
 
     Returns:
         Columns, best first, and signals.
-
-    Raises:
-        SureshotError: ``results`` below 1, or as for `query_signals`.
     """
     if results is not None and results < 1:
         raise SureshotError(f"results is {results}; at least 1 is needed.")
@@ -207,9 +197,6 @@ def fit_temperature(
         scores: finite scores that order the results.
         relevant: whether each video is relevant to each query; queries without a relevant video,
             and those with nothing else, do not count.
-
-    Raises:
-        SureshotError: no query counts, or as for `query_signals`.
     """
     _check(scores, 1.0)
     counts = relevant.any(1) & ~relevant.all(1)
@@ -259,12 +246,11 @@ def margin_over_bank(
 ) -> Float64[np.ndarray, " queries"]:
     """How far the best video of each query stands out: s(1) - 0.75 e.
 
-    e is what the query scores with videos from elsewhere, `sureshot.models.hub_bank.Bank.elsewhere`: a
-    query that fits those as well as anything in the gallery is probably not about the gallery.
+    e is what the query scores with videos from elsewhere (`sureshot.models.hub_bank.Bank`): a query
+    that fits those as well as anything in the gallery is probably not about the gallery.
     Without them it is s(1).
 
     Args:
-        scores: scores that order the results.
         elsewhere: e of each query, a score of the same kind.
     """
     best = scores.max(1).astype(np.float64)

@@ -7,9 +7,23 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.confidence import auroc
-from sureshot.trust.card import Nonconformity
-from sureshot.trust.fit import _refusal, fit_card, fit_over, labelled
-from sureshot.trust.signals import QueryContext, features, query_signals, top_is_relevant
+from sureshot.trust.card import COVERAGES, Nonconformity, sigmoid
+from sureshot.trust.fit import (
+    JUDGED,
+    SETS,
+    SLOPE,
+    JudgedQuery,
+    _refusal,
+    adapt,
+    cross_fitted,
+    draw_present,
+    fit_card,
+    fit_over,
+    gallery_sizes,
+    labelled,
+    predict_unseen,
+)
+from sureshot.trust.signals import BEST, QueryContext, features, query_signals, top_is_relevant
 from tests.trust.worlds import world
 
 
@@ -240,3 +254,208 @@ def test_several_data_sets_weigh_the_same_and_each_gives_its_own_references():
         replace(card, references=(known,)).p_inside(fresh.scores) for known in card.references
     ]
     np.testing.assert_allclose(card.p_inside(fresh.scores), np.mean(inside, axis=0))
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+RELEVANT = np.array([[1, 0, 0, 0, 0, 1], [0, 0, 1, 0, 0, 0]] * 2000, bool)
+
+
+def test_sizes_go_from_a_tenth_to_all():
+    assert gallery_sizes(5000, count=3, smallest=0.1) == (500, 1581, 5000)
+    assert gallery_sizes(7, count=5) == (2, 3, 4, 5, 7)
+    assert gallery_sizes(2) == (2,)
+    assert gallery_sizes(1) == (1,)
+    assert gallery_sizes(50, count=1) == (50,)
+    for bad in ({"videos": 0}, {"videos": 5, "count": 0}, {"videos": 5, "smallest": 0.0}):
+        with pytest.raises(SureshotError, match="cannot be drawn"):
+            gallery_sizes(**bad)
+
+
+@pytest.mark.parametrize("size", [1, 3, 6])
+def test_a_relevant_video_is_in_and_no_video_twice(size):
+    drawn = draw_present(RELEVANT, size, rng())
+    assert drawn.shape == (4000, size)
+    assert (np.diff(drawn, axis=1) > 0).all()
+    assert np.take_along_axis(RELEVANT, drawn, 1).any(1).all()
+
+
+def test_the_others_are_drawn_evenly():
+    drawn = draw_present(RELEVANT, 3, rng())[1::2]  # video 2 is put in, two of five others come
+    share = np.bincount(drawn.ravel(), minlength=6) / len(drawn)
+    np.testing.assert_allclose(share, [0.4, 0.4, 1, 0.4, 0.4, 0.4], atol=0.04)
+    # Of two relevant ones each is put in half of the time, and comes along like any other.
+    drawn = draw_present(RELEVANT, 3, rng())[::2]
+    share = np.bincount(drawn.ravel(), minlength=6) / len(drawn)
+    np.testing.assert_allclose(share, [0.7, 0.4, 0.4, 0.4, 0.4, 0.7], atol=0.04)
+
+
+def test_draws_are_seeded():
+    first = draw_present(RELEVANT, 2, rng(1))
+    assert (draw_present(RELEVANT, 2, rng(1)) == first).all()
+    assert (draw_present(RELEVANT, 2, rng(2)) != first).any()
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(SureshotError, match="Query 1 has no relevant"):
+        draw_present(np.array([[True, False], [False, False]]), 1, rng())
+    for size in (0, 7):
+        with pytest.raises(SureshotError, match="1 to 6"):
+            draw_present(RELEVANT, size, rng())
+
+
+@pytest.fixture(scope="module")
+def card():
+    w = world(1, 300)
+    return fit_card(w.scores, w.relevant, w.video)
+
+
+@pytest.fixture(scope="module")
+def strange():
+    """A library where the same scores mean less: half of what was right is not."""
+    w = world(2, 300, captions=2)
+    kept = np.random.default_rng(0).random(len(w.video)) < 0.5
+    return w.scores, w.relevant & kept[:, None]
+
+
+def judged(strange, rows, shown=3):
+    scores, relevant = strange
+    found = []
+    for row in rows:
+        order = np.argsort(-scores[row], kind="stable")
+        right = np.where(np.arange(len(order)) < shown, relevant[row, order], -1)
+        found.append(JudgedQuery(scores[row, order], right, QueryContext(videos=len(order))))
+    return found
+
+
+@pytest.mark.parametrize("count", [JUDGED, SLOPE])
+def test_judgements_bring_what_is_said_nearer_to_what_is_true(card, strange, count):
+    scores, relevant = strange
+    right = top_is_relevant(scores, relevant).mean()
+    before = card.p_top1(scores).mean() - right
+    after = []
+    for seed in range(10):
+        rows = np.random.default_rng(seed).permutation(len(scores))[:count]
+        after.append(adapt(card, judged(strange, rows)).p_top1(scores).mean() - right)
+    assert before > 0.15
+    assert np.mean(np.abs(after)) < 0.75 * before
+    assert np.mean(np.abs(after)) < (0.5 if count == SLOPE else 0.75) * before
+
+
+def test_it_notes_what_it_did(card, strange):
+    known = judged(strange, range(20))
+    own = adapt(card, known).own
+    right = np.mean([query.right[0] for query in known])
+    said = np.mean([card.p_top1(q.scores[None], q.about)[0] for q in known])
+    assert (own.queries, own.free, own.right) == (20, "level", right)
+    assert own.said == pytest.approx(said)
+    assert abs(own.says - right) < abs(own.said - right)
+
+
+def test_all_of_one_answer_are_no_reason_to_refuse(card, strange):
+    wrong = [
+        JudgedQuery(q.scores, np.where(q.right == 1, 0, q.right), q.about)
+        for q in judged(strange, range(12))
+    ]
+    moved = adapt(card, wrong)
+    assert moved.own.right == 0 and not moved.own.sets
+    assert 0 < moved.own.says < moved.own.said
+    assert moved.references == card.references
+
+
+def test_sets_are_of_the_judgements_once_enough_have_a_right_hit(card, strange):
+    known = judged(strange, range(40))
+    right = [query for query in known if (query.right == 1).any()]
+    assert not adapt(card, right[: SETS - 1]).own.sets
+    moved = adapt(card, right[:SETS])
+    assert moved.own.sets
+    below = max(q.scores[0] - q.scores[q.right == 1].max() for q in right[:SETS])
+    reach = moved.reach(known[0].scores[None], 0.9)
+    assert reach == pytest.approx([below], abs=1e-6)
+
+
+def test_a_level_moves_every_logit_by_the_same(card, strange):
+    moved = adapt(card, judged(strange, range(15)))
+    scores, _ = strange
+    one, other = card.p_top1(scores[:50]), moved.p_top1(scores[:50])
+    shift = np.log(other / (1 - other)) - np.log(one / (1 - one))
+    np.testing.assert_allclose(shift, shift[0], atol=1e-6)
+    np.testing.assert_allclose(sigmoid(np.log(one / (1 - one)) + shift), other)
+
+
+@pytest.fixture(scope="module")
+def some():
+    return world(videos=120, captions=3)
+
+
+@pytest.fixture(scope="module")
+def parts(some):
+    return cross_fitted(some.scores, some.video, 3, 0)
+
+
+def test_every_query_is_in_one_part_with_all_of_its_video(some, parts):
+    rows = np.concatenate([part.rows for part in parts])
+    assert sorted(rows.tolist()) == list(range(360))
+    asked = [set(some.video[part.rows].tolist()) for part in parts]
+    assert sum(map(len, asked)) == 120 and [len(names) for names in asked] == [40] * 3
+
+
+def test_no_calibration_knows_its_queries(some, parts):
+    """Whatever the queries of a part score, its own card stays as it is, and the others do not."""
+    changed = some.scores.copy()
+    changed[parts[0].rows] = np.random.default_rng(1).normal(size=(len(parts[0].rows), 120))
+    again = cross_fitted(changed, some.video, 3, 0)
+    same = [a.card.to_json() == b.card.to_json() for a, b in zip(parts, again, strict=True)]
+    assert same == [True, False, False]
+
+
+def test_a_seed_splits_and_another_splits_otherwise(some, parts):
+    one, other = (cross_fitted(some.scores, some.video, 3, seed) for seed in (0, 1))
+    assert all((a.rows == b.rows).all() for a, b in zip(parts, one, strict=True))
+    assert not np.array_equal(parts[0].rows, other[0].rows)
+
+
+def test_each_query_is_judged_by_its_own_card_as_if_alone(some, parts):
+    said = predict_unseen(parts, some.scores, some.video)
+    for part in parts:
+        for row in part.rows[::17]:
+            own, video = some.scores[row][None], some.video[row]
+            gone = own.copy()
+            gone[0, video] = -np.inf
+            card = part.card
+            assert said.p_top1[row] == pytest.approx(card.p_top1(own)[0])
+            assert said.p_inside[row] == pytest.approx(card.p_inside(own)[0])
+            assert said.absent_p_top1[row] == pytest.approx(card.p_top1(gone)[0])
+            assert said.absent_p_inside[row] == pytest.approx(card.p_inside(gone)[0])
+            order, p = card.p_relevant(own, results=10)
+            np.testing.assert_allclose(said.p_relevant[row], p[0])
+            assert said.relevant[row].tolist() == [column == video for column in order[0]]
+            softmax = np.exp(own[0] / card.temperature)
+            softmax /= np.sort(softmax)[-BEST:].sum()
+            np.testing.assert_allclose(said.mass[row], softmax[order[0]], rtol=1e-6)
+            assert said.softmax[row] == pytest.approx(softmax.max())
+            for sets in said.sets:
+                chosen = card.members(own, sets.coverage)[0]
+                assert (sets.holds[row], sets.size[row]) == (chosen[video], chosen.sum())
+
+
+def test_there_are_sets_of_each_coverage(some, parts):
+    said = predict_unseen(parts, some.scores, some.video)
+    assert tuple(found.coverage for found in said.sets) == COVERAGES
+
+
+def test_a_coverage_that_one_card_cannot_promise_has_no_sets():
+    few = world(videos=40, captions=4)
+    parts = cross_fitted(few.scores, few.video, 2, 0)
+    assert [found.coverage for found in predict_unseen(parts, few.scores, few.video).sets] == [
+        0.8,
+        0.9,
+    ]
+
+
+def test_too_few_queries_are_refused():
+    few = world(videos=60)
+    with pytest.raises(SureshotError, match="Only 30 queries have"):
+        cross_fitted(few.scores, few.video, 2, 0)

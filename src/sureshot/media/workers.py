@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 _POLL = 0.1  # seconds between looks at whether to stop
 _PATIENCE = 2.0  # seconds that an early stop waits for the threads
-# Seconds that a thread may work on without a word (`heartbeat`). A decoder speaks at each packet; the
+# Seconds a thread may work without a `heartbeat`. A decoder speaks at each packet; the
 # largest frame takes it seconds.
 _STUCK = 120.0
 _TICK = 0.25  # seconds between looks at who is stuck
@@ -99,7 +99,7 @@ def stream(
     To end early, close it (`contextlib.closing`); the threads end with it.
 
     Args:
-        work: gives the results of an item; called in several threads at once. It calls `heartbeat` now
+        work: gives the results of an item; called in several threads at once. Calls `heartbeat` now
             and then.
         items: what is worked on, begun in this order.
         waiting: most results that wait to be taken; with so many, the threads wait too.

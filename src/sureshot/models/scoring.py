@@ -110,7 +110,7 @@ def labelled_distance(
 def kl_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
     """Mean of both Kullback-Leibler divergences of all pairs, in nats, at least 0.
 
-    One divergence is `sureshot.models.layers.gaussian.kl_between`. Two matrix products of 2 D columns take
+    One divergence is `kl_between` of `layers.gaussian`. Two matrix products of 2 D columns take
     the place of a tensor of texts x videos x D. In 32 bits that loses digits: the error is about
     1e-7 of the largest term that cancels, the squared means and variances divided by the variances.
     """
@@ -130,7 +130,7 @@ def kl_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts video
 
 
 def wasserstein_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
-    """Squared 2-Wasserstein distance of all pairs, as `sureshot.models.layers.gaussian.wasserstein2`.
+    """Squared 2-Wasserstein distance of all pairs, as `wasserstein2` of `layers.gaussian`.
 
     It is the squared distance of the vectors that hold means and deviations, so one matrix product
     of 2 D columns does; in 32 bits its error is about 1e-7 of their squared lengths.

@@ -1,8 +1,8 @@
 """How texts are compared with videos: by search, by evaluation and by `sureshot.load`.
 
 Each side is coded by itself, once; then every text is scored with every video. An encoder alone
-compares by `MeanFrames`, a trained model by `Trained`. A model with a bank compares by `HubCorrected`,
-which takes its hub correction off the scores of either.
+compares by `MeanFrames`, a trained model by `Trained`; a model with a bank compares by
+`HubCorrected`, which takes its hub correction off the scores of either.
 
 Nothing here imports torch before a trained model codes something.
 """

@@ -332,7 +332,7 @@ class Store:
         exclude: Path | None = None,
         less_hubs: bool = False,
     ) -> StoredWindows:
-        """The windows whose vectors lie nearest, see `sureshot.store.vector_search.Finder.nearest`."""
+        """The windows whose vectors are nearest, see `vector_search.Finder.nearest`."""
         return self.finder.nearest(vector, k, under, exclude, less_hubs=less_hubs)
 
     def windows_of(self, path: Path) -> StoredWindows:

@@ -129,8 +129,8 @@ def _outgrown(calibration: Calibration, videos: int) -> list[str]:
         return []
     if videos < low:
         return [
-            f"Only {counted(videos, 'moment')} indexed. Percentages were calibrated on {low} or more, so "
-            "these may be too low."
+            f"Only {counted(videos, 'moment')} indexed. Percentages were calibrated on {low} or "
+            "more, so these may be too low."
         ]
     return [
         f"{counted(videos, 'moment')} indexed. Percentages were calibrated on at most {high}, so "

@@ -77,6 +77,7 @@ def draw_present(
     Args:
         relevant: which videos are relevant to which query.
         size: videos of each gallery.
+
     Returns:
         Columns, in ascending order.
     """
@@ -250,6 +251,7 @@ def fit_over(
         date: date to note on the card.
         sizes: numbers of videos of the galleries to fit on; six from a fiftieth of each gallery to
             all of it if left out.
+
     Returns:
         A card. Its ``refused`` says so where the probabilities do not separate right from wrong
         answers on the certifying queries.

@@ -633,6 +633,7 @@ def measure(
         folds: number of parts of the videos; five where what these leave is too little to calibrate
             on.
         resamples: number of times that whole videos are drawn for the intervals.
+
     Returns:
         A report. Where nothing can be measured, or nothing calibrated, it says why.
     """

@@ -33,7 +33,7 @@ class Backbone:
         load: reads the network; called at the first frame.
         device: torch device of the network; None takes a GPU where there is one.
         threads: how many it uses on a CPU; None takes one for each core.
-        engine: ``torch`` or ``openvino``; None as in `sureshot.models.encoders.openvino.engine_for`.
+        engine: ``torch`` or ``openvino``; None picks one (`sureshot.models.encoders.openvino`).
         precision: numbers that are computed with; torch knows ``f32`` alone.
     """
 

@@ -8,7 +8,7 @@ import pytest
 from sureshot import errors
 from sureshot.library.results import as_typed
 from sureshot.store.index import Store
-from tests.house import PACKAGE, files
+from tests.paths import PACKAGE
 
 # A command written in full may have options, as in `sureshot reset --yes`.
 _COMMAND = re.compile(r"\b(sureshot|pip install|torchrun) [^`.;]*")
@@ -44,8 +44,8 @@ def test_a_video_error_says_whether_it_may_pass() -> None:
 
 def test_only_the_terminal_speaks_of_its_options() -> None:
     # `printed` is how the page says what the terminal says.
-    rooms = [path for path in files() if "cli" not in path.relative_to(PACKAGE).parts]
-    rooms.remove(PACKAGE / "library" / "printed.py")
+    rooms = [path for path in PACKAGE.rglob("*.py") if "cli" not in path.relative_to(PACKAGE).parts]
+    rooms.remove(PACKAGE / "library" / "results.py")
     told = [
         f"{path.name}: {text[:80]}"
         for path in rooms

@@ -6,7 +6,7 @@ from sureshot.cli.terminal import examples
 from sureshot.errors import option
 from sureshot.library.results import as_typed
 from tests.cli.terminal import COMMANDS
-from tests.house import files
+from tests.paths import PACKAGE
 
 
 def test_examples_are_paragraphs_of_their_own():
@@ -17,7 +17,7 @@ def test_every_choice_that_a_message_names_is_an_option() -> None:
     known = {flag for c in COMMANDS.values() for p in c.params for flag in p.opts}
     named = {
         node.args[0].value
-        for path in files()
+        for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option"
         if isinstance(node.args[0], ast.Constant)

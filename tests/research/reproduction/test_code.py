@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from sureshot.research.reproduction.runs import ANSWERING, code_digest
-from tests.house import PACKAGE
+from tests.paths import PACKAGE
 
 DUQ = ("duq",)
 

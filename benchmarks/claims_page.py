@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# fits: share of captions whose first hit fits, by what is true of a made world
+# fits: share of captions whose first hit fits, by what is true of a synthetic dataset
 ClaimMetric = Literal["R@1", "rsum", "geometric mean", "fits"]
 _MEASURES: Mapping[ClaimMetric, Measure] = {
     "R@1": recall_at_one,
@@ -218,7 +218,7 @@ class Doubt:
             knows nothing, below that it is upside down.
         own: the same of first hits that are not the caption's own video, whether they fit or not.
         ambiguity: rank correlation with the number of videos that fit a caption, of each seed;
-            empty outside of made worlds.
+            empty outside of synthetic datasets.
         saved: share of the Brier score of the base rate that it saves as a probability, in percent,
             of each seed; 0 knows nothing, below that it misleads.
         off: calibration error of the probability in points, of each seed.
@@ -384,7 +384,7 @@ class DoseResponse:
     Attributes:
         mechanism: what is in one row and not in the other.
         measure: ``R@1`` of the own video, or the share of ``first hits that fit``, in percent.
-        dose: value of the dial.
+        dose: value of the option.
         gap: what the mechanism gives, in points.
         folder: where the table of this world lies.
     """
@@ -400,7 +400,7 @@ def responses(table: Table, folders: Sequence[Path]) -> list[DoseResponse]:
     """The gaps of each mechanism of a table, by mechanism, measure and dose.
 
     Args:
-        table: a table with a dial.
+        table: a table with an option.
         folders: folders of results; those without this table are passed over.
     """
     found = []
@@ -409,7 +409,7 @@ def responses(table: Table, folders: Sequence[Path]) -> list[DoseResponse]:
         about = folder / f"{table.name}.json"
         if not tests or not about.exists():
             continue
-        dose = Facts(**read_json(about)).dials.get(table.dial)
+        dose = Facts(**read_json(about)).options.get(table.option)
         ranks = next(iter(tests.values()))
         if dose is None:
             continue
@@ -434,12 +434,12 @@ def responses(table: Table, folders: Sequence[Path]) -> list[DoseResponse]:
 
 
 def dosed_tables() -> list[Table]:
-    """The tables that have a dial."""
-    return [table for table in load_tables().values() if table.dial]
+    """The tables that have an option."""
+    return [table for table in load_tables().values() if table.option]
 
 
 def draw_doses(table: Table, found: Sequence[DoseResponse], path: Path) -> bool:
-    """Draw the gaps against the dial, a line a mechanism, a panel a measure.
+    """Draw the gaps against the option, a line a mechanism, a panel a measure.
 
     Returns:
         False where there are fewer than two doses, and nothing is drawn.
@@ -466,7 +466,7 @@ def draw_doses(table: Table, found: Sequence[DoseResponse], path: Path) -> bool:
             axes.errorbar(at, gaps[:, 0], around, fmt="o-", label=name, elinewidth=0.9, **style)
         axes.axhline(0, color="0.3", lw=0.8)
         axes.set_xticks(doses)
-        label_axes(axes, table.dial, f"{measure}: points more than its control")
+        label_axes(axes, table.option, f"{measure}: points more than its control")
         axes.tick_params(labelleft=True)
     add_legend(panels[0], loc="upper left")
     save_figure(figure, path)
@@ -537,10 +537,10 @@ def pages_of(place: Path) -> list[Path]:
 
 
 def read_tested(place: Path) -> Tested | None:
-    """The tables of a folder that have ranks, but for those with a dial; None where none has."""
+    """The tables of a folder that have ranks, but for those with an option; None where none has."""
     tables = {}
     title = ""
-    dosed = {table.name for table in load_tables().values() if table.dial}
+    dosed = {table.name for table in load_tables().values() if table.option}
     for page in pages_of(place):
         if page.stem in dosed:  # of many worlds together, see `dose`
             continue
@@ -573,7 +573,7 @@ def section(
         family: the paper, or what else the claims are decided with.
         folder: folder of the page; pictures are drawn into it and below it.
         tested: what was tested on each data set.
-        places: folders of results, in which tables with a dial are looked for.
+        places: folders of results, in which tables with an option are looked for.
     """
     measured = [one for one in tested if _measured(family, one)]
     if not measured:
@@ -620,7 +620,7 @@ def _row(found: Finding) -> str:
 
 
 def _belongs(table: Table, family: str, measured: Sequence[Tested]) -> bool:
-    """Whether a table with a dial compares what a claim of the family compares."""
+    """Whether a table with an option compares what a claim of the family compares."""
     pairs = {(more, less) for _, more, less in table.compared}
     claims = [found.claim for one in measured for found in _measured(family, one)]
     return any((claim.more, claim.less) in pairs for claim in claims)
@@ -634,15 +634,15 @@ def _doses(table: Table, folder: Path, places: Sequence[Path]) -> Iterator[str]:
     seeds = {one.gap.seeds for one in found}
     many = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else str(min(seeds))
     yield (
-        f"**{table.title}.** `sureshot reproduce {table.name}` on made worlds that differ in "
-        f"`{table.dial}` alone, {many} seeds: points that a mechanism has more than its control, "
-        "with 95 % intervals. A real effect grows with its cause."
+        f"**{table.title}.** `sureshot reproduce {table.name}` on synthetic datasets that "
+        f"differ in `{table.option}` alone, {many} seeds: points that a mechanism has more than "
+        "its control, with 95 % intervals. A real effect grows with its cause."
     )
     yield ""
     picture = folder / f"{table.name}.png"
     try:
         draw_doses(table, found, picture)
-        yield f"![Gap of each mechanism against the dial {table.dial}]({picture.name})"
+        yield f"![Gap of each mechanism against the option {table.option}]({picture.name})"
         yield ""
     except SureshotError:  # no matplotlib: the numbers are below
         pass
@@ -976,7 +976,7 @@ def _how() -> Iterator[str]:
 
 
 def _best(one: Tested) -> Iterator[str]:
-    """What chance finds and what the best scorer there can be; only a made world knows it."""
+    """What chance and the best possible scorer find; known for synthetic data alone."""
     for ranks in list(one.tables.get(CONTROLS, {}).values())[:1]:
         run = ranks.runs[0]
         if "Bayes" in run.doubts:

@@ -14,7 +14,7 @@ from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_te
 
 VERBS = ["index", "search", "describe", "export", "serve", "judge", "calibrate"]
 VERBS += ["status", "remove", "reset", "doctor"]
-VERBS += ["train", "evaluate", "reproduce", "plot", "experts", "made"]
+VERBS += ["train", "evaluate", "reproduce", "plot", "experts", "synthetic"]
 VERBS += ["answer train", "answer evaluate", "answer ask"]
 
 

@@ -91,7 +91,7 @@ def printed(tmp_path_factory):
         "status": output("status", *db),
         "doctor": output("doctor", *db),
         "remove": output("remove", videos / "a.mp4", *db),
-        "made": output("made", "--to", tmp_path / "made", *few),
+        "synthetic": output("synthetic", "--to", tmp_path / "synthetic", *few),
     }
 
 

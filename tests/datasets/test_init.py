@@ -9,7 +9,7 @@ from sureshot.datasets import NAMES, load_split
 from sureshot.errors import SureshotError
 from tests.datasets.files import films, put
 
-MODULES = {"activitynet", "charades", "didemo", "flickr8k", "lsmdc", "made", "msrvtt", "msvd"}
+MODULES = {"activitynet", "charades", "didemo", "flickr8k", "lsmdc", "synthetic", "msrvtt", "msvd"}
 MODULES |= {"vatex"}
 
 

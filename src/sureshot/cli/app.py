@@ -103,7 +103,7 @@ app.command(epilog=research.REPRODUCE_EXAMPLES, rich_help_panel=_RESEARCH)(resea
 app.command(epilog=research.PLOT_EXAMPLES, rich_help_panel=_RESEARCH)(research.plot)
 app.add_typer(research.answer, name="answer", rich_help_panel=_RESEARCH)
 app.command(epilog=research.EXPERTS_EXAMPLES, rich_help_panel=_RESEARCH)(research.experts)
-app.command(epilog=research.MADE_EXAMPLES, rich_help_panel=_RESEARCH)(research.made)
+app.command(epilog=research.SYNTHETIC_EXAMPLES, rich_help_panel=_RESEARCH)(research.synthetic)
 
 _COMMANDS = [
     *(info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands),

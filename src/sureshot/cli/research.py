@@ -339,7 +339,7 @@ REPRODUCE_EXAMPLES = examples(
     "sureshot reproduce duq-3 --plan results/frame-subset.toml --to results",
     "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
     "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
-    "sureshot reproduce all --plan results/made.toml --to results/made --seeds 10 --dry-run",
+    "sureshot reproduce all --plan results/synthetic.toml --to runs/all --seeds 10 --dry-run",
     "sureshot reproduce summary --to results",
 )
 
@@ -529,16 +529,16 @@ def plot(
     return terminal.print_result(drawn, as_json=as_json)
 
 
-MADE_EXAMPLES = examples(
-    "sureshot made --to made",
-    "sureshot made --to vague --set ambiguity=0.8 --set train=500 --picture vague.png",
-    "SURESHOT_MADE=made sureshot train results/made-encoder.toml",
+SYNTHETIC_EXAMPLES = examples(
+    "sureshot synthetic --to synthetic",
+    "sureshot synthetic --to vague --set ambiguity=0.8 --set train=500 --picture vague.png",
+    "SURESHOT_SYNTHETIC=synthetic sureshot train results/synthetic-encoder.toml",
 )
 
 
-def made(
+def synthetic(
     to: Annotated[
-        Path, typer.Option("--to", readable=False, metavar="DIR", help="Folder of the world.")
+        Path, typer.Option("--to", readable=False, metavar="DIR", help="Folder of the dataset.")
     ],
     settings: Annotated[
         list[str] | None,
@@ -557,23 +557,23 @@ def made(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Write a made world: videos of moving shapes, captions, and what is true of them.
+    """Generate a synthetic dataset: moving shapes, captions and ground truth.
 
-    It is for experiments: which videos a caption fits is known for all, and the best possible
-    score too. A folder is used as dataset = "made" in recipes.
+    For experiments: it is known which videos each caption fits, and how well the best possible
+    scorer does. Use the folder as root in recipes, with dataset = "synthetic".
     """
     from sureshot import research
     from sureshot.cli import terminal
     from sureshot.cli.terminal import Bar
-    from sureshot.datasets.synthetic import MadeDials
+    from sureshot.datasets.synthetic import SyntheticOptions
     from sureshot.settings import build, override
 
     values: dict[str, object] = {}
     for assignment in settings or ():
         values = override(values, assignment)
-    dials = build(MadeDials, values, "dials")
+    options = build(SyntheticOptions, values, "options")
     with Bar(terminal.console(err=True)) as bar:
-        world = research.write_world(to, dials, progress=bar)
+        world = research.write_dataset(to, options, progress=bar)
     if picture is not None:
         from sureshot.research.synthetic import write_examples
 

@@ -48,7 +48,7 @@ _READERS: dict[str, _Reader] = {
     "didemo": didemo,
     "flickr8k": flickr8k,
     "lsmdc": lsmdc,
-    "made": synthetic,
+    "synthetic": synthetic,
     "msrvtt": msrvtt,
     "msvd": msvd,
     "vatex": vatex,
@@ -100,7 +100,7 @@ def load_split(
     _known(f"protocol of {dataset}", protocol, tuple(reader.PROTOCOLS))
     listing = _read(reader, root, split, protocol, listed)
     found = to_split(listing, dataset, split, [folder] if folder else usual_folders(root), label)
-    return replace(found, root=root) if dataset == "made" else found
+    return replace(found, root=root) if dataset == "synthetic" else found
 
 
 def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | None) -> Listing:

@@ -18,7 +18,7 @@ _TITLES = {
     "didemo": "DiDeMo",
     "flickr8k": "Flickr8k",
     "lsmdc": "LSMDC",
-    "made": "Made world",
+    "synthetic": "Synthetic",
     "msrvtt": "MSR-VTT",
     "msvd": "MSVD",
     "vatex": "VATEX",
@@ -72,7 +72,7 @@ class Split:
         label: name for results that differ from the published protocol in more than size.
         experts: folder of features that were extracted of the videos beforehand, see
             `sureshot.models.encoders.experts`; None without.
-        root: folder of a made world, which has the truth about the captions; None otherwise.
+        root: folder of a synthetic dataset, which has the truth about the captions; None otherwise.
     """
 
     dataset: str

@@ -1,9 +1,9 @@
-"""A made world: moving shapes whose every fact is known, written by ``sureshot made``.
+"""A synthetic dataset: moving shapes whose every fact is known, written by ``sureshot synthetic``.
 
 Files:
-    ``made.json`` has the dials, every video's facts and every caption with what it was to name,
-    what it names, and how many videos of its split it fits; ``videos`` the films. `read_truth`
-    gives which videos each caption fits, and the Bayes scores.
+    ``synthetic.json`` has the options, every video's facts and every caption with what it was to
+    name, what it names, and how many videos of its split it fits; ``videos`` has the videos.
+    `read_truth` gives which videos each caption fits, and the Bayes scores.
 
 Differs:
     Of other data sets nobody knows which videos a caption fits. Here relevance is complete, so
@@ -106,8 +106,8 @@ _MOST = 4  # scenes of a video
 
 
 @dataclass(frozen=True, slots=True)
-class MadeDials(Ranged):
-    """What a made world is like.
+class SyntheticOptions(Ranged):
+    """What a synthetic dataset is like.
 
     Attributes:
         train: videos to train on.
@@ -126,7 +126,7 @@ class MadeDials(Ranged):
         seed: number that everything is drawn from.
     """
 
-    at: ClassVar[str] = "dials"
+    at: ClassVar[str] = "options"
 
     train: Annotated[int, Within(2, 1_000_000)] = 1200
     val: Annotated[int, Within(2, 1_000_000)] = 200
@@ -145,14 +145,14 @@ class MadeDials(Ranged):
         Ranged.__post_init__(self)
         if self.fewest > self.most:
             raise SureshotError(
-                f"Setting dials.fewest is {self.fewest} and dials.most {self.most}; a video cannot "
-                "have more scenes than the most there are."
+                f"Setting options.fewest is {self.fewest} and options.most {self.most}; a video "
+                "cannot have more scenes than the most there are."
             )
 
 
 @dataclass(frozen=True, slots=True)
-class MadeVideo:
-    """A video of a made world.
+class SyntheticVideo:
+    """A video of a synthetic dataset.
 
     Attributes:
         id: its name, and that of its file.
@@ -166,8 +166,8 @@ class MadeVideo:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeCaption:
-    """A caption of a made world.
+class SyntheticCaption:
+    """A caption of a synthetic dataset.
 
     Attributes:
         text: what is read.
@@ -185,48 +185,50 @@ class MadeCaption:
 
 
 @dataclass(frozen=True, slots=True)
-class MadePart:
-    """One split of a made world.
+class SyntheticSplit:
+    """One split of a synthetic dataset.
 
     Attributes:
         name: ``train``, ``val`` or ``test``.
-        dials: what the world is like.
+        options: what the world is like.
         videos: the videos.
         captions: the captions, those of one video side by side.
     """
 
     name: str
-    dials: MadeDials
-    videos: tuple[MadeVideo, ...]
-    captions: tuple[MadeCaption, ...]
+    options: SyntheticOptions
+    videos: tuple[SyntheticVideo, ...]
+    captions: tuple[SyntheticCaption, ...]
 
 
-def make_world(dials: MadeDials) -> tuple[MadePart, ...]:
+def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
     """The three splits of a world; no video is in two of them, nor shown twice.
 
     Args:
-        dials: what it is like. Worlds that differ in what captions say alone have the same videos.
+        options: what it is like. Options of captions alone do not change the videos.
 
     Raises:
         SureshotError: there are not that many videos unlike each other.
     """
-    common = _common_scenes(dials.seed)
+    common = _common_scenes(options.seed)
     seen: set[tuple[tuple[str, ...], ...]] = set()
     parts = []
     for number, name in enumerate(SPLITS):
-        draw = np.random.default_rng((dials.seed, 1, number))
+        draw = np.random.default_rng((options.seed, 1, number))
         videos = [
-            _video(f"{name}-{place:05d}", dials, common, seen, draw)
-            for place in range(getattr(dials, name))
+            _video(f"{name}-{place:05d}", options, common, seen, draw)
+            for place in range(getattr(options, name))
         ]
-        draw = np.random.default_rng((dials.seed, 2, number))
+        draw = np.random.default_rng((options.seed, 2, number))
         captions = [
-            _caption(video, place, dials, draw)
+            _caption(video, place, options, draw)
             for place, video in enumerate(videos)
-            for _ in range(dials.captions)
+            for _ in range(options.captions)
         ]
         parts.append(
-            MadePart(name=name, dials=dials, videos=tuple(videos), captions=tuple(captions))
+            SyntheticSplit(
+                name=name, options=options, videos=tuple(videos), captions=tuple(captions)
+            )
         )
     return tuple(parts)
 
@@ -242,44 +244,44 @@ def _scene(draw: np.random.Generator) -> Scene:
 
 def _video(
     name: str,
-    dials: MadeDials,
+    options: SyntheticOptions,
     common: Sequence[Scene],
     seen: set[tuple[tuple[str, ...], ...]],
     draw: np.random.Generator,
-) -> MadeVideo:
+) -> SyntheticVideo:
     """A video unlike those seen; one of its scenes is its own."""
     for _ in range(_TRIES):
-        count = int(draw.integers(dials.fewest, dials.most + 1))
+        count = int(draw.integers(options.fewest, options.most + 1))
         own = int(draw.integers(count))
         scenes = tuple(
             common[int(draw.integers(len(common)))]
-            if place != own and draw.random() < dials.common
+            if place != own and draw.random() < options.common
             else _scene(draw)
             for place in range(count)
         )
         key = tuple(tuple(scene.values()) for scene in scenes)
         if key not in seen:
             seen.add(key)
-            return MadeVideo(id=name, scenes=scenes, pixels=int(draw.integers(2**31)))
+            return SyntheticVideo(id=name, scenes=scenes, pixels=int(draw.integers(2**31)))
     raise SureshotError(
         f"After {len(seen)} videos there is none left unlike all others; ask for fewer."
     )
 
 
 def _caption(
-    video: MadeVideo, number: int, dials: MadeDials, draw: np.random.Generator
-) -> MadeCaption:
-    whole = draw.random() < dials.whole
+    video: SyntheticVideo, number: int, options: SyntheticOptions, draw: np.random.Generator
+) -> SyntheticCaption:
+    whole = draw.random() < options.whole
     scene = None if whole else int(draw.integers(len(video.scenes)))
     about = video.scenes if scene is None else (video.scenes[scene],)
-    meant = tuple(_named(one, dials.ambiguity, draw) for one in about)
+    meant = tuple(_named(one, options.ambiguity, draw) for one in about)
     said = list(meant)
-    if draw.random() < dials.noise:
+    if draw.random() < options.noise:
         places = [(place, fact) for place, one in enumerate(meant) for fact in one]
         place, fact = places[draw.integers(len(places))]
         others = [value for value in FACTS[fact] if value != meant[place][fact]]
         said[place] = {**meant[place], fact: str(draw.choice(others))}
-    return MadeCaption(
+    return SyntheticCaption(
         text=sentence(said, draw), video=number, scene=scene, meant=meant, said=tuple(said)
     )
 
@@ -321,7 +323,7 @@ class Truth:
         return odds / odds.sum(1, keepdims=True)
 
 
-def truth_of(part: MadePart) -> Truth:
+def truth_of(part: SyntheticSplit) -> Truth:
     """The truth about all captions and videos of a split."""
     scenes, count = _numbers(part)
     real = np.arange(scenes.shape[1]) < count[:, None]
@@ -334,11 +336,11 @@ def truth_of(part: MadePart) -> Truth:
             known = scenes[:, :told] if told <= scenes.shape[1] else scenes
             like = count == told
             fits[row] = like & ~_missed(caption.meant, known).any((1, 2))
-            chance = like * _chance(caption.said, known, part.dials.noise)
+            chance = like * _chance(caption.said, known, part.options.noise)
         else:
             fits[row] = (~_missed(caption.meant, scenes).any(2) & real).any(1)
             each = [
-                _chance(caption.said, scenes[:, place, None], part.dials.noise)
+                _chance(caption.said, scenes[:, place, None], part.options.noise)
                 for place in range(scenes.shape[1])
             ]
             chance = (np.stack(each, 1) * real).sum(1) / count
@@ -348,7 +350,7 @@ def truth_of(part: MadePart) -> Truth:
 
 
 def _numbers(
-    part: MadePart,
+    part: SyntheticSplit,
 ) -> tuple[Int[np.ndarray, "videos scenes facts"], Int[np.ndarray, " videos"]]:
     """The value of each fact of each scene as a number, -1 where there is no scene; how many."""
     count = np.array([len(video.scenes) for video in part.videos])
@@ -383,7 +385,7 @@ def _chance(
 
 
 PROTOCOLS = {"all": ""}
-FILE, VIDEOS = "made.json", "videos"  # in the folder of a world
+FILE, VIDEOS = "synthetic.json", "videos"  # in the folder of a world
 FORMAT = 1
 
 
@@ -391,7 +393,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     """The listing of one split.
 
     Raises:
-        SureshotError: the folder holds no made world.
+        SureshotError: the folder holds no synthetic dataset.
     """
     part = read_part(root, split)
     captions: dict[str, list[str]] = {video.id: [] for video in part.videos}
@@ -400,24 +402,25 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     return Listing(protocol=protocol, captions=captions, expected=len(part.videos))
 
 
-def read_part(root: Path, split: str) -> MadePart:
+def read_part(root: Path, split: str) -> SyntheticSplit:
     """All facts of one split.
 
     Raises:
-        SureshotError: the folder holds no made world.
+        SureshotError: the folder holds no synthetic dataset.
     """
     path = root / FILE
     if not path.exists():
         raise SureshotError(
-            f"{root} has no {FILE}; it is no made world. Write one: sureshot made --to {root}"
+            f"{root} has no {FILE}; it is no synthetic dataset. "
+            f"Write one: sureshot synthetic --to {root}"
         )
     return _part(path, split, path.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=6)
-def _part(path: Path, split: str, _changed: int) -> MadePart:
+def _part(path: Path, split: str, _changed: int) -> SyntheticSplit:
     """A split of the world in a file as it was at a time; every run of a table asks for it."""
-    with expecting(path, "what `sureshot made` writes"):
+    with expecting(path, "what `sureshot synthetic` writes"):
         world: Any = read_annotation(path)
         values = {one["name"]: one for one in world["splits"]}[split]
         number = {one["id"]: place for place, one in enumerate(values["videos"])}
@@ -426,8 +429,8 @@ def _part(path: Path, split: str, _changed: int) -> MadePart:
             | {name: one[name] for name in ("scene", "meant", "said")}
             for one in values["captions"]
         ]
-        held = {"name": split, "dials": world["dials"], "captions": captions}
-        return build(MadePart, {**held, "videos": values["videos"]}, FILE)
+        held = {"name": split, "options": world["options"], "captions": captions}
+        return build(SyntheticSplit, {**held, "videos": values["videos"]}, FILE)
 
 
 @functools.lru_cache(maxsize=6)
@@ -436,17 +439,17 @@ def _truth(path: Path, split: str, changed: int) -> Truth:
     return truth_of(_part(path, split, changed))
 
 
-def written(parts: Sequence[MadePart]) -> dict[str, Any]:
-    """What ``made.json`` holds of a world, for any program to read."""
+def written(parts: Sequence[SyntheticSplit]) -> dict[str, Any]:
+    """What ``synthetic.json`` holds of a world, for any program to read."""
     return {
         "format": FORMAT,
-        "dials": to_values(parts[0].dials),
+        "options": to_values(parts[0].options),
         "facts": {fact: list(values) for fact, values in FACTS.items()},
         "splits": [_written(part) for part in parts],
     }
 
 
-def _written(part: MadePart) -> dict[str, Any]:
+def _written(part: SyntheticSplit) -> dict[str, Any]:
     fit = truth_of(part).videos_that_fit
     captions = [
         {
@@ -463,7 +466,7 @@ def _written(part: MadePart) -> dict[str, Any]:
 
 
 def read_truth(split: Split) -> Truth:
-    """What is true of the captions and videos of a split of a made world, in its own order.
+    """What is true of the captions and videos of a split of a synthetic dataset, in its own order.
 
     Args:
         split: a split, or a part of one.
@@ -471,10 +474,10 @@ def read_truth(split: Split) -> Truth:
     Raises:
         SureshotError: it is of another data set, of which this is not known.
     """
-    if split.dataset != "made" or split.root is None:
+    if split.dataset != "synthetic" or split.root is None:
         raise SureshotError(
-            f"Of {split.title()} nobody knows which videos a caption fits; only a made world says "
-            'it: dataset = "made", see `sureshot made --help`.'
+            f"Of {split.title()} nobody knows which videos a caption fits; only a synthetic "
+            'dataset says it: dataset = "synthetic", see `sureshot synthetic --help`.'
         )
     part = read_part(split.root, split.name)
     number = {video.id: place for place, video in enumerate(part.videos)}

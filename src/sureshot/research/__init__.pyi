@@ -14,8 +14,8 @@ from .reproduction.reproduce import Reproduction as Reproduction
 from .reproduction.reproduce import exhibits as exhibits
 from .reproduction.reproduce import forecast as forecast
 from .reproduction.reproduce import reproduce as reproduce
-from .synthetic import WrittenWorld as WrittenWorld
-from .synthetic import write_world as write_world
+from .synthetic import SyntheticSummary as SyntheticSummary
+from .synthetic import write_dataset as write_dataset
 from .training.loop import TrainingResult as TrainingResult
 from .training.recipe import Recipe as Recipe
 from .training.run import DryRun as DryRun

@@ -1,4 +1,4 @@
-"""A made world on disk: ordinary videos and one JSON file with their captions."""
+"""A synthetic dataset on disk: ordinary videos and one JSON file with their captions."""
 
 import textwrap
 from dataclasses import asdict, dataclass
@@ -12,10 +12,10 @@ from sureshot.datasets.synthetic import (
     PER_SCENE,
     RATE,
     VIDEOS,
-    MadeDials,
-    MadePart,
+    SyntheticOptions,
+    SyntheticSplit,
     frames_of,
-    make_world,
+    generate,
     read_part,
     truth_of,
     written,
@@ -33,11 +33,11 @@ _BATCH = 64  # videos among which a caption's false negatives are counted
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenWorld:
+class SyntheticSummary:
     """A world that was written.
 
     Attributes:
-        folder: folder of the world, ``root`` of a recipe with ``dataset = "made"``.
+        folder: folder of the world, ``root`` of a recipe with ``dataset = "synthetic"``.
         videos: number of videos.
         captions: number of captions.
         fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
@@ -70,24 +70,24 @@ class WrittenWorld:
         return {**asdict(self), "folder": str(self.folder.absolute())}
 
 
-def write_world(
-    to: Path, dials: MadeDials | None = None, *, progress: Progress | None = None
-) -> WrittenWorld:
-    """Write a made world, or find the same one written already.
+def write_dataset(
+    to: Path, options: SyntheticOptions | None = None, *, progress: Progress | None = None
+) -> SyntheticSummary:
+    """Write a synthetic dataset, or find the same one written already.
 
-    The folder gets ``made.json`` and ``videos/ID.mp4``. A call that was stopped goes on.
+    The folder gets ``synthetic.json`` and ``videos/ID.mp4``. A call that was stopped goes on.
 
     Args:
-        to: folder of the world; new, or with a world of the same dials.
-        dials: what it is like; None is the usual one.
+        to: folder of the world; new, or with a world of the same options.
+        options: what it is like; None is the usual one.
         progress: hears how many videos are written.
 
     Raises:
         SureshotError: another world lies there, or a file cannot be written.
     """
-    dials, to = dials or MadeDials(), expand(to)
-    _refuse_other(to, dials)
-    parts = make_world(dials)
+    options, to = options or SyntheticOptions(), expand(to)
+    _refuse_other(to, options)
+    parts = generate(options)
     videos = [video for part in parts for video in part.videos]
     told = progress or Silent()
     try:
@@ -101,7 +101,7 @@ def write_world(
     except OSError as error:
         raise SureshotError(f"{to} cannot be written: {reason_of(error)}.") from None
     train, _, test = parts
-    return WrittenWorld(
+    return SyntheticSummary(
         folder=to,
         videos=len(videos),
         captions=sum(len(part.captions) for part in parts),
@@ -111,7 +111,7 @@ def write_world(
     )
 
 
-def best_recall(part: MadePart) -> float:
+def best_recall(part: SyntheticSplit) -> float:
     """R@1 of the Bayes scorer on a split in percent, videos that score alike sharing a place."""
     bayes = truth_of(part).bayes
     own = np.array([caption.video for caption in part.captions])
@@ -120,17 +120,19 @@ def best_recall(part: MadePart) -> float:
     return float(100 * np.mean(((bayes > sought).sum(1) == 0) / alike))
 
 
-def _false_negatives(part: MadePart) -> float:
+def _false_negatives(part: SyntheticSplit) -> float:
     others = truth_of(part).videos_that_fit - 1
     each = others / max(len(part.videos) - 1, 1)
     return float(np.mean(1 - (1 - each) ** (_BATCH - 1)))
 
 
-def _refuse_other(to: Path, dials: MadeDials) -> None:
+def _refuse_other(to: Path, options: SyntheticOptions) -> None:
     if (to / FILE).exists():
-        held = read_json(to / FILE).get("dials")
-        if held != to_values(dials):
-            raise SureshotError(f"{to} holds a made world with other dials; name a new folder.")
+        held = read_json(to / FILE).get("options")
+        if held != to_values(options):
+            raise SureshotError(
+                f"{to} holds a synthetic dataset with other options; name a new folder."
+            )
     elif to.exists() and {path.name for path in to.iterdir()} - {VIDEOS}:
         raise SureshotError(f"{to} holds something else; name a new folder.")
 
@@ -148,7 +150,7 @@ def write_examples(root: Path, to: Path, *, videos: int = _SHOWN) -> Path:
         videos: how many are shown.
 
     Raises:
-        SureshotError: the folder holds no made world, or the page cannot be drawn.
+        SureshotError: the folder holds no synthetic dataset, or the page cannot be drawn.
     """
     part = read_part(root, "test")
     truth = truth_of(part)

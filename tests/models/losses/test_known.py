@@ -24,7 +24,7 @@ def test_the_spread_of_a_text_goes_with_its_ambiguity_and_means_stay():
 
 
 def test_who_is_not_told_says_where_the_truth_is():
-    with pytest.raises(SureshotError, match='only dataset = "made" has it'):
+    with pytest.raises(SureshotError, match='only dataset = "synthetic" has it'):
         known_eta({})
-    with pytest.raises(SureshotError, match='only dataset = "made" has it'):
+    with pytest.raises(SureshotError, match='only dataset = "synthetic" has it'):
         known_spreads({}, GAUSSIAN, GAUSSIAN)

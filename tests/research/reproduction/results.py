@@ -16,7 +16,7 @@ NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
 
 
 def controls(
-    folder: Path, seeds: int = 10, few: Sequence[str] = (), title: str = "Made world test"
+    folder: Path, seeds: int = 10, few: Sequence[str] = (), title: str = "Synthetic test"
 ) -> None:
     """Write the table: a known eta helps, a learned one does not, DUQ is worse than its control.
 

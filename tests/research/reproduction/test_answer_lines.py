@@ -36,7 +36,7 @@ def test_a_mechanism_that_waits_is_named():
 def test_several_data_sets_are_told_apart():
     found = decided_controls()
     find, _, _, _, trust = answer_lines([found, replace(found, title="Clips test")])
-    assert ": on Made world test: DUQ's uncertainty -" in find
+    assert ": on Synthetic test: DUQ's uncertainty -" in find
     assert "; on Clips test: DUQ's uncertainty -" in find
-    assert "on Made world test the papers' uncertainties" in trust
+    assert "on Synthetic test the papers' uncertainties" in trust
     assert "; on Clips test the papers' uncertainties" in trust

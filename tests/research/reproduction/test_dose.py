@@ -1,4 +1,4 @@
-"""Gaps of a mechanism in worlds that differ in one dial."""
+"""Gaps of a mechanism in worlds that differ in one option."""
 
 from dataclasses import asdict
 
@@ -21,7 +21,7 @@ def world(folder, dose, known):
     folder.mkdir()
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
     write_table_ranks(folder / "dose-common.npz", {(r, s): {"": run} for r, s, run in cells})
-    facts = Facts("command", "A", "B", ["Made world test"], "small", "", dials={"common": dose})
+    facts = Facts("command", "A", "B", ["Synthetic test"], "small", "", options={"common": dose})
     write_json(folder / "dose-common.json", asdict(facts))
     return folder
 

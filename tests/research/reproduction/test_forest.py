@@ -17,14 +17,14 @@ def test_every_claim_that_was_measured_is_drawn(tmp_path):
     found = judge_claims(claims("evidence helps", "samples help"), tables)
     unmeasured = judge_claims(claims("frames help"), {})
     path = tmp_path / "claims.svg"
-    assert draw_forest({"Made world": [*found, *unmeasured], "Other": unmeasured}, path)
+    assert draw_forest({"Synthetic": [*found, *unmeasured], "Other": unmeasured}, path)
     text = path.read_text()
-    for word in ("evidence", "samples", "Made world", "supported"):
+    for word in ("evidence", "samples", "Synthetic", "supported"):
         assert word in text
     assert "frames" not in text and "Other" not in text
 
 
 def test_nothing_measured_is_no_picture(tmp_path):
     path = tmp_path / "claims.png"
-    assert not draw_forest({"Made world": judge_claims(claims("frames help"), {})}, path)
+    assert not draw_forest({"Synthetic": judge_claims(claims("frames help"), {})}, path)
     assert not path.exists()

@@ -38,8 +38,8 @@ def bench(path):
 
 
 def test_every_data_set_has_a_title_files_and_a_printed_name():
-    assert tuple(one.name for one in fields(DataSets)) == (*NAMES, "made")
-    assert needed(["made"]) and published_as("made") == ("", "")
+    assert tuple(one.name for one in fields(DataSets)) == (*NAMES, "synthetic")
+    assert needed(["synthetic"]) and published_as("synthetic") == ("", "")
     for name in NAMES:
         assert needed([name]) and published_as(name)
     assert needed(["msvd", "vatex", "lsmdc"]) == "MSVD, VATEX and LSMDC"
@@ -49,7 +49,7 @@ def test_every_data_set_has_a_title_files_and_a_printed_name():
 def test_every_table_of_recalls_finds_its_data(place):
     made = bench(place / "plan.toml")
     for table in load_tables().values():
-        if table.kind == "recalls" and table.data and table.data != ("made",):
+        if table.kind == "recalls" and table.data and table.data != ("synthetic",):
             places, missing = places_of(table, made)
             assert [one.name for one in places] == list(table.data) and not missing
             assert all(
@@ -57,12 +57,12 @@ def test_every_table_of_recalls_finds_its_data(place):
             )
 
 
-def test_oracles_are_rows_of_made_worlds_alone(place):
+def test_oracles_are_rows_of_synthetic_datasets_alone(place):
     table = find_table("controls")
     home = Place("home", bench(place / "plan.toml").plan.data.msrvtt)
     told = [row.name for row in table.variants if row not in home.rows(table)]
     assert len(told) == 4 and all("known" in name for name in told)
-    world = replace(home.world, train=replace(home.world.train, dataset="made"))
+    world = replace(home.world, train=replace(home.world.train, dataset="synthetic"))
     assert tuple(replace(home, world=world).rows(table)) == table.variants
 
 

@@ -19,7 +19,7 @@ from sureshot.research.reproduction.runs import (
     write_run_ranks,
     write_table_ranks,
 )
-from tests.made_worlds import little_world
+from tests.synthetic import small_dataset
 
 ITEMS = tuple(Item(name, Path(f"{name}.mp4")) for name in "abc")
 CAPTIONS = tuple(Caption(f"text {n}", video) for n, video in enumerate((0, 0, 1, 2, 2)))
@@ -98,8 +98,8 @@ def test_a_table_gives_each_row_its_seeds(tmp_path):
     assert read_table_ranks(tmp_path / "none.npz") == {}
 
 
-def test_in_a_made_world_the_first_hit_is_right_where_it_fits(tmp_path):
-    test = load_split("made", "test", little_world(tmp_path, ambiguity=0.9))
+def test_in_a_synthetic_dataset_the_first_hit_is_right_where_it_fits(tmp_path):
+    test = load_split("synthetic", "test", small_dataset(tmp_path, ambiguity=0.9))
     truth = read_truth(test)
     ranks = ranks_of(truth.bayes, test, {})
     assert ranks.right.all()

@@ -13,7 +13,7 @@ from tests.research.reproduction.results import NAMES, controls
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """A table of another day without ranks, and one of a made world with them."""
+    """A table of another day without ranks, and one of a synthetic dataset with them."""
     folder = tmp_path_factory.mktemp("results")
     table = find_table("duq-s3")
     runs = [
@@ -23,7 +23,7 @@ def results(tmp_path_factory):
     ]
     facts = Facts("sureshot reproduce duq-s3", "A", "B", ["Frame subset"], "bridge", "6 epochs")
     write_page(folder, table, runs, facts)
-    controls(folder / "made")
+    controls(folder / "synthetic")
     (folder / "limits.md").write_text("What speaks against it: much.\n")
     (folder / "reading.md").write_text("## A plain reading\n\nMuch.\n")
     return folder
@@ -43,8 +43,8 @@ def test_it_begins_with_the_answer_and_ends_with_what_a_person_reads(results, te
     assert sorted(map(text.index, parts)) == list(map(text.index, parts))
     assert (results / "claims.png").exists() and "(claims.png)" in text
     for family in ("duq", "uatvr", "dvtr", "positive-controls"):
-        assert (results / "made" / f"curves-{family}.png").exists()
-        assert f"(made/curves-{family}.png)" in text
+        assert (results / "synthetic" / f"curves-{family}.png").exists()
+        assert f"(synthetic/curves-{family}.png)" in text
 
 
 def test_a_claim_has_its_verdict_gap_and_what_could_be_seen(results, text):
@@ -53,10 +53,10 @@ def test_a_claim_has_its_verdict_gap_and_what_could_be_seen(results, text):
     assert (says, verdict, seeds) == ("a known eta helps CLIP4Clip (ours)", "supported", "10")
     assert gap.startswith("+") and "[" in gap and float(visible) > 0
     assert command == "`sureshot reproduce controls`"
-    assert "## Positive controls" in text and "On Made world test:" in text
+    assert "## Positive controls" in text and "On Synthetic test:" in text
     assert "| DUQ | vacuity | 0." in text and "| CLIP4Clip | softmax entropy |" not in text
-    doubts = (results / "made" / "doubts.md").read_text("utf-8")
-    assert "| CLIP4Clip | softmax entropy | 0." in doubts and "(made/doubts.md)" in text
+    doubts = (results / "synthetic" / "doubts.md").read_text("utf-8")
+    assert "| CLIP4Clip | softmax entropy | 0." in doubts and "(synthetic/doubts.md)" in text
     (fits,) = [line for line in text.splitlines() if line.startswith("| with a known eta")]
     assert fits.split(" | ")[2].endswith("(fits)")
 

@@ -9,7 +9,7 @@ def test_only_tables_with_ranks_count(tmp_path):
     controls(tmp_path, seeds=2)
     assert [path.name for path in pages_of(tmp_path)] == ["controls.md"]
     found = read_tested(tmp_path)
-    assert found.title == "Made world test"
+    assert found.title == "Synthetic test"
     assert list(found.tables) == ["controls"] and not found.decided
     assert len(decided_controls().decided) == 14
     (tmp_path / "controls.npz").unlink()

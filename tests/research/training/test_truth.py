@@ -7,7 +7,7 @@ from sureshot.datasets.synthetic import read_truth
 from sureshot.errors import SureshotError
 from sureshot.models.losses.debiased import AMBIGUITY, FITS
 from sureshot.research.training.run import told_truth, train
-from tests.made_worlds import little_world, made_recipe
+from tests.synthetic import small_dataset, synthetic_recipe
 
 ORACLES = [
     {"name": "dvtr", "base": {"name": "clip4clip"}, "uncertainty": "oracle"},
@@ -18,11 +18,11 @@ ORACLES = [
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    return little_world(tmp_path_factory.mktemp("made") / "world", ambiguity=0.7)
+    return small_dataset(tmp_path_factory.mktemp("synthetic") / "world", ambiguity=0.7)
 
 
 def test_rows_and_columns_are_those_of_the_pairs(root):
-    split = load_split("made", "train", root)
+    split = load_split("synthetic", "train", root)
     truth, rows = read_truth(split), [40, 3, 11]
     told = told_truth([split])(rows)
     videos = [split.captions[row].video for row in rows]
@@ -33,15 +33,15 @@ def test_rows_and_columns_are_those_of_the_pairs(root):
 
 
 @pytest.mark.parametrize("system", ORACLES, ids=lambda system: system["name"])
-def test_an_oracle_trains_on_a_made_world(system, root, tmp_path):
-    fitted = train(made_recipe(root, system), to=tmp_path / "run")
+def test_an_oracle_trains_on_a_synthetic_dataset(system, root, tmp_path):
+    fitted = train(synthetic_recipe(root, system), to=tmp_path / "run")
     assert fitted.score is not None
 
 
-def test_an_oracle_wants_one_made_world_and_whole_batches(root, tmp_path):
-    split = load_split("made", "train", root)
+def test_an_oracle_wants_one_synthetic_dataset_and_whole_batches(root, tmp_path):
+    split = load_split("synthetic", "train", root)
     with pytest.raises(SureshotError, match="there are 2 sets"):
         told_truth([split, split])
-    recipe = made_recipe(root, ORACLES[0], micro_batch=4)
+    recipe = synthetic_recipe(root, ORACLES[0], micro_batch=4)
     with pytest.raises(SureshotError, match="about a whole batch"):
         train(recipe, to=tmp_path / "run")

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from sureshot.datasets import load_split
-from sureshot.datasets.synthetic import MadeDials
+from sureshot.datasets.synthetic import SyntheticOptions
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.toy import SmallEncoder
 from sureshot.research.evaluation import evaluate
-from sureshot.research.synthetic import best_recall, write_world
+from sureshot.research.synthetic import best_recall, write_dataset
 from sureshot.research.training.encoder_tuning import TunedSmall
 from sureshot.research.training.run import train
-from tests.made_worlds import little_world, made_recipe
+from tests.synthetic import small_dataset, synthetic_recipe
 
 
 def test_tokens_with_a_graph_are_those_of_the_encoder():
@@ -48,22 +48,22 @@ def test_an_encoder_that_was_trained_goes_on_from_there(tmp_path):
 
 
 def test_a_run_keeps_its_encoder_and_can_be_measured(tmp_path):
-    root = little_world(tmp_path / "world")
-    recipe = made_recipe(root, {"name": "clip4clip", "scale": 20.0})
+    root = small_dataset(tmp_path / "world")
+    recipe = synthetic_recipe(root, {"name": "clip4clip", "scale": 20.0})
     fitted = train(recipe, to=tmp_path / "run")
     encoder = Checkpoint.from_pretrained(fitted.folder).load_encoder(fitted.folder, "cpu")
     assert encoder.fingerprint != SmallEncoder(device="cpu").fingerprint
-    measured = evaluate(fitted.folder, "made", root, device="cpu", cache=tmp_path / "cache")
-    assert measured.report.title == load_split("made", "test", root).title()
+    measured = evaluate(fitted.folder, "synthetic", root, device="cpu", cache=tmp_path / "cache")
+    assert measured.report.title == load_split("synthetic", "test", root).title()
 
 
 @pytest.mark.slow
 def test_clip4clip_learns_a_world_from_pixels(tmp_path):
     """Of 300 videos chance finds 0.3 %; some 400 steps get most of what can be got."""
-    root = write_world(tmp_path / "world", MadeDials(train=600, val=60, test=300)).folder
-    recipe = made_recipe(root, {"name": "clip4clip", "scale": 20.0}, epochs=10, batch=64)
+    root = write_dataset(tmp_path / "world", SyntheticOptions(train=600, val=60, test=300)).folder
+    recipe = synthetic_recipe(root, {"name": "clip4clip", "scale": 20.0}, epochs=10, batch=64)
     fitted = train(recipe, to=tmp_path / "run")
-    found = evaluate(fitted.folder, "made", root, device="cpu").report
+    found = evaluate(fitted.folder, "synthetic", root, device="cpu").report
     from sureshot.datasets.synthetic import read_part
 
     best = best_recall(read_part(root, "test"))

@@ -177,7 +177,7 @@ def known_spreads(
 def _told(texts: dict[str, Tensor], name: str) -> Tensor:
     if name not in texts:
         raise SureshotError(
-            'An oracle is told the truth while it trains, and only dataset = "made" has it; train '
-            "on a made world in one process and without training.micro_batch."
+            'An oracle is told the truth while it trains, and only dataset = "synthetic" has it; '
+            "train on a synthetic dataset in one process and without training.micro_batch."
         )
     return texts[name]

@@ -156,8 +156,8 @@ class System(nn.Module):
             features are pooled to.
         shares_scale: whether the logit scale is CLIP's, and trained at the rate of a CLIP that is
             trained with the system.
-        reads_truth: whether it is an oracle, told in training what only a made world knows; see
-            `sureshot.models.losses.debiased`.
+        reads_truth: whether it is an oracle, told in training what only a synthetic dataset
+            knows; see `sureshot.models.losses.debiased`.
     """
 
     Config: ClassVar[type[Any]]

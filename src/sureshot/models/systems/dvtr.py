@@ -90,7 +90,7 @@ class DvtrConfig(SystemConfig):
         uncertainty: what eta is: that of the ``wasserstein`` distance; ``pcme``, the probability
             that samples do not match, as PCME learns it; and three controls: ``none``, eta = 1
             and a single pass; ``shuffled``, the etas of a batch dealt to other negatives; and
-            ``oracle``, a single pass with 0 for the captions that do fit, which a made world knows.
+            ``oracle``, a single pass with 0 for the captions that do fit, known for synthetic data.
         divergence: distance of matched Gaussians while they learn: ``wasserstein`` or ``kl``.
         samples: K, drawn of each item in ``paper`` mode and by ``pcme``.
         margin: lambda of the triplet loss.

@@ -54,7 +54,7 @@ class Facts:
         encoder_is: ``frozen``, or that it is trained too.
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
             in for the paper's.
-        dials: what a made world is like; empty for other data.
+        options: what a synthetic dataset is like; empty for other data.
     """
 
     command: str
@@ -65,7 +65,7 @@ class Facts:
     training: str
     encoder_is: str = "frozen"
     data: Sequence[str] = ()
-    dials: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float] = field(default_factory=dict)
 
 
 def write_page(

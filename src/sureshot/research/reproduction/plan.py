@@ -92,7 +92,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class DataSets:
-    """The data sets of the papers, as far as the plan has them, and a made world.
+    """The data sets of the papers, as far as the plan has them, and a synthetic dataset.
 
     See `sureshot.datasets`.
     """
@@ -105,7 +105,7 @@ class DataSets:
     lsmdc: World | None = None
     charades: World | None = None
     activitynet: World | None = None
-    made: World | None = None
+    synthetic: World | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +395,7 @@ class Variant:
 
     @property
     def is_told(self) -> bool:
-        """Whether the system is told the truth about its batches, which a made world alone knows.
+        """Whether the system is given the ground truth of its batches, as synthetic data has.
 
         Examples:
             >>> Variant("known eta", {"name": "dvtr", "uncertainty": "oracle"}).is_told
@@ -421,8 +421,8 @@ class Table:
         protocol: protocol of the paper's numbers, in words; empty if it prints none.
         metric: what the paper prints.
         elsewhere: data sets that it is also tested on; ``any`` is any other.
-        dial: dial of a made world that the table is run at several values of; empty for none.
-        compared: what is drawn against the dial: a mechanism, its row and the row without it.
+        option: option of a synthetic dataset that the table varies; empty for none.
+        compared: what is drawn against the option: a mechanism, its row and the row without it.
     """
 
     name: str
@@ -436,7 +436,7 @@ class Table:
     protocol: str = ""
     metric: Metric = "R@1"
     elsewhere: tuple[str, ...] = ()
-    dial: str = ""
+    option: str = ""
     compared: tuple[tuple[str, str, str], ...] = ()
 
 
@@ -588,10 +588,10 @@ _FILES: Mapping[str, tuple[str, str, str]] = {
         'dataset = "activitynet"',
         "train.json, val_1.json, train_ids.json and val_ids.json",
     ),
-    "made": (
-        "A made world",
-        'dataset = "made"',
-        "what `sureshot made --to DIR` writes",
+    "synthetic": (
+        "A synthetic dataset",
+        'dataset = "synthetic"',
+        "what `sureshot synthetic --to DIR` writes",
     ),
     QUESTIONS: (
         "MSRVTT-QA",
@@ -610,7 +610,7 @@ _PUBLISHED: Mapping[str, tuple[str, str]] = {
     "lsmdc": ("LSMDC", "std"),
     "charades": ("Charades", "std"),
     "activitynet": ("ActivityNet", "val1"),
-    "made": ("", ""),  # nobody printed anything of it
+    "synthetic": ("", ""),  # nobody printed anything of it
 }
 
 
@@ -630,7 +630,7 @@ class Place:
 
     def rows(self, table: Table) -> list[Variant]:
         """The rows of a table that can be run here: oracles only where the truth is known."""
-        knows = self.world.train.dataset == "made"
+        knows = self.world.train.dataset == "synthetic"
         return [row for row in table.variants if knows or not row.is_told]
 
 

@@ -427,7 +427,7 @@ def _facts(command: str, table: Table, place: Place, bench: Bench) -> Facts:
         training=_training(bench.plan),
         encoder_is=how,
         data=[place.name, *(name for name, _ in place.elsewhere)],
-        dials={} if root is None else to_values(read_part(root, "test").dials),
+        options={} if root is None else to_values(read_part(root, "test").options),
     )
 
 

@@ -157,7 +157,9 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 
 
 PERCENT = "Sureshot's percentage"  # name of that doubt
-AMBIGUITY = "known ambiguity"  # name of what a made world knows: the logarithm of videos that fit
+AMBIGUITY = (
+    "known ambiguity"  # name of what a synthetic dataset knows: the logarithm of videos that fit
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +172,8 @@ class RunRanks:
         texts: rank of the own video of each caption.
         videos: rank of the own captions of each video.
         first: number of the video that each caption finds first.
-        right: whether that video fits the caption: in a made world by what is true, elsewhere only
-            the caption's own video does.
+        right: whether that video fits the caption: on synthetic data by ground truth, elsewhere
+            only the caption's own video does.
         doubts: what says how unsure the answer to a caption is, by name; higher is less sure.
     """
 
@@ -204,7 +206,7 @@ def ranks_of(
     Returns:
         The ranks; to the doubts are added ``best score``, minus the highest score of a caption,
         ``softmax entropy``, that of its scores in units of their mean deviation, and `PERCENT`,
-        the probability that the first hit is wrong. In a made world they are ``known ambiguity``,
+        the probability that the first hit is wrong. On synthetic data they are ``known ambiguity``,
         the logarithm of the number of videos that fit, and ``Bayes``, the chance that the best
         scorer's first hit is not the caption's own video, too.
     """
@@ -219,7 +221,7 @@ def ranks_of(
         plain[PERCENT] = 1 - percent
     first = scores.argmax(1)
     right = relevance(split)[np.arange(len(first)), first]
-    if split.dataset == "made":
+    if split.dataset == "synthetic":
         truth = read_truth(split)
         plain[AMBIGUITY] = np.log(truth.videos_that_fit)
         plain["Bayes"] = 1 - truth.posterior().max(1)
@@ -235,8 +237,8 @@ def ranks_of(
 
 
 def relevance(split: Split) -> Bool[np.ndarray, "captions videos"]:
-    """Which videos fit each caption: in a made world those that do, elsewhere its own alone."""
-    if split.dataset == "made":
+    """Which videos fit each caption: in synthetic data those that do, elsewhere its own alone."""
+    if split.dataset == "synthetic":
         return read_truth(split).fits
     return split.owner()[:, None] == np.arange(len(split.items))
 
@@ -309,7 +311,7 @@ class TableRanks:
 
     @property
     def knows_fits(self) -> bool:
-        """Whether it is known which videos fit a caption, as in a made world."""
+        """Whether it is known which videos fit a caption, as in a synthetic dataset."""
         return any(AMBIGUITY in one.doubts for one in self.runs)
 
     def of_row(self, row: str, *, fits: bool = False) -> SeedRanks | None:
@@ -772,7 +774,7 @@ def _key(
     titles: Sequence[Sequence[str]],
     tests: Sequence[Split],
 ) -> str:
-    """Digest of all that a run depends on; made worlds may share titles, but no facts."""
+    """Digest of all that a run depends on; synthetic datasets may share titles, but no facts."""
     base = recipe.system.get("base")
     settings = [recipe.system, *([base] if isinstance(base, Mapping) else [])]
     parts = [

@@ -254,11 +254,11 @@ def told_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
     that it fits, over that of all its videos; 0 fits its own alone, 1 all.
 
     Raises:
-        SureshotError: there is more than one split, or it is none of a made world.
+        SureshotError: there is more than one split, or it is none of a synthetic dataset.
     """
     if len(splits) != 1:
         raise SureshotError(
-            f"An oracle is told which captions fit which videos of one made world; there are "
+            f"An oracle needs the ground truth of one synthetic dataset; there are "
             f"{len(splits)} sets to train on. Leave one."
         )
     truth, owner = read_truth(splits[0]), splits[0].owner()

@@ -1,0 +1,62 @@
+"""A synthetic dataset on disk is ordinary videos, written once."""
+
+import numpy as np
+import pytest
+
+from sureshot.datasets import load_split
+from sureshot.datasets.synthetic import SyntheticOptions, frames_of, read_part
+from sureshot.errors import SureshotError
+from sureshot.research.features import sampled_frames
+from sureshot.research.synthetic import best_recall, write_dataset
+
+OPTIONS = SyntheticOptions(train=6, val=2, test=4, captions=2)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return write_dataset(tmp_path_factory.mktemp("synthetic") / "world", OPTIONS)
+
+
+def test_the_videos_show_the_facts(world):
+    test = load_split("synthetic", "test", world.folder)
+    assert (world.videos, world.captions, test.missing) == (12, 24, ())
+    video = read_part(world.folder, "test").videos[0]
+    drawn = frames_of(video.scenes, np.random.default_rng(video.pixels))
+    seen = sampled_frames(test.items[0], len(drawn), 64)
+    assert seen.shape == drawn.shape
+    assert abs(seen.astype(int) - drawn).mean() < 6
+
+
+def test_the_same_world_is_written_once_and_another_not_over_it(world):
+    before = {path: path.stat().st_mtime_ns for path in world.folder.rglob("*")}
+    assert write_dataset(world.folder, OPTIONS) == world
+    assert {path: path.stat().st_mtime_ns for path in world.folder.rglob("*")} == before
+    with pytest.raises(SureshotError, match="other options"):
+        write_dataset(world.folder, SyntheticOptions())
+
+
+def test_something_else_is_never_written_into(tmp_path):
+    (tmp_path / "letter.txt").touch()
+    with pytest.raises(SureshotError, match="holds something else"):
+        write_dataset(tmp_path, OPTIONS)
+
+
+def test_the_lines_say_how_hard_it_is(world):
+    part = read_part(world.folder, "test")
+    assert f"finds {best_recall(part):.1f} %" in world.text()
+    assert world.to_dict()["videos"] == 12
+
+
+def test_the_best_scorer_guesses_where_several_fit_alike():
+    from sureshot.datasets.synthetic import SyntheticCaption, SyntheticSplit, SyntheticVideo
+
+    scene = {"colour": "red", "shape": "ring", "size": "small"}
+    scene |= {"place": "top left", "direction": "up"}
+    videos = tuple(
+        SyntheticVideo(id=name, scenes=(scene, {**scene, "colour": colour}), pixels=0)
+        for name, colour in (("a", "blue"), ("b", "green"))
+    )
+    said = ({"colour": "red"},)
+    caption = SyntheticCaption(text="a red thing", video=0, scene=0, meant=said, said=said)
+    part = SyntheticSplit(name="test", options=OPTIONS, videos=videos, captions=(caption,))
+    assert best_recall(part) == 50

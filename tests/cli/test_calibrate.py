@@ -35,20 +35,20 @@ def test_the_summary_says_what_was_measured_and_what_it_is_valid_for(calibrate, 
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
     assert lines[0] == (
-        "Learned from 150 queries about 57 videos (judged.jsonl), 40 more with nothing right here; "
-        "60 videos searched."
+        "Calibrated on 150 queries about 57 videos (judged.jsonl), 40 more with nothing right "
+        "here; 60 videos searched."
     )
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     first = card.quality.top1
-    assert lines[1] == f"Measured on {first.cases} of these queries, which nothing was fitted to:"
+    assert lines[1] == f"Measured on {first.cases} of these queries, held out of the fit:"
     assert lines[2] == f"  The first hit is right for {100 * first.share:.0f} % of them."
     assert f"AUROC {first.auroc:.2f} ({first.auroc_low:.2f} to {first.auroc_high:.2f})" in lines[3]
     assert f"off by {100 * first.ece:.0f} points" in lines[4]
     assert f"Brier score {first.brier:.3f}" in lines[5] and f"{first.brier_base:.3f}" in lines[5]
     assert sum("on average" in line for line in lines) == 3
     assert lines[-2] == (
-        f"All this holds for this model, libraries of {card.valid_for.smallest} to 120 moments and "
-        "queries like these. Noted as of 2026-11-21."
+        f"Valid for this model, libraries of {card.valid_for.smallest} to 120 moments and "
+        "queries like these. Date: 2026-11-21."
     )
     assert lines[-1].startswith("Card: ") and lines[-1].endswith("card.json")
 
@@ -138,7 +138,7 @@ def test_unknown_videos_are_named_and_can_be_left_out(calibrate, place, tmp_path
         (["--labels", "a", "--data", "pairs"], "Give one of"),
         (["--data", "pairs"], "--data needs the MODEL and --root"),
         (["tiny", "--data", "pairs"], "--data needs the MODEL and --root"),
-        (["--labels", "a", "--date", "21.11.26"], "--date 21.11.26 is no date; write it as"),
+        (["--labels", "a", "--date", "21.11.26"], "--date 21.11.26 is not a date; write it as"),
     ],
 )
 def test_arguments_that_do_not_go_together_end_with_two(sureshot, arguments, said):
@@ -175,7 +175,7 @@ def test_a_card_of_a_split_knows_the_video_of_each_caption(of_split, tmp_path):
     ran = of_split("tiny", "--to", tmp_path / "card.json")
     assert ran.code == 0, ran.err
     assert "pairs pairs.csv val, 60 videos, 240 captions" in ran.err
-    assert ran.out.startswith("Learned from 240 queries about 60 videos (pairs pairs.csv val")
+    assert ran.out.startswith("Calibrated on 240 queries about 60 videos (pairs pairs.csv val")
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     assert card.valid_for.words
     assert card.mismatches(load_searchable("tiny").fingerprint, None) == ()

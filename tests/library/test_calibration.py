@@ -178,7 +178,7 @@ def test_percentages_begin_at_once_where_the_index_is_open(tmp_path):
 
 
 def test_a_date_that_is_none_is_refused_before_anything_is_read(tmp_path):
-    with pytest.raises(ArgumentError, match=r"`date='21.11.26'` is no date; write it as 2026-"):
+    with pytest.raises(ArgumentError, match=r"`date='21.11.26'` is not a date; write it as 2026-"):
         calibrate(tmp_path / "none", db=tmp_path, date="21.11.26")
 
 
@@ -218,7 +218,9 @@ def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_
     assert not done.card.refused and done.card.valid_for == carded.valid_for
     assert min(own.said, own.right) <= own.says <= max(own.said, own.right)
     told = repr(done)
-    assert told.startswith("Learned from 10 judged queries (ten).") and "From 50 judgements" in told
+    assert (
+        told.startswith("Calibrated on 10 judged queries (ten).") and "From 50 judgements" in told
+    )
     assert done.to_dict()["own"]["queries"] == 10
 
 

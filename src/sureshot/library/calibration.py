@@ -26,8 +26,15 @@ from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, beside
 from sureshot.text import counted, plain
 from sureshot.trust.card import FILE, Calibration
-from sureshot.trust.fit import JUDGED, JudgedQuery, adapt, fit_card
-from sureshot.trust.report import Calibrated, date_or_today, sets_of
+from sureshot.trust.fit import (
+    JUDGED,
+    Calibrated,
+    JudgedQuery,
+    adapt,
+    date_or_today,
+    fit_card,
+    sets_of,
+)
 from sureshot.trust.signals import QueryContext, word_counts
 
 

@@ -19,8 +19,7 @@ from sureshot.research.evaluation import (
 )
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.card import FILE
-from sureshot.trust.fit import fit_card
-from sureshot.trust.report import Calibrated, date_or_today, sets_of
+from sureshot.trust.fit import Calibrated, date_or_today, fit_card, sets_of
 from sureshot.trust.signals import UNKNOWN, QueryContext
 
 

@@ -8,15 +8,19 @@ video in its galleries: a percentage says how likely a hit is right *if* what wa
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int, Integer
 
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.confidence import auroc, auroc_of, brier, ece, ece_floor
 from sureshot.metrics.intervals import interval
 from sureshot.metrics.ranks import row_blocks
-from sureshot.text import counted
+from sureshot.settings import to_values
+from sureshot.text import counted, percent, plain, printable
 from sureshot.trust.card import (
     COVERAGES,
     Calibration,
@@ -27,6 +31,7 @@ from sureshot.trust.card import (
     Quality,
     Reference,
     Validity,
+    save_card,
     sigmoid,
 )
 from sureshot.trust.signals import (
@@ -717,3 +722,171 @@ def _sets(
         holds[part.rows] = chosen[np.arange(len(chosen)), owner[part.rows]]
         size[part.rows] = chosen.sum(1)
     return PredictedSets(coverage, holds, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """The conformal sets of one coverage, on the queries of the calibration.
+
+    Attributes:
+        coverage: share of queries whose set holds a right video, of those that have one.
+        videos: mean number of videos in a set; None with too few labels to promise the coverage.
+    """
+
+    coverage: float
+    videos: float | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibrated:
+    """A card and what it was made of.
+
+    Attributes:
+        gallery: number of videos that were searched.
+        sets: mean size of the sets at each coverage.
+        absent: number of queries that were judged to have no right video here.
+        not_found: number of queries for which no right video was found.
+        left_out: number of queries about videos that are not in the index.
+        labels: name of the file of judgements, if there was one.
+        file: where the card is; None where it was refused or not to be saved.
+    """
+
+    card: Calibration
+    gallery: int
+    sets: tuple[Sets, ...]
+    absent: int = 0
+    not_found: int = 0
+    left_out: int = 0
+    labels: str = ""
+    file: Path | None = None
+
+    def saved(self, file: Path) -> "Calibrated":
+        """The same with its card in a file. A refused card is not written: what lay there stays."""
+        if self.card.refused:
+            return self
+        save_card(self.card, file)
+        return replace(self, file=file)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        card = self.card
+        return {
+            "card": None if self.file is None else printable(self.file),
+            "refused": card.refused,
+            "valid_for": to_values(card.valid_for),
+            "gallery": self.gallery,
+            "absent": self.absent,
+            "not_found": self.not_found,
+            "left_out": self.left_out,
+            "quality": None if card.quality is None else to_values(card.quality),
+            "own": None if card.own is None else to_values(card.own),
+            "sets": [to_values(row) for row in self.sets],
+        }
+
+    def __repr__(self) -> str:
+        """What the labels gave, in a few sentences."""
+        if self.card.own is not None:
+            return "\n".join([*self._moved(self.card.own), *self._place()])
+        valid, refused = self.card.valid_for, self.card.refused
+        queries = counted(valid.queries, "query", "queries")
+        lines = [
+            f"Calibrated on {queries} about {counted(valid.videos, 'video')} "
+            f"({plain(valid.dataset)}){self._others()}; {counted(self.gallery, 'video')} searched.",
+            *self._measured(),
+        ]
+        if refused:
+            stays = "Any existing calibration card is kept."
+            return "\n".join([*lines, f"No percentages and no card: {plain(refused)} {stays}"])
+        lines += [
+            "How many videos to check for the right one to be among them:",
+            *(_set_line(row) for row in self.sets),
+            f"Valid for this model, libraries of {valid.smallest} to {valid.largest} "
+            f"moments and queries like these. Date: {plain(valid.date)}.",
+        ]
+        return "\n".join([*lines, *self._place()])
+
+    def _moved(self, own: Own) -> list[str]:
+        """What judgements changed, and what more of them would."""
+        queries = counted(own.queries, "judged query", "judged queries")
+        more = {
+            "level": f"From {SLOPE} judgements on their spread is fitted as well, from {ALL} on "
+            "every weight.",
+            "slope": f"From {ALL} judgements on every weight is fitted.",
+            "all": "All calibration weights were refitted.",
+        }
+        sets = "" if own.sets else f" From {SETS} right hits on, how many to look through is yours."
+        return [
+            f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
+            f"First hits were right {percent(own.right)} of the time. Average predicted: "
+            f"{percent(own.said)} before, {percent(own.says)} now.",
+            f"{more[own.free]}{sets}",
+        ]
+
+    def _place(self) -> list[str]:
+        return [] if self.file is None else [f"Card: {plain(self.file)}"]
+
+    def _others(self) -> str:
+        parts = [
+            (self.absent, "with nothing right here"),
+            # What is learned from judgements counts these: their first hits are wrong.
+            (self.not_found if self.card.own is None else 0, "for which nothing right was found"),
+            (self.left_out, "left out because their videos are not in the index"),
+        ]
+        return "".join(f", {count} more {what}" for count, what in parts if count)
+
+    def _measured(self) -> list[str]:
+        quality = self.card.quality
+        if quality is None:
+            return []
+        first, hits = quality.top1, quality.result
+        lines = [
+            f"Measured on {first.cases} of these queries, held out of the fit:",
+            f"  The first hit is right for {100 * first.share:.0f} % of them.",
+            f"  Right and wrong first hits are separated with AUROC {first.auroc:.2f} "
+            f"({first.auroc_low:.2f} to {first.auroc_high:.2f}); 0.5 is chance, 1 perfect.",
+            f"  The percentages are off by {100 * first.ece:.0f} points; perfect ones would be off "
+            f"by {100 * first.ece_floor:.0f} with so few queries.",
+            f"  Brier score {first.brier:.3f}; always saying {100 * first.share:.0f} % has "
+            f"{first.brier_base:.3f}. Of all hits {hits.brier:.3f}; always saying "
+            f"{100 * hits.share:.0f} % has {hits.brier_base:.3f}.",
+        ]
+        if quality.absent_auroc is not None:
+            lines += [
+                "  Queries with nothing right here are separated from the others with AUROC "
+                f"{quality.absent_auroc:.2f}."
+            ]
+        return lines
+
+
+def date_or_today(text: str) -> str:
+    """A date as ``2026-11-30``; where none is given, today's in UTC."""
+    try:
+        return (
+            date.fromisoformat(text).isoformat() if text else datetime.now(UTC).date().isoformat()
+        )
+    except ValueError:
+        raise ArgumentError(
+            f"{option('date', text)} is not a date; write it as 2026-11-30."
+        ) from None
+
+
+def sets_of(
+    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
+) -> tuple[Sets, ...]:
+    """How large the conformal sets of a card are on average, for each of `COVERAGES`.
+
+    Args:
+        scores: scores of the queries that the sets are counted on.
+    """
+    rows = []
+    for coverage in COVERAGES:
+        members = card.members(scores, coverage, about)
+        rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
+    return tuple(rows)
+
+
+def _set_line(row: Sets) -> str:
+    head = f"  for {100 * row.coverage:.0f} % of queries:"
+    if row.videos is None:
+        return f"{head} too few labels to promise that"
+    return f"{head} {row.videos:.1f} on average"

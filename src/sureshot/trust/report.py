@@ -3,14 +3,12 @@
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Integer
 
-from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.errors import SureshotError, option
 from sureshot.metrics.confidence import (
     Reliability,
     abstention_nauc,
@@ -38,10 +36,10 @@ from sureshot.metrics.intervals import (
 )
 from sureshot.metrics.ranks import row_blocks
 from sureshot.settings import to_values
-from sureshot.text import aligned, counted, percent, plain, printable
+from sureshot.text import aligned, counted
 from sureshot.trust.assess import ABSTAIN
-from sureshot.trust.card import COVERAGES, Calibration, Own, save_card, sigmoid
-from sureshot.trust.fit import ALL, SETS, SLOPE, Part, PredictedSets, cross_fitted, predict_unseen
+from sureshot.trust.card import Calibration, sigmoid
+from sureshot.trust.fit import Part, PredictedSets, cross_fitted, predict_unseen
 from sureshot.trust.signals import (
     RESULTS,
     UNKNOWN,
@@ -58,13 +56,7 @@ _TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.exp_evidenc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graded:
-    """Results that were graded right or wrong, and the chance by which intervals are drawn.
-
-    Attributes:
-        right: whether each result is right.
-        video: number of the video that the query of each result is about.
-        resamples: number of times that whole videos are drawn for an interval.
-    """
+    """Results that were graded, each about a query's video, and the chance that draws intervals."""
 
     right: Bool[np.ndarray, " cases"]
     video: Integer[np.ndarray, " cases"]
@@ -93,10 +85,9 @@ class Order:
     Attributes:
         auroc: how often a right answer has the larger confidence than a wrong one; 0.5 is chance.
         aurc: mean risk over all shares answered, the least sure left out; lower is better.
-        excess_aurc: ``aurc`` less that of the best possible order.
+        excess_aurc: ``aurc`` minus that of the best possible order.
         augrc: generalised risk, half the chance of a wrong answer taken over a right one.
-        risk_50: share of wrong answers among the surer half.
-        risk_80: share of wrong answers among the surer four fifths.
+        risk_50: share of wrong answers among the surer half; ``risk_80`` among the surer 80 %.
         nauc: abstention figure of mteb; 0 is chance, 1 the best possible.
     """
 
@@ -115,12 +106,10 @@ class Probability:
     """How true a probability of a right answer is.
 
     Attributes:
-        signal: name of the probability.
-        brier: mean squared error.
-        brier_of_base_rate: mean squared error of always saying the share that is right.
+        brier_of_base_rate: Brier score of always saying the share that is right.
         nll: negative log-likelihood, nats.
         ece: expected calibration error in 15 bins.
-        ece_floor: calibration error that a perfect predictor with these probabilities would have.
+        ece_floor: calibration error of a perfect predictor with these probabilities.
     """
 
     signal: str
@@ -142,15 +131,12 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class SetRow:
-    """Sets of one promised coverage.
+    """Sets of one promised coverage, 0 to 1.
 
     Coverages count every video once, however many queries it has; sizes are of all queries.
 
     Attributes:
-        coverage: share of the sets that was promised to hold the target.
-        covered: share of the sets that holds it.
-        mean: mean number of videos in a set.
-        median: median number of videos in a set.
+        covered: share of the sets that holds the target.
         empty: share of the sets that hold nothing.
         worst_third: coverage in that third of the queries, by entropy, where it is lowest.
         answered: coverage among the 70 % with the highest probability of a right answer.
@@ -167,7 +153,7 @@ class SetRow:
 
 @dataclass(frozen=True, slots=True)
 class AbsentRow:
-    """How well a signal tells queries whose video is there from those whose video is not.
+    """How well a signal separates queries whose video is there from those whose video is not.
 
     Attributes:
         auroc: how often the query whose video is there has the larger value.
@@ -353,30 +339,20 @@ INSIDE = "p-value of its being there"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrustReport:
-    """How far answers can be believed; see `sureshot.trust.report.measure`.
+    """How far answers can be believed; see `measure`.
 
     Attributes:
-        title: title of the data and split.
-        queries: number of queries.
-        videos: number of videos in the gallery.
         asked: number of videos that the queries are about.
         right: whether the first result of each query is the annotated video.
         hubness: skewness of the 10-occurrence.
-        resamples: number of times that whole videos were drawn for the intervals.
         correction: what was done to the scores before; empty if nothing.
         nothing: why nothing could be measured; empty if something was.
         refused: why nothing could be calibrated; then there are only orders.
         how: how it was calibrated.
-        warnings: what speaks against the numbers.
-        orders: how each signal orders the queries by whether they are answered right.
-        gain: AUROC of ours less that of the highest similarity.
-        probabilities: how true each probability of a right first result is.
-        results: how true each probability of one of the first ten results is.
-        places: what is said of each of the first places, and how often it is right.
-        sets: how the sets of each coverage did that could be promised.
-        absent: how each signal tells queries whose video is there from those whose video is not.
-        false_abstention: share of queries whose video is there and that would be called absent at
-            10 %.
+        gain: AUROC of ours minus that of the highest similarity.
+        probabilities: of a right first result; ``results``: of each of the first ten.
+        absent: how each signal separates queries with and without their video.
+        false_abstention: share of queries whose video is there and that are called absent at 10 %.
         reliability: bins of each probability, by its name.
         confidences: confidence of each query, by the name of the signal.
         sizes: number of videos in the set of each query, by coverage.
@@ -447,7 +423,7 @@ class TrustReport:
             f"{counted(self.queries, 'query', 'queries')} about {counted(self.asked, 'video')}."
         )
         if self.correction:
-            yield f"Scores are less the {self.correction}."
+            yield f"Scores include the {self.correction}."
         if self.nothing:
             yield from _warning(self.nothing)
             return
@@ -466,7 +442,7 @@ class TrustReport:
         yield f"\nHubness: skewness of N_10 is {self.hubness:.2f}; 0 means no hubs."
 
     def _orders(self) -> Iterator[str]:
-        yield "\nWhich signal tells right first results from wrong ones?"
+        yield "\nWhich signal separates right first results from wrong ones?"
         yield "AUROC 0.5 is chance; risk 50, risk 80: how many of the surest 50 or 80 % are wrong."
         yield from aligned(
             [
@@ -486,15 +462,15 @@ class TrustReport:
             yield f"AUROC of {OURS} minus that of {BEST}: {_value(self.gain, '+.3f')}"
 
     def _probabilities(self) -> Iterator[str]:
-        yield "\nDo the probabilities come true, for the first result?"
-        yield "Best ECE: what a perfect probability would have with so few queries."
+        yield "\nAre the probabilities of the first result true?"
+        yield "Best ECE: that of a perfect probability with as few queries."
         yield from _probability_table(self.probabilities)
         yield f"\nAnd for each of the first {min(RESULTS, self.videos)} results?"
         yield from _probability_table(self.results)
-        yield "\nWhat is said of each place, and how often it is right:"
+        yield "\nPredicted at each place, and how often it is right:"
         yield from aligned(
             [
-                ["place", "said", "right"],
+                ["place", "predicted", "right"],
                 *([f"{row.place}", _percent(row.said), _percent(row.right)] for row in self.places),
             ]
         )
@@ -737,7 +713,7 @@ def _nothing(asked: _Asked, graded: Graded) -> str:
     if videos < 2:
         return "The gallery has one video, so every answer is that one; there is nothing to judge."
     if (asked.scores == asked.scores[:, :1]).all():
-        return "All videos score the same for each query; such scores find nothing."
+        return "All videos score the same for each query, so nothing can be found."
     if len(np.unique(asked.owner)) < 2:
         return "All queries are about one video; trust needs queries about several."
     if graded.right.all() or not graded.right.any():
@@ -765,7 +741,7 @@ def _described(
     warnings = []
     if valid.dataset and valid.dataset == report.title:
         warnings.append(
-            "The card was made on the very data that it is measured on: its numbers are too good. "
+            "The card was made on the data it is measured on, so its numbers are too good. "
             f"Measure on another split, or leave out {option('card')}."
         )
     if card.refused:
@@ -807,170 +783,3 @@ def _check(
         raise SureshotError(f"scale is {scale}; it must be finite and above 0.")
     if folds < 2:
         raise SureshotError(f"folds is {folds}; at least 2 are needed.")
-
-
-@dataclass(frozen=True, slots=True)
-class Sets:
-    """The conformal sets of one coverage, on the queries of the calibration.
-
-    Attributes:
-        coverage: share of queries whose set holds a right video, of those that have one.
-        videos: mean number of videos in a set; None where there are too few labels to promise the
-            coverage.
-    """
-
-    coverage: float
-    videos: float | None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Calibrated:
-    """A card and what it was made of.
-
-    Attributes:
-        gallery: number of videos that were searched.
-        sets: mean size of the sets at each coverage.
-        absent: number of queries that were judged to have no right video here.
-        not_found: number of queries of which nobody found a right video.
-        left_out: number of queries about videos that are not in the index.
-        labels: name of the file of judgements, if there was one.
-        file: where the card lies; None where it was refused or not to be saved.
-    """
-
-    card: Calibration
-    gallery: int
-    sets: tuple[Sets, ...]
-    absent: int = 0
-    not_found: int = 0
-    left_out: int = 0
-    labels: str = ""
-    file: Path | None = None
-
-    def saved(self, file: Path) -> "Calibrated":
-        """The same with its card in a file. A refused card is not written: what lay there stays."""
-        if self.card.refused:
-            return self
-        save_card(self.card, file)
-        return replace(self, file=file)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, as docs/json.md describes them."""
-        card = self.card
-        return {
-            "card": None if self.file is None else printable(self.file),
-            "refused": card.refused,
-            "valid_for": to_values(card.valid_for),
-            "gallery": self.gallery,
-            "absent": self.absent,
-            "not_found": self.not_found,
-            "left_out": self.left_out,
-            "quality": None if card.quality is None else to_values(card.quality),
-            "own": None if card.own is None else to_values(card.own),
-            "sets": [to_values(row) for row in self.sets],
-        }
-
-    def __repr__(self) -> str:
-        """What the labels gave, in a few sentences."""
-        if self.card.own is not None:
-            return "\n".join([*self._moved(self.card.own), *self._place()])
-        valid, refused = self.card.valid_for, self.card.refused
-        queries = counted(valid.queries, "query", "queries")
-        lines = [
-            f"Learned from {queries} about {counted(valid.videos, 'video')} "
-            f"({plain(valid.dataset)}){self._beside()}; {counted(self.gallery, 'video')} searched.",
-            *self._measured(),
-        ]
-        if refused:
-            stays = "A card from before, if there is one, stays."
-            return "\n".join([*lines, f"No percentages and no card: {plain(refused)} {stays}"])
-        lines += [
-            "How many videos to look through, for the right one to be among them:",
-            *(_set_line(row) for row in self.sets),
-            f"All this holds for this model, libraries of {valid.smallest} to {valid.largest} "
-            f"moments and queries like these. Noted as of {plain(valid.date)}.",
-        ]
-        return "\n".join([*lines, *self._place()])
-
-    def _moved(self, own: Own) -> list[str]:
-        """What judgements changed, and what more of them would."""
-        queries = counted(own.queries, "judged query", "judged queries")
-        more = {
-            "level": f"From {SLOPE} judgements their spread is learned as well, from {ALL} every "
-            "weight behind them.",
-            "slope": f"From {ALL} judgements every weight behind them is learned.",
-            "all": "Every weight behind them was learned anew.",
-        }
-        sets = "" if own.sets else f" From {SETS} right hits the lengths to look through are yours."
-        return [
-            f"Learned from {queries} ({plain(self.labels)}){self._beside()}.",
-            f"The first hit was right for {percent(own.right)}. Percentages had said "
-            f"{percent(own.said)} on average and now say {percent(own.says)}.",
-            f"{more[own.free]}{sets}",
-        ]
-
-    def _place(self) -> list[str]:
-        return [] if self.file is None else [f"Card: {plain(self.file)}"]
-
-    def _beside(self) -> str:
-        parts = [
-            (self.absent, "with nothing right here"),
-            # What is learned from judgements counts these: their first hits are wrong.
-            (self.not_found if self.card.own is None else 0, "of which nothing right was found"),
-            (self.left_out, "left out because their videos are not in the index"),
-        ]
-        return "".join(f", {count} more {what}" for count, what in parts if count)
-
-    def _measured(self) -> list[str]:
-        quality = self.card.quality
-        if quality is None:
-            return []
-        first, hits = quality.top1, quality.result
-        lines = [
-            f"Measured on {first.cases} of these queries, which nothing was fitted to:",
-            f"  The first hit is right for {100 * first.share:.0f} % of them.",
-            f"  Right and wrong first hits are told apart with AUROC {first.auroc:.2f} "
-            f"({first.auroc_low:.2f} to {first.auroc_high:.2f}); 0.5 is chance, 1 perfect.",
-            f"  The percentages are off by {100 * first.ece:.0f} points; perfect ones would be off "
-            f"by {100 * first.ece_floor:.0f} with so few queries.",
-            f"  Brier score {first.brier:.3f}; always saying {100 * first.share:.0f} % has "
-            f"{first.brier_base:.3f}. Of all hits {hits.brier:.3f}; always saying "
-            f"{100 * hits.share:.0f} % has {hits.brier_base:.3f}.",
-        ]
-        if quality.absent_auroc is not None:
-            lines += [
-                "  Queries with nothing right here are told from the others with AUROC "
-                f"{quality.absent_auroc:.2f}."
-            ]
-        return lines
-
-
-def date_or_today(text: str) -> str:
-    """A date as ``2026-11-30``; where none is given, today's in UTC."""
-    try:
-        return (
-            date.fromisoformat(text).isoformat() if text else datetime.now(UTC).date().isoformat()
-        )
-    except ValueError:
-        raise ArgumentError(f"{option('date', text)} is no date; write it as 2026-11-30.") from None
-
-
-def sets_of(
-    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
-) -> tuple[Sets, ...]:
-    """How large the conformal sets of a card are on average, for each of `COVERAGES`.
-
-    Args:
-        scores: scores of the queries that the sets are counted on.
-    """
-    rows = []
-    for coverage in COVERAGES:
-        members = card.members(scores, coverage, about)
-        rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
-    return tuple(rows)
-
-
-def _set_line(row: Sets) -> str:
-    head = f"  for {100 * row.coverage:.0f} % of queries:"
-    if row.videos is None:
-        return f"{head} there are too few labels to promise that"
-    return f"{head} {row.videos:.1f} on average"

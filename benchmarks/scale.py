@@ -336,7 +336,9 @@ def recall(searcher: Searcher, texts: Sequence[str], known: Path) -> None:
     shares = []
     codes = searcher._comparing.texts(searcher.encoder.encode_texts(texts))
     for vector, best in zip(searcher._comparing.text_vectors(codes), keys, strict=True):
-        near = searcher.store.nearest(vector, CANDIDATES, less_hubs=searcher._comparing.less_hubs)
+        near = searcher.store.nearest(
+            vector, CANDIDATES, hub_corrected=searcher._comparing.hub_corrected
+        )
         shares.append(len(set(best.tolist()) & set(near.keys)) / TOP)
     whole = np.mean(np.array(shares) == 1)
     print(f"recall@{TOP} {np.mean(shares):.4f} over {len(shares)} sentences, whole for {whole:.3f}")

@@ -18,7 +18,7 @@ from sureshot.library import indexing
 from sureshot.library.indexing import ingest
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
-from sureshot.store.locks import turn, unfinished
+from sureshot.store.locks import staging_lock, write_lock
 from sureshot.store.tables import Tables
 from tests.encoded import make_store, random_windows, record
 
@@ -195,7 +195,7 @@ def _announce(begun, work, *arguments) -> None:
 
 def hold(place: Path) -> None:
     """Hold the turn of an index until killed."""
-    with turn(str(place)):
+    with write_lock(str(place)):
         (place / "held").touch()
         time.sleep(60)
 
@@ -204,7 +204,7 @@ def mend(place: Path, die_at: int) -> None:
     """Mend an index; be killed just before the change of a table of this number."""
     store = Store.open(place)
     _die_before_change(die_at)
-    store.mend()
+    store.repair()
 
 
 def reset(place: Path, die_at: int) -> None:
@@ -238,6 +238,6 @@ def _die_before_change(number: int) -> None:
 
 def pack_and_wait(place: str) -> None:
     """Have a video encoded that is never committed."""
-    with unfinished(place):
-        Store.open(place).pack(record("/v.mp4"), random_windows(2))
+    with staging_lock(place):
+        Store.open(place).stage(record("/v.mp4"), random_windows(2))
         time.sleep(600)

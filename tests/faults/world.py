@@ -220,7 +220,7 @@ def mends_of(db: Path) -> list[str]:
         faults = find_faults(str(db))
     except SureshotError as error:
         return [str(error)]
-    return [f.mend for f in faults if not any(part in f.what for part in _HARMLESS)]
+    return [f.fix for f in faults if not any(part in f.what for part in _HARMLESS)]
 
 
 def differences(db: Path, right: Library) -> str:

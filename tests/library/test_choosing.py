@@ -9,7 +9,7 @@ import pytest
 from sureshot.errors import QueryError
 from sureshot.library.catalog import Choice
 from sureshot.library.search import open_index
-from sureshot.store.vector_search import Among
+from sureshot.store.vector_search import VideoSet
 from tests.clips import coloured
 from tests.small_library import index
 
@@ -65,7 +65,7 @@ def test_a_folder_alone_needs_no_list_of_videos(films) -> None:
 def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     _, searcher = films
     some = Choice(longest=2.0).videos(searcher.store)
-    assert isinstance(some, Among)
+    assert isinstance(some, VideoSet)
     assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
     assert searcher.rivals("red", under=some).about.videos == 2
 

@@ -10,7 +10,7 @@ from sureshot.library.indexing import Committing
 from sureshot.library.results import Indexed
 from sureshot.media.discover import Source
 from sureshot.store.index import Store
-from sureshot.store.locks import unfinished
+from sureshot.store.locks import staging_lock
 from sureshot.store.writing import StagedVideo
 from tests.encoded import make_store, random_windows, record
 
@@ -35,14 +35,14 @@ def run(store: Store, told: list[int]) -> Committing:
 
 
 def packed(store: Store, number: int) -> StagedVideo:
-    return store.pack(record(f"/{number}.mp4"), random_windows(2, seed=number))
+    return store.stage(record(f"/{number}.mp4"), random_windows(2, seed=number))
 
 
 def test_the_first_is_committed_at_once_and_the_rest_together(
     store: Store, run: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "_EVERY", 1e9)
-    with unfinished(store.location):
+    with staging_lock(store.location):
         for number in range(4):
             run.take([packed(store, number)])
         assert told == [1, 1, 1, 1] and len(store.videos()) == 1
@@ -59,7 +59,7 @@ def test_what_waits_does_not_wait_for_the_end_of_a_long_film(
     store: Store, run: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     film = Source(path=Path("/film.mp4"), kind="file", size=1000, mtime_ns=1)
-    with unfinished(store.location):
+    with staging_lock(store.location):
         monkeypatch.setattr(indexing, "_EVERY", 1e9)
         for number in range(2):
             run.take([packed(store, number)])

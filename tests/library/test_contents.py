@@ -113,7 +113,7 @@ def test_a_check_reads_everything_and_says_that_it_did(db, videos):
     (fault,) = status(db, check=True).faults
     assert str(videos / "a.mp4") in fault.what
     assert "wrong: 1 window" in repr(status(db, check=True)).splitlines()[-1]
-    assert status(db, check=True).to_dict()["faults"] == [{"what": fault.what, "mend": fault.mend}]
+    assert status(db, check=True).to_dict()["faults"] == [{"what": fault.what, "fix": fault.fix}]
 
 
 def test_one_path_as_a_text_is_that_path_alone(videos, db):

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,13 +26,14 @@ def store(tmp_path: Path) -> Store:
 def the_fault(store: Store) -> tuple[str, str]:
     """The only fault there is."""
     (fault,) = find_faults(store.location)
-    return fault.what, fault.mend
+    return fault.what, fault.fix
 
 
 def test_a_sound_index_has_no_fault_and_the_check_says_how_far_it_is(store: Store) -> None:
-    told = []
-    assert find_faults(store.location, lambda done, every: told.append((done, every))) == []
-    assert told[0] == (0, 9) and told[-1] == (9, 9)
+    progress = Mock()
+    assert find_faults(store.location, progress) == []
+    seen = [call.args[1:] for call in progress.update.call_args_list]
+    assert seen[0] == (0, 9) and seen[-1] == (9, 9)
 
 
 @pytest.mark.parametrize("column", ["packed", "start", "vector", "video", "written_at", "check"])
@@ -39,7 +41,7 @@ def test_a_changed_window_is_named(store: Store, column: str) -> None:
     spoil(store, record("/1.mp4").id, column)
     found = find_faults(store.location)
     assert any("1 window of /1.mp4 is not what was written." in fault.what for fault in found)
-    assert all("sureshot index" in fault.mend for fault in found)
+    assert all("sureshot index" in fault.fix for fault in found)
     store.write(record("/1.mp4"), random_windows(3, seed=1))
     assert find_faults(store.location) == []
 

@@ -126,7 +126,7 @@ def test_a_loss_of_power_at_any_commit_costs_at_most_what_was_being_written(
     after = Store.open(disk.lose_power(tmp_path / "after"))
     assert after.count() >= 6
     told = after.trouble()
-    said = after.mend()
+    said = after.repair()
     assert len(said) >= len(told)
     lost = {known.path.name for known in after.lost(thorough=True)}
     assert lost <= {"1.mp4", "3.mp4", "4.mp4"}

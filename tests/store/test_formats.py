@@ -79,13 +79,13 @@ def test_an_older_index_is_read_as_it_is(old: Path) -> None:
 
 def test_the_next_index_gives_every_row_its_checksums(old: Path) -> None:
     before, look = contents(old), Store.open(old).settings.look
-    (said,) = Store.open(old).mend()
+    (said,) = Store.open(old).repair()
     assert "older format" in said
     assert contents(old) == before
     store = Store.open(old)
     assert store.settings.look == look
     assert store._header.schema == CHECKED
-    assert (store.mend(), store.lost(thorough=True)) == ([], [])
+    assert (store.repair(), store.lost(thorough=True)) == ([], [])
     assert all(video.check_windows for video in store.videos() if video.windows)
     spoil(store, record("/1.mp4").id, "frames")
     assert [video.path.name for video in store.lost(thorough=True)] == ["1.mp4"]
@@ -97,14 +97,14 @@ def test_an_index_of_format_3_stays_one_and_is_written_to(tmp_path: Path) -> Non
     vectors = lance.dataset(tmp_path / "index" / "windows.lance").schema.field("vector").type
     assert vectors.list_size == 24
     store = Store.open(tmp_path / "index")
-    assert (store.mend(), store.lost(thorough=True), store._header.schema) == ([], [], CHECKED)
-    assert len(store.nearest(QUERY, 2, less_hubs=True).keys) == 2
+    assert (store.repair(), store.lost(thorough=True), store._header.schema) == ([], [], CHECKED)
+    assert len(store.nearest(QUERY, 2, hub_corrected=True).keys) == 2
 
 
 def test_what_no_search_reads_is_dropped_with_its_bytes(old: Path) -> None:
     before, answer = Store.open(old).bytes_on_disk(), Store.open(old).nearest(QUERY, 5)
     store = Store.open(old)
-    store.mend()
+    store.repair()
     store.compact()
     store.compact()  # two versions are kept
     assert store.bytes_on_disk() < before / 2
@@ -129,7 +129,7 @@ def test_an_upgrade_killed_at_any_step_is_finished_by_the_next(tmp_path: Path) -
         assert processes.finish(killed) == [-signal.SIGKILL if step < 4 else 0]
         store = Store.open(place)
         assert len(store.nearest(QUERY, 3).keys) == 3
-        store.mend()
+        store.repair()
         assert (store._header.schema, store.lost(thorough=True)) == (CHECKED, [])
 
 
@@ -141,13 +141,13 @@ def test_a_video_whose_row_is_lost_is_mended_on_the_way(old: Path) -> None:
     tables.upsert("videos", row)
     (newest,) = set((old / "videos.lance" / "data").iterdir()) - before
     newest.write_bytes(newest.read_bytes()[:10])
-    told = Store.open(old).mend()
+    told = Store.open(old).repair()
     assert all(word in said for word, said in zip(("newest", "lost", "older"), told, strict=True))
     store = Store.open(old)
     first, made, bad = store.videos()
     assert (first.windows, made.windows, bad.reason) == (3, 3, "is damaged")
     assert (made.path, made.size) == (Path("/1.mp4"), -1)  # so its file counts as changed
-    assert (store.mend(), store.lost(thorough=True), store.trouble()) == ([], [], [])
+    assert (store.repair(), store.lost(thorough=True), store.trouble()) == ([], [], [])
 
 
 def test_an_upgrade_deletes_no_file_that_was_there_before(old: Path) -> None:

@@ -40,20 +40,20 @@ def test_a_product_is_the_score() -> None:
     bank = bank_of(encoder.name, encoder.fingerprint)
     assert bank is not None
     how = comparing(encoder, bank)
-    assert how.less_hubs and not comparing(encoder).less_hubs
+    assert how.hub_corrected and not comparing(encoder).hub_corrected
     header = Header(settings=IndexSettings(), fingerprint=encoder.fingerprint, dim=encoder.dim)
     pooled, queries = vectors(20, encoder.dim), vectors(4, encoder.dim, seed=1)
     stored = with_hubs(pooled, header)
     coded = how.videos(VideoFeatures.of_frames(pooled[:, None], np.ones((20, 1), bool)))
-    asked = np.stack([asking(query, stored.shape[1], less_hubs=True) for query in queries])
+    asked = np.stack([asking(query, stored.shape[1], hub_corrected=True) for query in queries])
     np.testing.assert_allclose(asked @ stored.T, how.similarity(queries, coded), atol=1e-5)
-    plain = np.stack([asking(query, stored.shape[1], less_hubs=False) for query in queries])
+    plain = np.stack([asking(query, stored.shape[1], hub_corrected=False) for query in queries])
     np.testing.assert_allclose(plain @ stored.T, queries @ pooled.T, atol=1e-5)
 
 
 def test_a_format_without_room_is_asked_as_it_is() -> None:
     (query,) = vectors(1, 24)
-    assert (asking(query, 24, less_hubs=True) == query).all()
+    assert (asking(query, 24, hub_corrected=True) == query).all()
 
 
 def test_a_search_takes_the_windows_that_score_best_as_candidates(tmp_path: Path) -> None:
@@ -71,5 +71,5 @@ def test_a_search_takes_the_windows_that_score_best_as_candidates(tmp_path: Path
     coded = how.videos(VideoFeatures.of_frames(pooled[:, None], np.ones((400, 1), bool)))
     scores = how.similarity(query[None], coded)[0]
     best = set((10.0 * np.argsort(-scores)[:10]).tolist())
-    assert best <= set(store.nearest(query, 12, less_hubs=True).start.tolist())
+    assert best <= set(store.nearest(query, 12, hub_corrected=True).start.tolist())
     assert not best & set(store.nearest(query, 12).start.tolist())

@@ -42,24 +42,24 @@ def test_a_damaged_row_is_told_of_and_made_anew(store: Store, column: str) -> No
     (said,) = reader.trouble()
     assert "1 damaged row" in said and "sureshot index FOLDER" in said
     assert reader.sweep() == (0, "")  # nothing is old enough to be swept
-    (said,) = store.mend()
+    (said,) = store.repair()
     assert said.startswith("1 video had a damaged or lost entry")
     first, made, last = store.videos()
     assert (made.path, made.windows, made.duration) == (Path("/1.mp4"), 3, 30.0)
     assert (made.size, made.digest) == (-1, "")  # so its file counts as changed
     assert (first.size, last.size) == (100, 100)
-    assert (store.lost(thorough=True), store.trouble(), store.mend()) == ([], [], [])
+    assert (store.lost(thorough=True), store.trouble(), store.repair()) == ([], [], [])
 
 
 def test_a_damaged_row_of_a_failed_video_is_forgotten(store: Store) -> None:
     store.fail(record("/1.mp4", reason="is damaged"))
     spoil_row(store, "reason")
-    assert len(store.mend()) == 1
+    assert len(store.repair()) == 1
     assert [known.path.name for known in store.videos()] == ["0.mp4", "2.mp4"]
     assert store.count() == 6
 
 
 def test_a_sound_index_is_left_as_it_is(store: Store) -> None:
     before = store.videos()
-    assert store.mend() == []
+    assert store.repair() == []
     assert store.videos() == before

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.store.index import Store
-from sureshot.store.locks import unfinished
+from sureshot.store.locks import staging_lock
 from sureshot.store.tables import Tables
 from sureshot.store.writing import StagedVideo, unnamed
 from tests import processes
@@ -26,7 +26,7 @@ def test_parcels_of_others_are_the_rows_that_writing_gives(store: Store, tmp_pat
     one.fail(record("/bad.mp4", reason="is damaged"))
     other = Store.open(store.location)  # as on another machine
     parcels = [
-        other.pack(record(f"/{number}.mp4"), random_windows(number + 1, seed=number))
+        other.stage(record(f"/{number}.mp4"), random_windows(number + 1, seed=number))
         for number in range(3)
     ]
     assert store.count() == 0
@@ -38,7 +38,7 @@ def test_parcels_of_others_are_the_rows_that_writing_gives(store: Store, tmp_pat
 def test_what_is_written_again_takes_the_place_of_the_old(store: Store) -> None:
     for number in range(3):
         store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
-    shorter = store.pack(record("/0.mp4"), random_windows(1, seed=9))
+    shorter = store.stage(record("/0.mp4"), random_windows(1, seed=9))
     store.commit([shorter, StagedVideo(record("/1.mp4", reason="is damaged"))])
     assert {r.path.name: r.windows for r in store.videos()} == {"0.mp4": 1, "1.mp4": 0, "2.mp4": 3}
     assert store.count() == 4
@@ -50,7 +50,7 @@ def test_a_row_counts_as_written_after_its_windows_where_a_clock_is_ahead(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("sureshot.store.rows.time.time", lambda: 4e9)
-        parcel = store.pack(record("/v.mp4"), random_windows(2))
+        parcel = store.stage(record("/v.mp4"), random_windows(2))
     store.commit([parcel])
     assert store.videos()[0].indexed_at == 4e9
     store.remove(store.videos())  # also though its windows seem to come from the future
@@ -60,11 +60,11 @@ def test_a_row_counts_as_written_after_its_windows_where_a_clock_is_ahead(
 def test_left_over_files_go_once_nobody_may_commit_them(store: Store) -> None:
     tables = Tables(store.location)
     store.write(record("/v.mp4"), random_windows(2))
-    parcel = store.pack(record("/w.mp4"), random_windows(2))
-    with unfinished(store.location):
+    parcel = store.stage(record("/w.mp4"), random_windows(2))
+    with staging_lock(store.location):
         assert Store.open(store.location).clear() == 0
         store.commit([parcel])
-    store.pack(record("/x.mp4"), random_windows(2))
+    store.stage(record("/x.mp4"), random_windows(2))
     assert unnamed(tables, "windows") == 1
     assert store.clear() == 1
     assert unnamed(tables, "windows") == 0

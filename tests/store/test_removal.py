@@ -70,7 +70,7 @@ def test_what_kills_leave_is_cleared_but_not_what_is_being_made(tmp_path: Path) 
     assert [path.name for path in leftovers(store.location)] == sorted(
         [*names, "trust.json.gone-5"]
     )
-    store.mend()
+    store.repair()
     kept = ["trust.json", "videos.lance", "windows.lance", "windows.lance.bak"]
     assert names_in(place) == sorted([*kept, "windows.lance.new-fresh"])
     tidy(store.location, at_once=True)

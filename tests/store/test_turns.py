@@ -9,23 +9,23 @@ import pytest
 from sureshot.errors import StoreError
 from sureshot.store import locks
 from sureshot.store.index import Store
-from sureshot.store.locks import turn
+from sureshot.store.locks import write_lock
 from sureshot.store.tables import Tables
 from tests import processes
 from tests.encoded import make_store, random_windows, record
 
 
 def test_a_place_without_a_folder_and_object_storage_have_no_lock(tmp_path: Path) -> None:
-    with turn(str(tmp_path / "none")), turn("s3://bucket/index"):
+    with write_lock(str(tmp_path / "none")), write_lock("s3://bucket/index"):
         pass
 
 
 def test_a_turn_that_never_ends_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "_PATIENCE", 0.05)
     told = pytest.raises(StoreError, match=f"writing to the index at {tmp_path} .*End it")
-    with turn(str(tmp_path)), told, turn(str(tmp_path)):
+    with write_lock(str(tmp_path)), told, write_lock(str(tmp_path)):
         raise AssertionError("held twice")
-    with turn(str(tmp_path)):
+    with write_lock(str(tmp_path)):
         pass
 
 
@@ -35,7 +35,7 @@ def test_a_killed_process_gives_up_its_turn(tmp_path: Path) -> None:
         time.sleep(0.01)
     holder.kill()
     assert processes.finish(holder) == [-signal.SIGKILL]
-    with turn(str(tmp_path)):
+    with write_lock(str(tmp_path)):
         pass
 
 
@@ -77,5 +77,5 @@ def test_a_removal_between_the_two_commits_of_a_write_waits_for_the_second(
 def test_readers_do_not_wait(tmp_path: Path) -> None:
     store = make_store(tmp_path / "index")
     store.write(record("/v.mp4"), random_windows(2))
-    with turn(store.location):
+    with write_lock(store.location):
         assert len(Store.open(store.location).windows_of(Path("/v.mp4")).keys) == 2

@@ -47,7 +47,7 @@ def test_a_file_that_cannot_be_read_costs_what_is_in_it(
         broken.windows_of(Path("/1.mp4"))
         broken.videos()
     again = Store.open(store.location)
-    said = again.mend()
+    said = again.repair()
     lost = [str(one.path) for one in again.lost(thorough=True)]
     if name == "windows":
         assert lost == ["/1.mp4"]
@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_read_costs_what_is_in_it(
     assert {str(one.path) for one in again.videos()} == {"/0.mp4", "/1.mp4", "/2.mp4"}
     again.write(record("/1.mp4", duration=30.0), random_windows(3, seed=1))
     assert contents(store.location) == right
-    assert again.mend() == [] == again.lost(thorough=True)
+    assert again.repair() == [] == again.lost(thorough=True)
 
 
 def test_a_disk_that_is_away_proves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

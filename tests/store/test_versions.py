@@ -77,7 +77,7 @@ def test_with_a_broken_newest_version_the_one_before_is_used_and_index_goes_on_f
         store.remove(store.videos()) if name == "videos" else store.write(
             record("/new.mp4"), random_windows(1)
         )
-    assert any("was damaged, so the one before it was taken" in line for line in store.mend())
+    assert any("was damaged, so the one before it was taken" in line for line in store.repair())
     assert store._tables.trouble() == []
     lost = {known.path.name for known in store.lost(thorough=True)}
     assert len(store.trouble()) == len(lost)
@@ -87,7 +87,7 @@ def test_with_a_broken_newest_version_the_one_before_is_used_and_index_goes_on_f
     again = Store.open(place)
     assert (again.lost(thorough=True), again.trouble()) == ([], [])
     assert again.count() == 11 and len(again.videos()) == 4
-    assert again.mend() == []
+    assert again.repair() == []
     assert not list(place.glob("*.broken-*"))  # gone with the next mend
 
 
@@ -100,7 +100,7 @@ def test_after_compaction_both_versions_hold_everything(place: Path) -> None:
     again = Store.open(place)
     assert again.count() == 11 and len(again.videos()) == 4
     assert len(again.trouble()) == 2
-    assert len(again.mend()) == 2
+    assert len(again.repair()) == 2
     assert again.lost(thorough=True) == []
 
 

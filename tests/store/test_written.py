@@ -39,7 +39,7 @@ def index_vectors(db: str) -> None:
 
 
 def upgrade(db: str) -> None:
-    Store.open(db).mend()
+    Store.open(db).repair()
 
 
 def within(work: Callable[[str], None], db: str, most: int, out: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_upgrade_that_is_cut_short_is_finished_by_the_next(short: int, tmp_pa
         assert size < max(made) or "The disk is full" in json.loads((tmp_path / "out").read_text())
         assert contents(db) == expected
         store = Store.open(db)
-        store.mend()
+        store.repair()
         assert (contents(db), store.lost(thorough=True)) == (expected, [])
 
 

@@ -50,11 +50,8 @@ def status(
     from sureshot.library.catalog import CHECKED
     from sureshot.library.results import as_typed
 
-    def told(done: int, every: int) -> None:
-        bar.update("windows checked", done, every)
-
     with Bar(terminal.console(err=True), "opening the index") as bar:
-        contents = library.status(db, check=check, told=told)
+        contents = library.status(db, check=check, progress=bar)
     code = 1 if contents.faults else 0
     if as_json:
         terminal.print_json(contents.to_dict())
@@ -72,7 +69,7 @@ def status(
         terminal.print_notes(out, contents.trouble)
         return code
     for fault in contents.faults:
-        words = f"  {as_typed(fault.what)}\n→ {as_typed(fault.mend)}"
+        words = f"  {as_typed(fault.what)}\n→ {as_typed(fault.fix)}"
         out.print(Text.assemble(_MARKS["broken"], words))
     if not contents.faults:
         out.print(CHECKED)

@@ -19,11 +19,12 @@ from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.media.discover import is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, index_place
+from sureshot.progress import Progress
 from sureshot.settings import to_values
 from sureshot.store.index import Store
-from sureshot.store.maintenance import Fault, Told, find_faults
+from sureshot.store.maintenance import Fault, find_faults
 from sureshot.store.rows import IndexSettings, VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Among, Under
+from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, duration, plain, printable
 
 CHECKED = "Checked: every row is as it was written, and nothing is missing."
@@ -120,7 +121,7 @@ class Contents:
         lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
         lines += self.trouble
         if self.faults is not None:
-            lines += [f"  wrong: {fault.what} {fault.mend}" for fault in self.faults]
+            lines += [f"  wrong: {fault.what} {fault.fix}" for fault in self.faults]
             lines += [] if self.faults else [CHECKED]
         return "\n".join(lines)
 
@@ -147,14 +148,13 @@ def status(
     db: str | Path | None = None,
     *,
     check: bool = False,
-    told: Told = lambda done, all_: None,
+    progress: Progress | None = None,
 ) -> Contents:
     """What an index holds, with which model, how large it is, and what failed and why.
 
     Args:
         db: folder or object-storage URI; None is the default index of this user.
         check: whether to read all of it and hold every row against its checksum.
-        told: called with the windows checked so far and all windows.
 
     Raises:
         StoreError: there is no index, or it cannot be read.
@@ -176,7 +176,7 @@ def status(
         excluded=store.excluded(),
         **_judged(store.location),
         trouble=tuple(store.trouble()),
-        faults=tuple(find_faults(store.location, told)) if check else None,
+        faults=tuple(find_faults(store.location, progress)) if check else None,
     )
 
 
@@ -369,7 +369,7 @@ class Choice:
     since: date | None = None
     until: date | None = None
 
-    def videos(self, store: Store) -> Under | None:
+    def videos(self, store: Store) -> Selection | None:
         """The videos of an index that are so; None for all of them.
 
         Raises:
@@ -383,7 +383,7 @@ class Choice:
         if (self.shortest, self.longest, self.since, self.until) == (None,) * 4:
             return self.under
         ids = frozenset(record.id for record in store.videos() if self._fits(record))
-        return Among(ids=ids, words=self._words())
+        return VideoSet(ids=ids, words=self._words())
 
     @property
     def _most(self) -> float:

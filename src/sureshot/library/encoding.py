@@ -559,7 +559,7 @@ def pack_videos(
     with closing(encoding) as videos:
         for video in videos:
             record = _finished(video)
-            yield StagedVideo(record) if record.reason else store.pack(record, video.windows)
+            yield StagedVideo(record) if record.reason else store.stage(record, video.windows)
 
 
 def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Packing:

@@ -31,7 +31,7 @@ from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import Retriever, load_searchable
 from sureshot.paths import absolute, absolute_model, exists_at, expand, index_place
 from sureshot.store.index import Store
-from sureshot.store.locks import unfinished
+from sureshot.store.locks import staging_lock
 from sureshot.store.rows import Decode, IndexSettings, VideoRecord
 from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
@@ -496,14 +496,14 @@ def ingest(
     packing = packing or pack_here(store, encoder, workers)
     began = time.monotonic()
     result = Indexed(index=store.location)
-    result.warnings += store.mend()
+    result.warnings += store.repair()
     excluded = Excluded(store.excluded())
     # What is not there as it was written is encoded again.
     lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
     committing = Committing(store, result, lost, observe, began)
     try:
         committing.tell()
-        with unfinished(store.location), ExitStack() as held:
+        with staging_lock(store.location), ExitStack() as held:
             sources = held.enter_context(find_sources(paths, excluded, shard, result, observe))
             plan = Planner(store, shard, lost, force=force)
             todo = held.enter_context(plan.todo(sources, result, observe))

@@ -20,7 +20,7 @@ from sureshot.models.encoders.base import TextFeatures, VideoFeatures
 from sureshot.models.similarity import Similarity
 from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, VideoRecord, union
-from sureshot.store.vector_search import Among, Under
+from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, printable
 
 _GAP = 1.0  # seconds between windows that still count as adjacent
@@ -294,16 +294,16 @@ class Request:
     Attributes:
         like: the video that more like it is looked for; None for a sentence.
         at: seconds of the moment in that video; None for the whole of it.
-        less_hubs: whether candidates are chosen by scores less the model's hub correction.
+        hub_corrected: whether candidates are chosen by scores less the model's hub correction.
     """
 
     k: int
     per_video: int | None
     fold: bool
-    under: Under | None = None
+    under: Selection | None = None
     like: Path | None = None
     at: float | None = None
-    less_hubs: bool = False
+    hub_corrected: bool = False
 
     def __post_init__(self) -> None:
         for name in ("k", "per_video"):
@@ -400,7 +400,7 @@ def why_nothing(asked: Request, windows: int) -> str:
     """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
     if windows == 0:
         return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
-    if isinstance(asked.under, Among):
+    if isinstance(asked.under, VideoSet):
         return f"Nothing is indexed {asked.under}."
     if asked.under is not None:
         return f"Nothing is indexed at or below {printable(asked.under)}."
@@ -521,7 +521,9 @@ class Candidates:
             asked: what the search was asked for.
         """
         near = [
-            self._store.nearest(v, wanted, asked.under, asked.without, less_hubs=asked.less_hubs)
+            self._store.nearest(
+                v, wanted, asked.under, asked.without, hub_corrected=asked.hub_corrected
+            )
             for v in self._how.text_vectors(texts)
         ]
         whole = all(len(part.keys) < wanted for part in near)
@@ -541,7 +543,7 @@ class Candidates:
         else:
             vectors = np.concatenate([self._how.text_vectors(text) for text in texts])
             near = self._store.finder.nearest_many(
-                vectors, wanted, asked.under, less_hubs=asked.less_hubs
+                vectors, wanted, asked.under, hub_corrected=asked.hub_corrected
             )
             looked = [WindowScores(part, self._how) for part in near]
         return [

@@ -44,7 +44,7 @@ from sureshot.models.similarity import MeanFrames, Similarity, comparing
 from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
-from sureshot.store.vector_search import Among, Under
+from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import clean, counted, plain, printable
 from sureshot.trust.signals import QueryContext, word_counts
 
@@ -343,7 +343,7 @@ class Searcher:
         query: str,
         *,
         k: int = 10,
-        under: str | Under | None = None,
+        under: str | Selection | None = None,
         per_video: int | None = None,
         fold: bool = True,
         coverage: float = 0.9,
@@ -376,7 +376,7 @@ class Searcher:
         queries: Sequence[str],
         *,
         k: int = 10,
-        under: str | Under | None = None,
+        under: str | Selection | None = None,
         per_video: int | None = None,
         fold: bool = True,
         coverage: float = 0.9,
@@ -445,9 +445,9 @@ class Searcher:
 
     def _asked(self, **asked: Any) -> Request:
         """A request for what sentences describe."""
-        return Request(**asked, less_hubs=self._comparing.less_hubs)
+        return Request(**asked, hub_corrected=self._comparing.hub_corrected)
 
-    def rivals(self, query: str, *, under: str | Under | None = None) -> RankedScores:
+    def rivals(self, query: str, *, under: str | Selection | None = None) -> RankedScores:
         """The moments that a sentence may mean, by which percentages are worked out.
 
         Args:
@@ -497,7 +497,7 @@ class Searcher:
         *,
         at: float | None = None,
         k: int = 10,
-        under: str | Under | None = None,
+        under: str | Selection | None = None,
         per_video: int | None = None,
         fold: bool = True,
     ) -> Answer:
@@ -577,5 +577,5 @@ class Searcher:
         )
 
 
-def _below(path: str | Under | None) -> Under | None:
-    return path if path is None or isinstance(path, Among) else absolute(path)
+def _below(path: str | Selection | None) -> Selection | None:
+    return path if path is None or isinstance(path, VideoSet) else absolute(path)

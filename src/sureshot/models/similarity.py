@@ -43,7 +43,7 @@ class Similarity(ABC):
         return ()
 
     @property
-    def less_hubs(self) -> bool:
+    def hub_corrected(self) -> bool:
         """Whether scores are products of text vectors and pooled frames less a hub correction."""
         return False
 
@@ -214,7 +214,7 @@ class HubCorrected(Similarity):
         return self._base.experts
 
     @property
-    def less_hubs(self) -> bool:
+    def hub_corrected(self) -> bool:
         """True where the base compares by mean frames."""
         return isinstance(self._base, MeanFrames)
 

@@ -24,9 +24,9 @@ from sureshot.store.integrity import (
     records,
     videos_with_damage,
 )
-from sureshot.store.locks import turn, unfinished
+from sureshot.store.locks import staging_lock, write_lock
 from sureshot.store.maintenance import clear, compact, index_vectors, sweep
-from sureshot.store.repair import delete_index, make_ready, mend_index, retry_without_bad_files
+from sureshot.store.repair import delete_index, make_ready, repair_index, retry_without_bad_files
 from sureshot.store.rows import (
     CHECKED,
     EncodedWindow,
@@ -38,7 +38,7 @@ from sureshot.store.rows import (
     window_rows,
 )
 from sureshot.store.tables import Tables, as_store_error
-from sureshot.store.vector_search import Finder, Under, path_below, path_is
+from sureshot.store.vector_search import Finder, Selection, path_below, path_is
 from sureshot.store.writing import (
     StagedVideo,
     deliver,
@@ -187,7 +187,7 @@ class Store:
         """
 
         def act(_: bool) -> list[VideoRecord]:
-            with turn(self.location):
+            with write_lock(self.location):
                 found = lost_videos(self._tables)
             found += videos_with_damage(self._tables, found) if thorough else []
             return sorted(found, key=lambda record: record.path)
@@ -195,7 +195,7 @@ class Store:
         with as_store_error(self.location, "read"):
             return retry_without_bad_files(self._tables, act)
 
-    def mend(self) -> list[str]:
+    def repair(self) -> list[str]:
         """Make the index one of the present format that can be written to; what was done, in words.
 
         Raises:
@@ -203,7 +203,7 @@ class Store:
         """
 
         def act(lost: bool) -> list[str]:
-            with turn(self.location):
+            with write_lock(self.location):
                 said = make_ready(self._tables, self._header, all_lost=lost)
                 self._header = self._tables.header()
             return said
@@ -231,7 +231,7 @@ class Store:
             patterns: patterns of `sureshot.media.discover.Excluded`.
             excluded: whether what they match is left out from now on.
         """
-        with as_store_error(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), write_lock(self.location):
             store_patterns(self._tables, patterns, excluded=excluded)
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
@@ -244,16 +244,16 @@ class Store:
         Raises:
             StoreError: the disk is full or cannot be written; what was there before is unharmed.
         """
-        with unfinished(self.location):
-            self.commit([self.pack(record, windows)])
+        with staging_lock(self.location):
+            self.commit([self.stage(record, windows)])
 
-    def pack(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> StagedVideo:
+    def stage(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> StagedVideo:
         """A video with its windows on the disk, for whoever commits it, here or elsewhere.
 
-        Nobody sees it until then, and it stays only while whoever commits is in `unfinished`.
+        Nobody sees it until then, and it stays only while whoever commits is in `staging_lock`.
         """
         if self._header.schema < CHECKED:
-            self.mend()
+            self.repair()
         with as_store_error(self.location, "write to"):
             return parcel_of(self._tables, record, window_rows(record, windows, self._header))
 
@@ -283,7 +283,7 @@ class Store:
             What is known of ``new`` from now on; None if the windows were not all there and sound
             (another process took them away, say), and nothing was done.
         """
-        with unfinished(self.location), self._writing():
+        with staging_lock(self.location), self._writing():
             parcel = parcel_of_copy(self._tables, old, new)
             deliver(self._tables, self._header, [parcel] if parcel else [])
         self._committed()
@@ -303,7 +303,7 @@ class Store:
     def remove(self, records: Sequence[VideoRecord]) -> None:
         """Forget videos and their windows, but for what is written of them from now on."""
         for first in range(0, len(records), 500):
-            with as_store_error(self.location, "write to"), turn(self.location):
+            with as_store_error(self.location, "write to"), write_lock(self.location):
                 drop_videos(self._tables, records[first : first + 500])
             self._committed()
 
@@ -312,13 +312,13 @@ class Store:
         with as_store_error(self.location, "write to"):
             self._tables.sync()
 
-    def count(self, under: Under | None = None) -> int:
+    def count(self, under: Selection | None = None) -> int:
         """Number of windows, or of those of videos at or below a path."""
         condition = None if under is None else path_below(under)
         with as_store_error(self.location, "read"):
             return int(self._tables.use("windows", lambda table: table.count_rows(condition)))
 
-    def count_videos(self, under: Under | None = None) -> int:
+    def count_videos(self, under: Selection | None = None) -> int:
         """Number of videos that can be found, or of those at or below a path."""
         condition = "windows > 0" if under is None else f"windows > 0 AND {path_below(under, 'id')}"
         with as_store_error(self.location, "read"):
@@ -328,12 +328,12 @@ class Store:
         self,
         vector: Float[np.ndarray, " dim"],
         k: int,
-        under: Under | None = None,
+        under: Selection | None = None,
         exclude: Path | None = None,
-        less_hubs: bool = False,
+        hub_corrected: bool = False,
     ) -> StoredWindows:
         """The windows whose vectors are nearest, see `vector_search.Finder.nearest`."""
-        return self.finder.nearest(vector, k, under, exclude, less_hubs=less_hubs)
+        return self.finder.nearest(vector, k, under, exclude, hub_corrected=hub_corrected)
 
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed.
@@ -358,7 +358,7 @@ class Store:
         Returns:
             Number of videos they were of, and why none was removed where that is not safe.
         """
-        with as_store_error(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), write_lock(self.location):
             return sweep(self._tables)
 
     def clear(self) -> int:
@@ -366,18 +366,18 @@ class Store:
 
         Nothing is deleted while anybody may still commit.
         """
-        with as_store_error(self.location, "write to"), turn(self.location):
+        with as_store_error(self.location, "write to"), write_lock(self.location):
             return clear(self._tables)
 
     def compact(self) -> None:
         """Join small files, drop superseded ones and keep a large index quick to search."""
-        with unfinished(self.location):
+        with staging_lock(self.location):
             compact(self._tables)
         self.index_vectors()
 
     def index_vectors(self) -> bool:
         """Index the vectors if comparing them one by one takes long; whether that was done."""
-        with unfinished(self.location):
+        with staging_lock(self.location):
             return index_vectors(self._tables)
 
     def bytes_on_disk(self) -> int:
@@ -390,17 +390,17 @@ class Store:
         half_made = tables.half_made()
         store = cls(tables, tables.header())
         if half_made:
-            with as_store_error(store.location, "mend"), turn(store.location):
+            with as_store_error(store.location, "mend"), write_lock(store.location):
                 tables.create(store._header)
-                mend_index(tables, store._header, all_lost=True)
+                repair_index(tables, store._header, all_lost=True)
         return store
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """A turn at writing to an index of the present format."""
         if self._header.schema < CHECKED:
-            self.mend()
-        with as_store_error(self.location, "write to"), turn(self.location):
+            self.repair()
+        with as_store_error(self.location, "write to"), write_lock(self.location):
             yield
 
     def _committed(self) -> None:

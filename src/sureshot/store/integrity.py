@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sureshot.errors import StoreError
 from sureshot.paths import video_id
-from sureshot.store.locks import turn
+from sureshot.store.locks import write_lock
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     SEARCHED,
@@ -299,7 +299,9 @@ class Claims:
             return []
         if count <= MOST and not self._sentences():
             return []
-        with turn(self._tables.location):  # else a video that is just being written would seem lost
+        with write_lock(
+            self._tables.location
+        ):  # else a video that is just being written would seem lost
             return self._sentences()
 
     def _sentences(self) -> list[str]:

@@ -76,7 +76,7 @@ _PATIENCE = 600.0  # seconds; a turn takes well below one
 
 
 @contextlib.contextmanager
-def turn(location: str) -> Iterator[None]:
+def write_lock(location: str) -> Iterator[None]:
     """Hold the turn of an index in the block; not to be nested.
 
     Raises:
@@ -98,7 +98,7 @@ def turn(location: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unfinished(location: str) -> Iterator[None]:
+def staging_lock(location: str) -> Iterator[None]:
     """Say in the block that files which no version of the index names are needed."""
     with contextlib.ExitStack() as stack:
         if _lockable(location):

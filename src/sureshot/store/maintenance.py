@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from lance.optimize import Compaction
 
 from sureshot.errors import StoreError
 from sureshot.paths import locate
+from sureshot.progress import Progress, Silent
 from sureshot.store import vector_search
 from sureshot.store.integrity import (
     StoredOf,
@@ -23,7 +24,7 @@ from sureshot.store.integrity import (
     stored_by_video,
     window_batches,
 )
-from sureshot.store.locks import exclusive, turn
+from sureshot.store.locks import exclusive, write_lock
 from sureshot.store.remote import is_remote
 from sureshot.store.repair import damaged_videos, leftovers
 from sureshot.store.rows import (
@@ -191,7 +192,6 @@ def _left_for_next_time() -> Iterator[None]:
 _NAMED = 5  # videos that a sentence names
 AGAIN = "`sureshot index FOLDER` encodes them again."
 FORCED = "`sureshot index --force PATH` encodes them again."
-Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,28 +200,27 @@ class Fault:
 
     Attributes:
         what: what it is, in a sentence.
-        mend: what to do about it, in a sentence.
+        fix: what to do about it, in a sentence.
     """
 
     what: str
-    mend: str
+    fix: str
 
 
-def find_faults(location: str, told: Told = lambda done, all_: None) -> list[Fault]:
+def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     """Everything that is wrong with an index that can be opened.
 
     All rows are read: about 10 kB a window.
 
     Args:
         location: place of the index.
-        told: called with the windows read so far and all windows.
 
     Raises:
         StoreError: it cannot be read.
     """
     tables = Tables(locate(location))
     header = tables.header()
-    with as_store_error(tables.location, "read"), turn(tables.location):
+    with as_store_error(tables.location, "read"), write_lock(tables.location):
         # Together, else a video that is just being written would seem lost.
         rows = tables.use("videos", lambda table: table.to_table())
         stored = stored_by_video(tables)
@@ -234,7 +233,7 @@ def find_faults(location: str, told: Told = lambda done, all_: None) -> list[Fau
         *_of_lost(disagreeing(records, stored)),
     ]
     with as_store_error(tables.location, "read"):
-        found += _of_windows(tables, records, told)
+        found += _of_windows(tables, records, progress or Silent())
         found += _of_search(tables, header)
     known = {record.id for record in records if record.windows}
     since = time.time() - in_flight(tables.location)
@@ -250,7 +249,7 @@ def _of_format(header: Header) -> list[Fault]:
     return [
         Fault(
             what=f"The index is of format {header.schema}, which has no checksums.",
-            mend="`sureshot index FOLDER` adds them.",
+            fix="`sureshot index FOLDER` adds them.",
         )
     ]
 
@@ -260,14 +259,14 @@ def _of_tables(tables: Tables) -> list[Fault]:
     found = []
     for sentence in tables.trouble():
         what, _, mend = sentence.rpartition(". ")
-        found.append(Fault(what=f"{what}.", mend=mend))
+        found.append(Fault(what=f"{what}.", fix=mend))
     if found:
         return found
     return [
         Fault(
             what=f"The version before the newest of the table of {name} is damaged, which only "
             f"matters if the newest is damaged too.",
-            mend="The next change of the index makes a new one.",
+            fix="The next change of the index makes a new one.",
         )
         for name in NAMES
         if not tables.before_is_whole(name)
@@ -278,7 +277,7 @@ def _of_rows(damaged: int) -> list[Fault]:
     if not damaged:
         return []
     what = f"The table of videos has {counted(damaged, 'damaged row')}."
-    return [Fault(what=what, mend="`sureshot index FOLDER` makes them anew.")]
+    return [Fault(what=what, fix="`sureshot index FOLDER` makes them anew.")]
 
 
 def _of_lost(lost: list[VideoRecord]) -> list[Fault]:
@@ -286,16 +285,18 @@ def _of_lost(lost: list[VideoRecord]) -> list[Fault]:
         return []
     names = _listed(plain(record.path) for record in lost)
     what = f"Other windows are stored than the index claims, or none, of {names}."
-    return [Fault(what=what, mend=AGAIN)]
+    return [Fault(what=what, fix=AGAIN)]
 
 
-def _of_windows(tables: Tables, records: Collection[VideoRecord], told: Told) -> list[Fault]:
+def _of_windows(
+    tables: Tables, records: Collection[VideoRecord], progress: Progress
+) -> list[Fault]:
     """Windows that are not what was written, by what searches read and by what they do not."""
     paths = {record.id: plain(record.path) for record in records}
     names: set[str] = set()
     count = tables.use("windows", lambda table: int(table.count_rows()))
     done = damaged = 0
-    told(0, count)
+    progress.update("windows checked", 0, count)
     columns = tables.use("windows", lambda table: list(table.schema.names))
     for rows in window_batches(tables, columns):
         sound = sound_throughout(rows)
@@ -303,13 +304,13 @@ def _of_windows(tables: Tables, records: Collection[VideoRecord], told: Told) ->
         ids = owners(rows.filter(pa.array(~sound)))
         names |= {paths[i] for i in ids if i in paths}
         done += len(rows)
-        told(done, max(count, done))
+        progress.update("windows checked", done, max(count, done))
     if not damaged:
         return []
     of = f" of {_listed(names)}" if names else ""
     are = "is" if damaged == 1 else "are"
     what = f"{counted(damaged, 'window')}{of} {are} not what was written."
-    return [Fault(what=what, mend=FORCED)]
+    return [Fault(what=what, fix=FORCED)]
 
 
 def _of_search(tables: Tables, header: Header) -> list[Fault]:
@@ -323,7 +324,7 @@ def _of_search(tables: Tables, header: Header) -> list[Fault]:
         with as_store_error(tables.location, "search"):
             tables.use("windows", act)
     except StoreError as error:
-        return [Fault(what=str(error), mend="`sureshot reset`, then index again.")]
+        return [Fault(what=str(error), fix="`sureshot reset`, then index again.")]
     return []
 
 
@@ -331,7 +332,7 @@ def _of_orphans(orphans: list[str]) -> list[Fault]:
     if not orphans:
         return []
     what = f"Windows of {counted(len(orphans), 'video')} belong to no indexed video."
-    return [Fault(what=what, mend="`sureshot index FOLDER` removes them once all else is sound.")]
+    return [Fault(what=what, fix="`sureshot index FOLDER` removes them once all else is sound.")]
 
 
 def _of_leftovers(location: str) -> list[Fault]:
@@ -340,7 +341,7 @@ def _of_leftovers(location: str) -> list[Fault]:
         return []
     names = _listed(path.name for path in found)
     what = f"An ended process has left {names}."
-    return [Fault(what=what, mend="`sureshot index FOLDER` removes them.")]
+    return [Fault(what=what, fix="`sureshot index FOLDER` removes them.")]
 
 
 def _listed(names: Iterable[str]) -> str:

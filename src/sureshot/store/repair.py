@@ -17,7 +17,7 @@ from sureshot.paths import absolute
 from sureshot.s3 import SCHEME
 from sureshot.settings import to_values
 from sureshot.store.integrity import StoredOf, stored_by_video, window_batches
-from sureshot.store.locks import LOCKS, make_locks, turn
+from sureshot.store.locks import LOCKS, make_locks, write_lock
 from sureshot.store.remote import delete_tables, is_remote
 from sureshot.store.rows import (
     CHECKED,
@@ -141,7 +141,7 @@ def delete_index(location: str) -> None:
         _delete_remote(location)
         return
     folder = Path(location)
-    with as_store_error(location, "delete"), turn(location):
+    with as_store_error(location, "delete"), write_lock(location):
         # `videos` first: without it an index is half made, which whoever opens it is told.
         there = [t for t in (folder / f"{n}.lance" for n in reversed(NAMES)) if is_there(t)]
         for table in there:
@@ -232,15 +232,15 @@ def make_ready(tables: Tables, header: Header, *, all_lost: bool = False) -> lis
     Args:
         tables: the index.
         header: what it says of itself.
-        all_lost: whether all rows of videos may be lost, see `mend_index`.
+        all_lost: whether all rows of videos may be lost, see `repair_index`.
     """
     make_locks(tables.location)
     tidy(tables.location)
-    said = mend_index(tables, header, all_lost=all_lost)
+    said = repair_index(tables, header, all_lost=all_lost)
     return said + upgrade(tables, tables.header())
 
 
-def mend_index(tables: Tables, header: Header, *, all_lost: bool = False) -> list[str]:
+def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> list[str]:
     """Make an index one that can be written to, without losing a video; sentences on what was done.
 
     A broken newest version is moved aside, damaged rows of videos are made anew.
@@ -351,7 +351,7 @@ def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Re
     except FAILED:
         if is_remote(tables.location):
             raise
-        with turn(tables.location):
+        with write_lock(tables.location):
             if not sum(_drop_from(tables, name) for name in NAMES):
                 raise
         return act(True)

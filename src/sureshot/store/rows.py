@@ -296,17 +296,17 @@ def with_hubs(
 
 
 def asking(
-    vector: Float[np.ndarray, " dim"], width: int, *, less_hubs: bool
+    vector: Float[np.ndarray, " dim"], width: int, *, hub_corrected: bool
 ) -> Float[np.ndarray, " width"]:
     """A query as it is multiplied with stored vectors.
 
     Args:
         vector: the query, unit length.
         width: numbers of a stored vector; those of formats up to 3 have no correction.
-        less_hubs: whether the correction is taken off.
+        hub_corrected: whether the correction is taken off.
     """
     more = np.zeros(width - len(vector), vector.dtype)
-    more[:1] = -float(less_hubs)
+    more[:1] = -float(hub_corrected)
     return np.concatenate([vector, more])
 
 

@@ -119,7 +119,7 @@ def path_is(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class VideoSet:
     """Some videos that a search looks at, and no others.
 
     Attributes:
@@ -134,17 +134,17 @@ class Among:
         return self.words
 
 
-Under: TypeAlias = Path | Among  # which videos: those at or below a path, or some
+Selection: TypeAlias = Path | VideoSet  # which videos: those at or below a path, or some
 
 
-def path_below(path: Under, column: str = "video") -> str:
+def path_below(path: Selection, column: str = "video") -> str:
     """Condition on a row: its video lies at or below this path, or is one of some.
 
     Args:
         path: folder or file that the videos lie at or below, or some of them by name.
         column: column that has the ids of videos.
     """
-    if isinstance(path, Among):
+    if isinstance(path, VideoSet):
         return (
             f"{column} IN ({', '.join(f'{quoted!r}' for quoted in sorted(path.ids)) or repr('')})"
         )
@@ -183,10 +183,10 @@ class Finder:
         self,
         vector: Float[np.ndarray, " dim"],
         k: int,
-        under: Under | None = None,
+        under: Selection | None = None,
         exclude: Path | None = None,
         *,
-        less_hubs: bool = False,
+        hub_corrected: bool = False,
     ) -> StoredWindows:
         """The windows whose vectors lie nearest, as candidates for an exact score.
 
@@ -197,7 +197,7 @@ class Finder:
             k: how many windows.
             under: only videos at or below this path.
             exclude: leave this video out.
-            less_hubs: whether the model's hub correction counts too.
+            hub_corrected: whether the model's hub correction counts too.
         """
         near, condition = dict(_NEAR), _condition(under, exclude)
 
@@ -206,7 +206,9 @@ class Finder:
             if len(wrong):
                 self._tables.doubt("windows")
             self._note(table.version, wrong)
-            near["q"] = asking(vector, _width(table), less_hubs=less_hubs).astype(np.float16)
+            near["q"] = asking(vector, _width(table), hub_corrected=hub_corrected).astype(
+                np.float16
+            )
             most = k
             while True:
                 rows = table.to_table(
@@ -258,16 +260,16 @@ class Finder:
         self,
         vectors: Float[np.ndarray, "queries dim"],
         k: int,
-        under: Under | None = None,
+        under: Selection | None = None,
         *,
-        less_hubs: bool = False,
+        hub_corrected: bool = False,
     ) -> list[StoredWindows]:
         """What `nearest` gives for each query, from one pass over the index."""
 
         def act(table: Any) -> pa.Table | None:
             if len(self._vectors.damaged(table)):
                 return None
-            q = [asking(v, _width(table), less_hubs=less_hubs) for v in vectors]
+            q = [asking(v, _width(table), hub_corrected=hub_corrected) for v in vectors]
             rows = table.to_table(
                 columns=[*_columns(table), "_distance"],
                 nearest=_NEAR | {"q": np.stack(q).astype(np.float16), "k": k},
@@ -279,7 +281,7 @@ class Finder:
         with as_store_error(self._tables.location, "read"):
             rows = self._tables.use("windows", act)
         if rows is None:  # one by one, as others then take the place of damaged ones
-            return [self.nearest(v, k, under, less_hubs=less_hubs) for v in vectors]
+            return [self.nearest(v, k, under, hub_corrected=hub_corrected) for v in vectors]
         query = rows.column("query_index").to_numpy()
         parts = [rows.filter(pa.array(query == number)) for number in range(len(vectors))]
         return [stored_windows(part, self._dim) for part in parts]
@@ -320,7 +322,7 @@ class Finder:
         self._damaged = (version, (names if before == version else frozenset()) | _names(rows))
 
 
-def _condition(under: Under | None, exclude: Path | None) -> str | None:
+def _condition(under: Selection | None, exclude: Path | None) -> str | None:
     """Which windows are looked at; None is all of them."""
     wanted = [path_below(under)] if under is not None else []
     if exclude is not None:

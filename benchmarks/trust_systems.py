@@ -35,7 +35,7 @@ from sureshot.research.reproduction.plan import (
 )
 from sureshot.research.reproduction.runs import PlannedRun, cells, recipe_of
 from sureshot.research.scores import similarity, text_measures
-from sureshot.research.training.recipe import placed
+from sureshot.research.training.recipe import resolve_paths
 from sureshot.research.training.run import train_on
 from sureshot.trust.fit import fit_card
 from sureshot.trust.report import BEST, OURS, TrustReport, measure
@@ -72,7 +72,7 @@ def main() -> None:
     bench = Bench(plan, options.plan.parent, cache=options.cache)
     encoder, home = bench.encoder(plan.encoder), bench.features(plan.home, plan.encoder)
     place = Place(HOME, plan.home)
-    whole = replace(placed(plan.home.test, options.plan.parent), protocol="full").load()
+    whole = replace(resolve_paths(plan.home.test, options.plan.parent), protocol="full").load()
     test = extract(whole, encoder, frames=plan.encoder.frames, cache=options.cache)
     planned = cells(SYSTEMS, place, options.seeds)
     first, step = (int(n) for n in (options.part or "1/1").split("/"))

@@ -35,7 +35,7 @@ from sureshot.models.systems.base import known_systems, load_system, objective
 from sureshot.research.answers import RETRIEVAL, AnswerCheckpoint, encode_questions, logits
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import ranking, recalls, similarity
-from sureshot.research.training.loop import LOG, read
+from sureshot.research.training.loop import LOG, read_log
 from sureshot.research.training.run import validation_score
 from tests.asked import asked, put
 from tests.models.systems.every import SIZES, texts, videos
@@ -219,7 +219,7 @@ def expected_weights(settings: Settings) -> Mapping[str, float]:
 
 def check_log(folder: Path, weights: Mapping[str, float]) -> set[str]:
     """The losses of a run add up as their weights have it; gives their names."""
-    steps = [entry["losses"] for entry in read(folder / LOG) if "losses" in entry]
+    steps = [entry["losses"] for entry in read_log(folder / LOG) if "losses" in entry]
     for losses in steps:
         total = sum(weights[name] * loss for name, loss in losses.items() if name != "loss")
         assert losses["loss"] == pytest.approx(total, rel=1e-4, abs=1e-5)

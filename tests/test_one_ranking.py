@@ -22,7 +22,7 @@ from sureshot.models.hub_bank import FILE, Bank
 from sureshot.models.load import Scorer
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import elsewhere, ranking, similarity, stored_videos
-from sureshot.research.training.hub_correction import encoded
+from sureshot.research.training.hub_correction import encode_captions
 from tests.clips import coloured
 from tests.trained import saved
 
@@ -88,7 +88,7 @@ def banked(request, plain, features, tmp_path, monkeypatch) -> Case:
     reads_words = scorer.model is not None and scorer.model.system.reads_words
     kept = stored_videos(scorer, features)
     Bank(
-        texts=encoded(scorer.require_searchable(), CAPTIONS, reads_words),
+        texts=encode_captions(scorer.require_searchable(), CAPTIONS, reads_words),
         k=2,
         weight=request.param,
         frames=kept.frames[:5].astype(np.float16).astype(np.float32),

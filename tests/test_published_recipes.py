@@ -21,7 +21,7 @@ from sureshot.models.checkpoint import ENCODER, WEIGHTS
 from sureshot.models.encoders import load_encoder
 from sureshot.models.systems.base import Sizes
 from sureshot.research import Recipe
-from sureshot.research.training.loop import LOG, read
+from sureshot.research.training.loop import LOG, read_log
 from sureshot.research.training.run import new_model
 from tests.heard import Heard
 from tests.layouts import benchmark
@@ -121,7 +121,7 @@ def test_a_published_recipe_trains_and_is_evaluated(name: str, data: Path, tmp_p
 
     heard, run = Heard(), tmp_path / "run"
     folder = research.train(recipe, to=run, cache=data / "cache", progress=heard).folder
-    steps = [entry for entry in read(run / LOG) if "losses" in entry]
+    steps = [entry for entry in read_log(run / LOG) if "losses" in entry]
     passes = 2 if recipe.system["name"] == "dvtr" else 1
     assert heard.steps == [step["step"] for step in steps] == list(range(1, 2 * passes + 1))
     assert all(math.isfinite(loss) for step in steps for loss in step["losses"].values())

@@ -45,7 +45,3 @@ class Notes:
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         """Pass it on."""
         self._progress.update(what, done, total, more)
-
-    def encoded(self, what: str, done: int, total: int) -> None:
-        """Report how many videos or captions are encoded (`sureshot.research.features`)."""
-        self.update(f"{what} encoded", done, total)

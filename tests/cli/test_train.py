@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from sureshot.cli import terminal
 from sureshot.cli.app import run
 from sureshot.models.checkpoint import CONFIG, WEIGHTS
-from sureshot.research.training.loop import read
+from sureshot.research.training.loop import read_log
 from tests.walls import walls, write
 
 
@@ -171,13 +171,13 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_model(train, place, tmp_
     with monkeypatch.context() as patch:
         patch.setattr(terminal.Bar, "update", stop)
         assert train(*to).code == 130
-    assert [entry["step"] for entry in read(tmp_path / "run/log.jsonl") if "losses" in entry]
+    assert [entry["step"] for entry in read_log(tmp_path / "run/log.jsonl") if "losses" in entry]
     ran = train(*to)
     assert ran.code == 1 and "There is a run in" in ran.err and "resume it" in ran.err
     assert train(*to, "--resume").code == 0
     assert same(weights(tmp_path / "run"), weights(place / "run"))
     losses, whole = (
-        [entry["losses"] for entry in read(folder / "log.jsonl") if "losses" in entry]
+        [entry["losses"] for entry in read_log(folder / "log.jsonl") if "losses" in entry]
         for folder in (tmp_path / "run", place / "run")
     )
     assert losses == whole and len(whole) == 4

@@ -10,7 +10,7 @@ from sureshot.errors import ModelError
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
-from sureshot.research.training.hub_correction import encoded
+from sureshot.research.training.hub_correction import encode_captions
 
 MASK = np.array([[True, True], [True, False]] * 3)
 CAPTIONS = ("red", "a green wall", "blue and yellow", "a dog", "white")
@@ -18,7 +18,7 @@ CAPTIONS = ("red", "a green wall", "blue and yellow", "a dog", "white")
 
 @pytest.fixture(params=[True, False], ids=["words", "no words"])
 def bank(request):
-    texts = encoded(TinyEncoder(), CAPTIONS, request.param)
+    texts = encode_captions(TinyEncoder(), CAPTIONS, request.param)
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(6, 2, TinyEncoder.dim)).astype(np.float16).astype(np.float32)
     taken = rng.random(6).astype(np.float32)
@@ -42,7 +42,7 @@ def test_it_is_read_as_it_was_written(bank, tmp_path):
 
 
 def test_another_bank_has_another_digest(bank):
-    texts = encoded(TinyEncoder(), (*CAPTIONS[1:], "black"), True)
+    texts = encode_captions(TinyEncoder(), (*CAPTIONS[1:], "black"), True)
     others = [
         replace(bank, k=3),
         replace(bank, weight=0.25),

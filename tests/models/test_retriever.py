@@ -17,7 +17,7 @@ from sureshot.models.hub_bank import FILE as BANK
 from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load_searchable
 from sureshot.models.systems.base import VideoTokens, text_tokens
-from sureshot.research.training.hub_correction import encoded
+from sureshot.research.training.hub_correction import encode_captions
 from sureshot.store.index import Store
 from tests.clips import coloured
 from tests.trained import FRAMES, SYSTEMS, WIDTH, checkpoint, saved
@@ -101,7 +101,7 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
     plain = open_index(db).search("red", k=9, per_video=9, fold=False)
     encoder = load_searchable(str(model))
     needs = encoder._model.system.reads_words
-    captions = encoded(encoder, ["a red wall", "green", "blue"], needs)
+    captions = encode_captions(encoder, ["a red wall", "green", "blue"], needs)
     store = Store.open(db)
     windows = [store.windows_of(record.path) for record in store.videos()]
     frames, mask = windows[1].frames[:2], windows[1].mask[:2]

@@ -17,7 +17,7 @@ from sureshot.models.load import load, load_searchable
 from sureshot.research.evaluation import recall_report
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import elsewhere, similarity, stored_videos
-from sureshot.research.training.hub_correction import encoded
+from sureshot.research.training.hub_correction import encode_captions
 from sureshot.trust.fit import fit_card
 from sureshot.trust.report import measure
 from sureshot.trust.signals import QueryContext
@@ -166,7 +166,7 @@ def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     encoder, split = load_searchable(str(folder)), load_split("pairs", "val", place / "pairs.csv")
     windows = extract(split, TinyEncoder(), frames=12, cache=place / "cache")
     videos = stored_videos(load(folder), windows)
-    texts = encoded(encoder, [caption.text for caption in split.captions[:40]], False)
+    texts = encode_captions(encoder, [caption.text for caption in split.captions[:40]], False)
     first = videos.frames[:5], videos.mask[:5], np.zeros(5, np.float32)
     Bank(texts, 4, 0.5, *first, encoder.fingerprint, "a test").save(folder)
     both, plain = evaluate(folder, trust=True), evaluate(place / "clip4clip", trust=True)

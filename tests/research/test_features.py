@@ -23,6 +23,7 @@ from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.research import features
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from tests.clips import coloured
+from tests.heard import Heard
 from tests.processes import error_of
 
 FRAMES = 4
@@ -110,10 +111,8 @@ def seen(found: FrameFeatures) -> list[str]:
 
 
 def test_features_are_what_the_encoder_says(split: Split, tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    found = extract(
-        split, TinyEncoder(), frames=FRAMES, cache=tmp_path, told=lambda *a: told.append(a)
-    )
+    heard = Heard()
+    found = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path, progress=heard)
     assert found.split is split
     assert (found.encoder, found.fingerprint, found.frames) == (
         "tiny",
@@ -131,7 +130,7 @@ def test_features_are_what_the_encoder_says(split: Split, tmp_path: Path) -> Non
     for row, (sentence, words) in enumerate(found.texts):
         np.testing.assert_allclose(sentence, encoded.sentence[row], atol=1e-3)
         np.testing.assert_allclose(words, encoded.words[row][encoded.mask[row]], atol=1e-3)
-    assert told == [("videos", 5, 5), ("captions", 6, 6)]
+    assert heard.updates == [("videos encoded", 5, 5), ("captions encoded", 6, 6)]
 
 
 def test_batches_are_padded_to_their_longest(split: Split, tmp_path: Path) -> None:
@@ -160,13 +159,11 @@ def test_a_second_run_encodes_nothing(split: Split, tmp_path: Path) -> None:
 
 def test_a_subset_of_what_was_encoded_is_only_read(split: Split, tmp_path: Path) -> None:
     whole = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
-    encoder, told = Counting(), []
+    encoder, heard = Counting(), Heard()
     part = split.part({"green", "white"})
-    found = extract(
-        part, encoder, frames=FRAMES, cache=tmp_path, told=lambda *call: told.append(call)
-    )
+    found = extract(part, encoder, frames=FRAMES, cache=tmp_path, progress=heard)
     assert (encoder.frames, encoder.texts) == (0, 0)
-    assert told == [("videos", 2, 2), ("captions", 3, 3)]
+    assert heard.updates == [("videos encoded", 2, 2), ("captions encoded", 3, 3)]
     videos = [whole.videos[split.items.index(item)] for item in part.items]
     texts = [whole.texts[split.texts().index(text)] for text in part.texts()]
     assert same(found, replace(whole, split=part, videos=videos, texts=texts))
@@ -174,10 +171,15 @@ def test_a_subset_of_what_was_encoded_is_only_read(split: Split, tmp_path: Path)
 
 def test_more_videos_cost_only_themselves(split: Split, tmp_path: Path) -> None:
     extract(split.part({"green", "white"}), TinyEncoder(), frames=FRAMES, cache=tmp_path)
-    encoder, told = Counting(), []
-    extract(split, encoder, frames=FRAMES, cache=tmp_path, told=lambda *call: told.append(call))
+    encoder, heard = Counting(), Heard()
+    extract(split, encoder, frames=FRAMES, cache=tmp_path, progress=heard)
     assert (encoder.frames, encoder.texts) == (19 - 3 - 4, 6 - 3)
-    assert told == [("videos", 2, 5), ("videos", 5, 5), ("captions", 3, 6), ("captions", 6, 6)]
+    assert heard.updates == [
+        ("videos encoded", 2, 5),
+        ("videos encoded", 5, 5),
+        ("captions encoded", 3, 6),
+        ("captions encoded", 6, 6),
+    ]
 
 
 def test_a_video_that_a_split_has_twice_is_encoded_once(split: Split, tmp_path: Path) -> None:

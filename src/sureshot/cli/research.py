@@ -57,7 +57,7 @@ def train(
     from sureshot import research
 
     if dry_run:
-        return _rehearse(recipe, settings, as_json)
+        return _dry_run(recipe, settings, as_json)
     run = fitted(research.train, recipe, to, settings, resume, cache)
     if run is not None:
         measured = {"metric": run.metric, "score": run.score}
@@ -66,13 +66,13 @@ def train(
     return 0
 
 
-def _rehearse(recipe: Path, settings: list[str] | None, as_json: bool) -> int:
+def _dry_run(recipe: Path, settings: list[str] | None, as_json: bool) -> int:
     from sureshot import research
     from sureshot.cli import terminal
     from sureshot.cli.terminal import Bar
 
     with Bar(terminal.console(err=True)) as bar:
-        found = research.rehearse(recipe, settings=settings or (), progress=bar)
+        found = research.dry_run(recipe, settings=settings or (), progress=bar)
     return terminal.print_result(found, as_json=as_json)
 
 

@@ -19,5 +19,5 @@ from .synthetic import write_dataset as write_dataset
 from .training.loop import TrainingResult as TrainingResult
 from .training.recipe import Recipe as Recipe
 from .training.run import DryRun as DryRun
-from .training.run import rehearse as rehearse
+from .training.run import dry_run as dry_run
 from .training.run import train as train

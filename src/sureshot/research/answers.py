@@ -39,7 +39,7 @@ from sureshot.models.similarity import Trained
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.features import SplitFeatures, Told, extract
+from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import code_texts, code_videos
 from sureshot.research.training.distributed import from_torchrun, rank
 from sureshot.research.training.loop import Labels, TrainingResult, check_new
@@ -47,8 +47,8 @@ from sureshot.research.training.recipe import (
     EncoderRecipe,
     RecipeFile,
     TrainingConfig,
-    placed,
     refuse_test,
+    resolve_paths,
 )
 from sureshot.research.training.run import (
     RECIPE,
@@ -711,7 +711,7 @@ class AnswerRecipe(RecipeFile, Ranged):
             self._check_fresh()
         else:
             self._check_started()
-        object.__setattr__(self, "training", self.training.beside(self.encoder))
+        object.__setattr__(self, "training", self.training.for_encoder(self.encoder))
         if self.frozen and self.encoder.tuned:
             raise SureshotError("frozen and encoder.tuned are both true; set one of them to false.")
         if self.training.keep == "best" and self.val is None:
@@ -759,7 +759,7 @@ class AnswerRecipe(RecipeFile, Ranged):
         training = values.get("training", {})
         if isinstance(training, Mapping):
             values = {**values, "training": {**_DEFAULTS, **training}}
-        return placed(build(cls, values), folder)
+        return resolve_paths(build(cls, values), folder)
 
     def questions(self) -> tuple[Questions, Questions | None]:
         """Those to train and to choose on.
@@ -858,7 +858,7 @@ def encode_questions(
     encoder: Encoder,
     retrieval: Checkpoint,
     cache: Path | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Questions, SplitFeatures]:
     """Features of questions and their videos, and the questions whose video can be read.
 
@@ -867,12 +867,12 @@ def encode_questions(
         encoder: what encodes them.
         retrieval: the model that is asked, which says what of a video it reads.
         cache: folder of encoded features; None is one in the user's cache folder.
-        told: hears how far the work is, see `sureshot.research.features.extract`.
+        progress: hears how far the work is.
 
     Raises:
         SureshotError: see `sureshot.research.features.extract`.
     """
-    features = _extract(questions.split, encoder, retrieval, cache, told)
+    features = _extract(questions.split, encoder, retrieval, cache, progress)
     if not features.unreadable:
         return questions, features
     return questions.about({item.id for item in features.split.items}), features
@@ -883,7 +883,7 @@ def _extract(
     encoder: Encoder,
     retrieval: Checkpoint,
     cache: Path | None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> SplitFeatures:
     """Features of questions and videos, as the model that is asked reads them."""
     return extract(
@@ -893,7 +893,7 @@ def _extract(
         sampling=retrieval.encoder.rule,
         whole_grid=retrieval.model.system.whole_grid,
         cache=cache,
-        told=told,
+        progress=progress,
     )
 
 
@@ -1017,7 +1017,7 @@ def train_answers(
 
             def seen(questions: Questions) -> Asked:
                 start_from = start.retrieval
-                both = encode_questions(questions, start.encoder, start_from, cache, notes.encoded)
+                both = encode_questions(questions, start.encoder, start_from, cache, notes)
                 note_unreadable(both[1], notes)
                 return both
 
@@ -1260,7 +1260,7 @@ def evaluate_answers(
     _warn_of_shared(answerer, asked, notes)
     checkpoint = answerer.checkpoint
     retrieval = checkpoint.retrieval
-    seen, features = encode_questions(asked, answerer.encoder, retrieval, cache, notes.encoded)
+    seen, features = encode_questions(asked, answerer.encoder, retrieval, cache, notes)
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")
     report = answer_report(

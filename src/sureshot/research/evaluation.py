@@ -117,7 +117,7 @@ def encode(
         sampling=scorer.sampling,
         whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
         cache=cache,
-        told=notes.encoded,
+        progress=notes,
     )
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")

@@ -1,19 +1,18 @@
 """What an encoder sees of a whole split, computed once and kept on disk.
 
 Training a head on a frozen encoder reads the same features hundreds of times, so they are encoded
-once. They are kept by video and by caption (`sureshot.research.features`), under what went
-into them: the content of a file and the part of it that counts, the encoder, the number of frames.
-So a run that is stopped goes on where it was, a subset of what was encoded is only read, runs share
-their work, and nothing in the cache can be out of date.
+once. They are cached per video and per caption under what went into them: the content of a file
+and the part of it that counts, the encoder, the number of frames. So a run that is stopped goes on
+where it was, a subset of what was encoded is only read, runs share their work, and nothing in the
+cache can be out of date.
 """
 
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from sureshot.models.encoders.base import (
 )
 from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
 from sureshot.paths import cache_dir
+from sureshot.progress import Progress, Silent
 from sureshot.settings import parse_json
 
 # The arrays of one key by name, each with its rows first; or why there are none and never will be.
@@ -55,11 +55,7 @@ _DENSE = 4  # a shard is read whole if at least one key in so many is wanted
 
 
 class FeatureCache:
-    """A folder of shards.
-
-    Args:
-        folder: place of the shards; made when the first is written.
-    """
+    """A folder of shards, which is made when the first shard is written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +79,7 @@ class FeatureCache:
             entries: arrays of the same names and row shapes under all keys that have any.
 
         Raises:
-            SureshotError: it cannot be written; a full disk is the user's to know of.
+            SureshotError: it cannot be written, as on a full disk.
         """
         arrays = [entry for entry in entries.values() if not isinstance(entry, str)]
         names = list(arrays[0]) if arrays else []
@@ -106,7 +102,6 @@ class FeatureCache:
 
 
 def _read_shard(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, Entry]]:
-    """The entries of a shard that are wanted."""
     with safe_open(path, framework="numpy") as file:
         header = parse_json(file.metadata()[_HEADER])
         names, rows = header["arrays"], header["rows"]
@@ -127,19 +122,13 @@ def _read_shard(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, Entr
             begin = ends
 
 
-ROOM = 512 * 2**20  # bytes
-
-
 class FrameMemory:
     """Frames of videos as one encoder prepares them, sampled by one rule; the same in all epochs.
 
-    What does not fit any more is not kept.
-
-    Args:
-        room: most bytes of frames.
+    What does not fit into ``room`` bytes any more is not kept.
     """
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int = 512 * 2**20) -> None:
         self._room = room
         self._kept: dict[Item, Prepared] = {}
 
@@ -160,7 +149,6 @@ _BATCH = 32  # frames encoded at once
 
 # Sentence at the length the encoder gives it, and words of a caption: any number of them.
 Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
-Told = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +158,8 @@ class SplitFeatures:
     Attributes:
         split: the videos that could be read and their captions.
         encoder: name of the encoder.
-        fingerprint: fingerprint of the encoder.
         frames: most frames a video was sampled at.
-        sampling: which frames those were.
-        videos: one value a video, in the order of ``split.items``, 16-bit.
+        videos: one value per video, in the order of ``split.items``, 16-bit.
         texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
         unreadable: id and reason of each video left out.
         experts: what was extracted of videos beforehand, by the id of the video.
@@ -223,7 +209,7 @@ def extract(
     sampling: Sampling | None = None,
     whole_grid: bool = False,
     cache: Path | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
     memory: FrameMemory | None = None,
 ) -> SplitFeatures:
     """Features of a split, from the cache where they are there.
@@ -235,32 +221,23 @@ def extract(
         sampling: which frames; None is uniformly. One that draws gives those of its first draw.
         whole_grid: whether all patches of a frame are kept, not the coarse grid of an index.
         cache: folder of the cache; None is one in the user's cache folder.
-        told: called with "videos" or "captions", how many are done and how many there are.
-        memory: prepared frames, for one who encodes the same videos again and again while the
-            encoder learns; what is not in it is decoded and put in. None keeps none.
+        progress: gets "videos encoded" and "captions encoded".
+        memory: prepared frames, for encoding the same videos repeatedly while the encoder learns;
+            what is not in it is decoded and put in. None keeps none.
 
     Raises:
         SureshotError: no video of the split can be read, or a feature is not finite.
     """
-    told = told or (lambda what, done, total: None)
+    progress = progress or Silent()
     rule = sampling or Sampling()
     keys = [item_key(item) for item in split.items]
-    entries = _video_entries(
-        dict(zip(keys, split.items, strict=True)),
-        encoder,
-        frames,
-        rule,
-        cache,
-        told,
-        whole_grid,
-        memory or FrameMemory(0),
-    )
+    videos = _VideoEncoder(encoder, frames, rule, whole_grid, memory or FrameMemory(0))
+    entries = videos.entries(dict(zip(keys, split.items, strict=True)), cache, progress)
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
     if not kept:
         some = next(iter(failed.values()), "there is none")
         raise SureshotError(f"No video of {split.title()} can be read: {some}.")
-    unread = tuple((split.items[row].id, failed[row]) for row in sorted(failed))
     whole = split
     if failed:
         # What is left must not pass for the whole, in its title or elsewhere.
@@ -272,126 +249,108 @@ def extract(
         fingerprint=encoder.fingerprint,
         frames=frames,
         videos=[FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
-        texts=_texts(whole.texts(), encoder, cache, told),
-        unreadable=unread,
+        texts=_texts(whole.texts(), encoder, cache, progress),
+        unreadable=tuple((split.items[row].id, failed[row]) for row in sorted(failed)),
         sampling=rule,
     )
 
 
 def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
     """Features of the captions of a split alone; it gets no videos."""
-    encoded = _texts(split.texts(), encoder, cache, lambda what, done, total: None)
-    return SplitFeatures(
-        split=split,
-        encoder=encoder.name,
-        fingerprint=encoder.fingerprint,
-        frames=0,
-        videos=[],
-        texts=encoded,
-    )
+    texts = _texts(split.texts(), encoder, cache, Silent())
+    return SplitFeatures(split, encoder.name, encoder.fingerprint, 0, [], texts)
 
 
-def _video_entries(
-    items: Mapping[str, Item],
-    encoder: Encoder,
-    frames: int,
-    sampling: Sampling,
-    folder: Path | None,
-    told: Told,
-    whole_grid: bool,
-    memory: FrameMemory,
-) -> dict[str, Any]:
-    """Features of each item by its key, or the reason why it has none."""
-    drawer = str(frames)
-    if sampling != Sampling():
-        drawer += f"-{sampling.kind}" + ("" if sampling.fps is None else f"-{sampling.fps:g}fps")
-    cache = _cache(folder, encoder, f"{drawer}-patches" if whole_grid else drawer)
-    entries = cache.read(items)
-    unknown = [key for key in items if key not in entries]
-    if len(unknown) < len(items):
-        told("videos", len(entries), len(items))
-    for first in range(0, len(unknown), _VIDEOS):
-        part = unknown[first : first + _VIDEOS]
-        chosen = {key: items[key] for key in part}
-        encoded, passing = _encode(chosen, encoder, frames, sampling, whole_grid, memory)
-        cache.write({key: entry for key, entry in encoded.items() if key not in passing})
-        entries |= encoded
-        told("videos", len(entries), len(items))
-    return entries
+@dataclass(frozen=True, slots=True)
+class _VideoEncoder:
+    """Decodes and encodes videos; arguments as of `extract`."""
 
+    encoder: Encoder
+    frames: int
+    sampling: Sampling
+    whole_grid: bool
+    memory: FrameMemory
 
-def _encode(
-    items: Mapping[str, Item],
-    encoder: Encoder,
-    frames: int,
-    sampling: Sampling,
-    whole_grid: bool,
-    memory: FrameMemory,
-) -> tuple[dict[str, Entry], set[str]]:
-    """The entry of each item, and the keys of those that may have another one next time."""
-    prepared: dict[str, Prepared] = {}
-    entries: dict[str, Entry] = {}
-    passing: set[str] = set()
+    def entries(
+        self, items: Mapping[str, Item], folder: Path | None, progress: Progress
+    ) -> dict[str, Any]:
+        """Features of each item by its key, or the reason why it has none."""
+        cache = _cache(folder, self.encoder, self._drawer())
+        entries = cache.read(items)
+        unknown = [key for key in items if key not in entries]
+        if len(unknown) < len(items):
+            progress.update("videos encoded", len(entries), len(items))
+        for first in range(0, len(unknown), _VIDEOS):
+            part = {key: items[key] for key in unknown[first : first + _VIDEOS]}
+            encoded, transient = self._encode(part)
+            cache.write({key: entry for key, entry in encoded.items() if key not in transient})
+            entries |= encoded
+            progress.update("videos encoded", len(entries), len(items))
+        return entries
 
-    def flush(least: int) -> None:
-        for shape in {array.shape[1:] for array in prepared.values()}:
-            keys = [key for key, array in prepared.items() if array.shape[1:] == shape]
-            if sum(len(prepared[key]) for key in keys) >= least:
-                encoded = encode_together(encoder, [prepared.pop(key) for key in keys])
-                for key, features in zip(keys, encoded, strict=True):
-                    entries[key] = arrays = _arrays(features, whole_grid)
-                    _check_finite(items[key], arrays)
+    def _drawer(self) -> str:
+        name = str(self.frames)
+        if self.sampling != Sampling():
+            fps = self.sampling.fps
+            name += f"-{self.sampling.kind}" + ("" if fps is None else f"-{fps:g}fps")
+        return f"{name}-patches" if self.whole_grid else name
 
-    decode = partial(_decode, encoder=encoder, frames=frames, sampling=sampling)
-    with Ahead(decode) as decoded:
-        order = [item for item in items.values() if memory.get(item) is None]
-        place = 0
-        for key, item in items.items():
-            known = memory.get(item)
-            if known is not None:
-                prepared[key] = known
+    def _encode(self, items: Mapping[str, Item]) -> tuple[dict[str, Entry], set[str]]:
+        """The entry of each item, and the keys of those that may have another one next time."""
+        prepared: dict[str, Prepared] = {}
+        entries: dict[str, Entry] = {}
+        transient: set[str] = set()
+
+        def flush(least: int) -> None:
+            for shape in {array.shape[1:] for array in prepared.values()}:
+                keys = [key for key, array in prepared.items() if array.shape[1:] == shape]
+                if sum(len(prepared[key]) for key in keys) >= least:
+                    encoded = encode_together(self.encoder, [prepared.pop(key) for key in keys])
+                    for key, features in zip(keys, encoded, strict=True):
+                        entries[key] = self._arrays(items[key], features)
+
+        with Ahead(self._decode) as decoded:
+            order = [item for item in items.values() if self.memory.get(item) is None]
+            place = 0
+            for key, item in items.items():
+                frames: Prepared | VideoError | None = self.memory.get(item)
+                if frames is None:
+                    decoded.want(order[place : place + _AHEAD])
+                    place += 1
+                    frames = decoded.get(item)
+                if isinstance(frames, VideoError):
+                    entries[key] = str(frames)
+                    if frames.transient:
+                        transient.add(key)
+                    continue
+                prepared[key] = frames
+                self.memory.put(item, frames)
                 flush(_BATCH)
-                continue
-            decoded.want(order[place : place + _AHEAD])
-            place += 1
-            outcome = decoded.get(item)
-            if isinstance(outcome, VideoError):
-                entries[key] = str(outcome)
-                if outcome.transient:
-                    passing.add(key)
-            else:
-                prepared[key] = outcome
-                memory.put(item, outcome)
-                flush(_BATCH)
-        flush(1)
-    return entries, passing
+            flush(1)
+        return entries, transient
 
+    def _arrays(self, item: Item, features: FrameFeatures) -> dict[str, Shaped[np.ndarray, "..."]]:
+        """The features of a video, 16-bit, their patches on a coarse grid unless whole."""
+        patches = features.patches if self.whole_grid else pool_grid(features.patches)
+        pooled = replace(features, patches=patches)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+            arrays = {f.name: getattr(pooled, f.name).astype(np.float16) for f in fields(pooled)}
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise SureshotError(
+                f"The encoder gives a number that is not finite, or too large for 16 bits, for the "
+                f"video {item.id} ({item.path}); leave it out, or check the model's weights."
+            )
+        return arrays
 
-def _arrays(features: FrameFeatures, whole_grid: bool) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """The features of a video, 16-bit, their patches on a coarse grid unless whole."""
-    pooled = features if whole_grid else replace(features, patches=pool_grid(features.patches))
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
-        return {f.name: getattr(pooled, f.name).astype(np.float16) for f in fields(pooled)}
-
-
-def _check_finite(item: Item, arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> None:
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise SureshotError(
-            f"The encoder gives a number that is not finite, or too large for 16 bits, for the "
-            f"video {item.id} ({item.path}); leave it out, or check the model's weights."
-        )
-
-
-def _decode(
-    item: Item, encoder: Encoder, frames: int, sampling: Sampling
-) -> Shaped[np.ndarray, "frames 3 rows columns"] | VideoError:
-    """Prepared frames of an item, or why there are none."""
-    try:
-        return encoder.prepare(sampled_frames(item, frames, encoder.frame_size, sampling))
-    except VideoError as error:
-        return error
-    except OSError as error:
-        return unreadable(error)
+    def _decode(self, item: Item) -> Prepared | VideoError:
+        """Prepared frames of an item, or why there are none."""
+        try:
+            size = self.encoder.frame_size
+            return self.encoder.prepare(sampled_frames(item, self.frames, size, self.sampling))
+        except VideoError as error:
+            return error
+        except OSError as error:
+            return unreadable(error)
 
 
 def sampled_frames(
@@ -407,14 +366,16 @@ def sampled_frames(
     )
 
 
-def _texts(texts: Sequence[str], encoder: Encoder, folder: Path | None, told: Told) -> list[Text]:
+def _texts(
+    texts: Sequence[str], encoder: Encoder, folder: Path | None, progress: Progress
+) -> list[Text]:
     """Sentence and words of each text; equal ones are encoded once."""
     cache = _cache(folder, encoder, "captions")
     keys = {text: _digest([text]) for text in texts}
     entries: dict[str, Any] = cache.read(keys.values())
     unknown = sorted(text for text, key in keys.items() if key not in entries)
     if len(unknown) < len(keys):
-        told("captions", len(keys) - len(unknown), len(keys))
+        progress.update("captions encoded", len(keys) - len(unknown), len(keys))
     for first in range(0, len(unknown), _TEXTS):
         part = unknown[first : first + _TEXTS]
         encoded = dict(
@@ -422,7 +383,7 @@ def _texts(texts: Sequence[str], encoder: Encoder, folder: Path | None, told: To
         )
         cache.write(encoded)
         entries |= encoded
-        told("captions", len(entries), len(keys))
+        progress.update("captions encoded", len(entries), len(keys))
     found = (entries[keys[text]] for text in texts)
     return [(entry["sentence"][0], entry["words"]) for entry in found]
 
@@ -449,7 +410,7 @@ def _cache(folder: Path | None, encoder: Encoder, of: str) -> FeatureCache:
 
 
 def item_key(item: Item) -> str:
-    """What tells one state of an item from another; its folder may move, its times may change."""
+    """Digest of an item's name, content and times; its folder may move."""
     try:
         files = frame_files(item.path) if item.path.is_dir() else [item.path]
         content = _digest([sampled_digest(file) for file in files])

@@ -37,7 +37,7 @@ from sureshot.research.answers import (
     train_answers_on,
     wordings,
 )
-from sureshot.research.training.loop import LOG, MODEL, STATE, read
+from sureshot.research.training.loop import LOG, MODEL, STATE, read_log
 from sureshot.research.training.run import RECIPE
 from tests.asked import asked, line, put
 from tests.heard import stop_at
@@ -106,7 +106,7 @@ def test_a_run_leaves_a_model_its_recipe_and_what_it_went_on_from(place):
     assert set(found.answers) == {"red", "green", "blue", "white", "yellow", "magenta"}
     assert found.often == (2, 2, 2, 2, 2, 2) and sorted(found.answers) == list(found.answers)
     assert found.note == "Trained on qa train, 6 videos, 12 questions."
-    losses = [entry["losses"] for entry in read(folder / LOG) if "losses" in entry]
+    losses = [entry["losses"] for entry in read_log(folder / LOG) if "losses" in entry]
     assert len(losses) == 6 and losses[0].keys() == {"loss", "answer", "similarity"}
 
 

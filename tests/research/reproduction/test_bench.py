@@ -19,7 +19,8 @@ from sureshot.research.reproduction.plan import (
     read_plan,
 )
 from sureshot.research.reproduction.runs import PlannedRun, recipe_of
-from sureshot.research.training.recipe import ValidationRecipe, placed
+from sureshot.research.training.recipe import ValidationRecipe, resolve_paths
+from tests.heard import Heard
 from tests.layouts import benchmark
 from tests.models.encoders.test_clip import clip
 from tests.paths import ROOT
@@ -84,18 +85,18 @@ def test_a_plan_that_is_not_there_is_named(tmp_path):
 
 
 def test_both_worlds_are_encoded_and_told_of(place):
-    told = []
-    made = bench(place, told=lambda *said: told.append(said))
+    heard = Heard()
+    made = bench(place, progress=heard)
     encoder = made.encoder(made.plan.encoder)
     assert encoder.name == "tiny" and encoder is made.encoder(made.plan.encoder)
     assert made.encoder(made.plan.encoder, fresh=True) is not encoder
-    assert not told  # nothing is encoded before it is asked for
+    assert not heard.updates  # nothing is encoded before it is asked for
     both = [made.features(world, made.plan.encoder) for world in (made.plan.home, made.plan.away)]
     for world in both:
         assert [len(part.videos) for part in (world.train, world.val, world.test)] == [6, 3, 3]
         assert {len(video.frames) for video in world.train.videos} == {3}
     assert both[1].test.split.title() == "pairs walls away (3)"
-    assert ("videos", 6, 6) in told and ("captions", 6, 6) in told
+    assert {("videos encoded", 6, 6), ("captions encoded", 6, 6)} <= set(heard.updates)
     assert made.features(made.plan.home, made.plan.encoder) is both[0]
 
 
@@ -113,7 +114,7 @@ def test_a_path_may_start_in_the_home_folder(place, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(place))
     monkeypatch.chdir("/")
     home = changed(place, tmp_path, ('"$WALLS/pairs.csv"', '"~/pairs.csv"'))
-    assert len(placed(home.home.train, tmp_path).load().items) == 6
+    assert len(resolve_paths(home.home.train, tmp_path).load().items) == 6
 
 
 def test_videos_to_choose_on_may_be_held_out_of_the_training_set(place, tmp_path):
@@ -205,12 +206,12 @@ def test_parts_that_share_videos_are_refused(place, tmp_path, old, new):
 def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, monkeypatch):
     monkeypatch.chdir("/")
     recipe = FinalRecipe("pairs", Path("pairs.csv"))
-    assert placed(recipe, place).load().items[0].path.is_relative_to(place)
+    assert resolve_paths(recipe, place).load().items[0].path.is_relative_to(place)
     monkeypatch.setenv("SOMEWHERE", str(place / "videos"))
-    listed = placed(replace(recipe, videos=Path("$SOMEWHERE/..")), place).load()
+    listed = resolve_paths(replace(recipe, videos=Path("$SOMEWHERE/..")), place).load()
     assert len(listed.items) == 3
     (place / "ids.txt").write_text("videos/9.mp4\n")
-    some = placed(replace(recipe, ids=Path("ids.txt"), label="one"), place).load()
+    some = resolve_paths(replace(recipe, ids=Path("ids.txt"), label="one"), place).load()
     assert (len(some.items), some.label) == (1, "one")
 
 

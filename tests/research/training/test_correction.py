@@ -19,11 +19,11 @@ from sureshot.research.training.hub_correction import (
     CAPTIONS,
     WEIGHTS,
     K,
-    chosen,
-    drawn,
-    encoded,
+    choose_weight,
+    draw_captions,
+    encode_captions,
     fit_hub_bank,
-    keep,
+    save,
 )
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import train
@@ -56,7 +56,7 @@ def hubs(strength, seed=0):
 
 def test_a_correction_is_chosen_where_there_are_hubs():
     raw, known, owner = hubs(1.5)
-    weight, gain = chosen([(raw, known, owner)], np.random.default_rng(0))
+    weight, gain = choose_weight([(raw, known, owner)], np.random.default_rng(0))
     assert weight == 1.0
     assert gain.low > 20
     # The gain is that of the corrected scores, counted by hand.
@@ -70,35 +70,35 @@ def test_a_correction_is_chosen_where_there_are_hubs():
 
 
 def test_none_is_chosen_where_it_would_help_by_chance_only():
-    kept = [chosen([hubs(0.0, seed)], np.random.default_rng(0))[0] for seed in range(10)]
+    kept = [choose_weight([hubs(0.0, seed)], np.random.default_rng(0))[0] for seed in range(10)]
     assert kept.count(None) >= 9
 
 
 def test_a_loss_in_one_gallery_counts_against_the_gain_in_another():
     raw, known, owner = hubs(1.5)
-    _, gain = chosen([(raw, known, owner)], np.random.default_rng(0))
-    _, both = chosen([(raw, known, owner), (raw, -known, owner)], np.random.default_rng(0))
+    _, gain = choose_weight([(raw, known, owner)], np.random.default_rng(0))
+    _, both = choose_weight([(raw, known, owner), (raw, -known, owner)], np.random.default_rng(0))
     assert 0 < both.value < gain.value / 2
 
 
 def test_captions_are_of_as_many_videos(place, monkeypatch):
     parts = [split(place, "train"), split(place, "test")]
-    texts = drawn(parts, np.random.default_rng(0))
+    texts = draw_captions(parts, np.random.default_rng(0))
     every = {
         caption.text: (part.name, caption.video) for part in parts for caption in part.captions
     }
     assert len({every[text] for text in texts}) == len(texts) == 9
-    assert texts == drawn(parts, np.random.default_rng(0))
-    assert texts != drawn(parts, np.random.default_rng(1))
+    assert texts == draw_captions(parts, np.random.default_rng(0))
+    assert texts != draw_captions(parts, np.random.default_rng(1))
     monkeypatch.setattr(hub_correction, "CAPTIONS", 4)
-    assert len(drawn(parts, np.random.default_rng(0))) == 4
+    assert len(draw_captions(parts, np.random.default_rng(0))) == 4
     assert CAPTIONS >= K
 
 
 @pytest.mark.parametrize("words", [True, False])
 def test_captions_are_padded_to_the_longest_of_all(words):
     texts = ["red", "a green wall and a blue wall", "a dog"] * 40
-    found = encoded(TinyEncoder(), texts, words)
+    found = encode_captions(TinyEncoder(), texts, words)
     alone = TinyEncoder().encode_texts(texts)
     np.testing.assert_allclose(found.sentence, alone.sentence, atol=1e-3)
     if words:
@@ -118,15 +118,15 @@ def sure(weight, value=1.0):
 def test_a_checkpoint_ranks_by_it(place, val, tmp_path, monkeypatch, system, kind):
     folder = saved(tmp_path / "model", system, kind)
     raw = ranking(load(folder, "cpu"), val)
-    monkeypatch.setattr(hub_correction, "chosen", sure(0.5))
-    told = keep(folder, [split(place, "train")], val)
+    monkeypatch.setattr(hub_correction, "choose_weight", sure(0.5))
+    told = save(folder, [split(place, "train")], val)
     assert told.startswith("hub correction (k=16, weight 0.5; 6 captions of pairs pairs.csv train")
     assert "+1.0 of R@1" in told
     scorer = load(str(folder), "cpu")
     np.testing.assert_array_equal(similarity(scorer.raw, val), raw)
     # By hand: each caption of the bank as a query of its own, with what an index would keep.
     encoder = load_searchable(str(folder), "cpu")
-    texts = drawn([split(place, "train")], np.random.default_rng(0))
+    texts = draw_captions([split(place, "train")], np.random.default_rng(0))
     captions = encoder.encode_texts(texts)
     known = bank_similarity(scorer, captions, val)
     np.testing.assert_allclose(ranking(scorer, val), raw - 0.5 * known.mean(0), atol=5e-3)
@@ -142,7 +142,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     if name != "tiny":
         name = str(saved(tmp_path / "model", name, "linear"))
     scorer, splits = load(name, "cpu"), [part.split for part in sets]
-    monkeypatch.setattr(hub_correction, "chosen", sure(0.5))
+    monkeypatch.setattr(hub_correction, "choose_weight", sure(0.5))
     alone, _ = fit_hub_bank(scorer, splits[:1], [val], sets[:1])
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
     monkeypatch.setattr(hub_correction, "VIDEOS", 4)
@@ -163,8 +163,8 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         np.testing.assert_allclose(elsewhere(load(name, "cpu"), val), expected, atol=5e-3)
         assert elsewhere(scorer, val) is None
         # Without a sure gain the videos are kept all the same, and nothing is corrected.
-        monkeypatch.setattr(hub_correction, "chosen", sure(None))
-        told = keep(Path(name), splits, val, sets)
+        monkeypatch.setattr(hub_correction, "choose_weight", sure(None))
+        told = save(Path(name), splits, val, sets)
         assert told.startswith("no hub correction") and told.endswith("; 4 videos are kept")
         again = load(name, "cpu")
         np.testing.assert_array_equal(ranking(again, val), similarity(scorer.raw, val))
@@ -173,8 +173,8 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
 
 def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch):
     folder = saved(tmp_path / "model", "clip4clip", "none")
-    monkeypatch.setattr(hub_correction, "chosen", sure(None, -0.25))
-    assert keep(folder, [split(place, "train")], val) == (
+    monkeypatch.setattr(hub_correction, "choose_weight", sure(None, -0.25))
+    assert save(folder, [split(place, "train")], val) == (
         "no hub correction: the best one gives -0.2 of R@1 + R@5 + R@10 on 3 validation videos "
         "(-0.2 to -0.2)"
     )
@@ -183,7 +183,7 @@ def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch
 
 def test_a_system_that_cannot_be_searched_with_gets_none(place, val, tmp_path):
     folder = saved(tmp_path / "model", "ce", "none")
-    assert keep(folder, [split(place, "train")], val) == ""
+    assert save(folder, [split(place, "train")], val) == ""
     assert not (folder / FILE).exists() and load(str(folder), "cpu").bank is None
 
 
@@ -204,7 +204,7 @@ def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_p
     recipe = Recipe.load(place / "recipe.toml", [])
 
     def run(found):
-        monkeypatch.setattr(hub_correction, "chosen", found)
+        monkeypatch.setattr(hub_correction, "choose_weight", found)
         return train(recipe, to=tmp_path / "run", resume=True, cache=place / "cache")
 
     done = run(sure(WEIGHTS[0]))

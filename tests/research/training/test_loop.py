@@ -12,7 +12,7 @@ from torch import nn
 
 from sureshot.errors import SureshotError
 from sureshot.research.training.data import plan
-from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, fit, read
+from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, fit, read_log
 from sureshot.research.training.recipe import TrainingConfig
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, Toy, model
@@ -74,7 +74,7 @@ def same(one, other):
 
 
 def timeless(folder):
-    return [{k: v for k, v in entry.items() if k != "seconds"} for entry in read(folder / LOG)]
+    return [{k: v for k, v in entry.items() if k != "seconds"} for entry in read_log(folder / LOG)]
 
 
 def test_a_run_learns_and_leaves_its_files(tmp_path):
@@ -100,7 +100,7 @@ def test_progress_and_log_tell_of_each_step(tmp_path):
     assert [p.epoch for p in run.told] == sorted([1, 2, 3, 4] * 3)
     assert run.told[0].rate == 0.02 and run.told[-1].rate < 0.001
     assert all(p.seconds > 0 and p.gradient > 0 for p in run.told)
-    entries = read(tmp_path / LOG)
+    entries = read_log(tmp_path / LOG)
     told = [entry for entry in entries if "losses" in entry]
     assert [entry["losses"] for entry in told] == [dict(p.losses) for p in run.told]
     assert set(told[0]) == {"epoch", "step", "losses", "gradient", "rate", "seconds"}
@@ -399,7 +399,7 @@ def test_two_processes_fit_what_one_fits_and_only_one_writes(tmp_path):
         assert found["fitted"] == [2, 2.0]
         for name, weight in alone.net.state_dict().items():
             torch.testing.assert_close(found["weights"][name], weight, atol=1e-5, rtol=0)
-    assert len(read(tmp_path / "both" / LOG)) == 16
+    assert len(read_log(tmp_path / "both" / LOG)) == 16
 
 
 def test_labels_of_pairs_join_the_codes_of_their_texts(tmp_path, monkeypatch):

@@ -4,9 +4,9 @@ import pytest
 
 from sureshot.cli.app import run as command
 from sureshot.errors import SureshotError
-from sureshot.research.training.loop import LOG, read
+from sureshot.research.training.loop import LOG, read_log
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import rehearse, train
+from sureshot.research.training.run import dry_run, train
 from tests.heard import Heard
 from tests.models.encoders.test_clip import clip
 from tests.walls import walls
@@ -39,7 +39,7 @@ def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path
     recipe = place / "recipe.toml"
     before = files(place)
     heard = Heard()
-    found = rehearse(recipe, settings=settings, progress=heard)
+    found = dry_run(recipe, settings=settings, progress=heard)
     assert files(place) == before
     assert heard.lines == [
         "pairs pairs.csv train, 6 videos, 12 captions",
@@ -50,12 +50,12 @@ def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path
     assert found.decoded == (6 * 2 if settings else 0) and found.kept == 0
     assert found.seconds > 0 and found.hours > 0 and (found.encoding > 0) == (not settings)
     train(recipe, to=tmp_path, settings=settings, cache=tmp_path / "cache")
-    steps = [entry for entry in read(tmp_path / LOG) if "losses" in entry]
+    steps = [entry for entry in read_log(tmp_path / LOG) if "losses" in entry]
     assert len(steps) == found.steps * found.epochs
 
 
 def test_groups_are_those_of_the_optimiser_and_what_is_fixed(place):
-    found = rehearse(
+    found = dry_run(
         place / "recipe.toml",
         settings=(*TUNED, "training.optimizer=bert_adam", "training.weight_decay=0.2"),
     )
@@ -72,16 +72,16 @@ def test_groups_are_those_of_the_optimiser_and_what_is_fixed(place):
 
 
 def test_kept_frames_are_told_with_their_size(place):
-    found = rehearse(place / "recipe.toml", settings=(*TUNED, "training.keep_frames=true"))
+    found = dry_run(place / "recipe.toml", settings=(*TUNED, "training.keep_frames=true"))
     assert 1000 < found.kept < 1e6
     assert "12 decoded once and kept, about" in found.text()
 
 
 def test_what_would_stop_the_run_stops_it_too(place):
     with pytest.raises(SureshotError, match=r"Unknown setting system\.nope"):
-        rehearse(place / "recipe.toml", settings=["system.nope=1"])
+        dry_run(place / "recipe.toml", settings=["system.nope=1"])
     with pytest.raises(SureshotError, match="'tiny' cannot be trained"):
-        rehearse(place / "recipe.toml", settings=["encoder.tuned=true"])
+        dry_run(place / "recipe.toml", settings=["encoder.tuned=true"])
 
 
 def test_the_terminal_prints_it(place, capsys):

@@ -23,7 +23,7 @@ from sureshot.research.features import extract
 from sureshot.research.scores import similarity
 from sureshot.research.training import data as frames_module
 from sureshot.research.training import run as module
-from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, read
+from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, read_log
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import (
     FRAMES,
@@ -262,7 +262,7 @@ def test_a_batch_of_one_pair_and_no_validation(place, tmp_path, system):
     alone = Recipe.load(place / "alone.toml", ["training.batch=2", f"system={system}"])
     assert alone.val is None and len(alone.splits()[0][0].items) == 3
     fitted = train(alone, to=tmp_path, cache=place / "cache")
-    losses = [entry["losses"] for entry in read(tmp_path / LOG) if "losses" in entry]
+    losses = [entry["losses"] for entry in read_log(tmp_path / LOG) if "losses" in entry]
     assert len(losses) == 2 * 2
     assert (fitted.epoch, fitted.score) == (2, None)
     assert losses[0]["loss"] > 1e-3
@@ -389,13 +389,13 @@ def test_a_tuned_system_that_reads_the_whole_grid_gets_it_after_training_too(
     place, tmp_path, monkeypatch
 ):
     seen = []
-    plain = module.correction.keep
+    plain = module.hub_correction.save
 
     def watched(folder, splits, val, *rest):
         seen.append(val)
         return plain(folder, splits, val, *rest)
 
-    monkeypatch.setattr(module.correction, "keep", watched)
+    monkeypatch.setattr(module.hub_correction, "save", watched)
     base = recipe(place, *TUNED, "training.epochs=1", "stem.kind=linear")
     system = {"name": "duq_released", "layers": 1, "heads": 2, "samples": 2}
     train(replace(base, system=system), to=tmp_path, cache=place / "cache")
@@ -425,7 +425,9 @@ def test_each_epoch_is_judged_by_what_its_encoder_sees(place, tmp_path, monkeypa
 
 
 def test_both_networks_learn(place, tuned):
-    losses = [entry["losses"]["loss"] for entry in read(place / "tuned" / LOG) if "losses" in entry]
+    losses = [
+        entry["losses"]["loss"] for entry in read_log(place / "tuned" / LOG) if "losses" in entry
+    ]
     assert len(losses) == 4
     encoder = ClipEncoder.load(str(place / "clip"), "cpu")
     start = new_model(recipe(place, *TUNED), Sizes(20, 24), encoder).state_dict()
@@ -438,7 +440,7 @@ def test_an_encoder_learns_in_half_precision_what_it_learns_in_single(
     place, tuned, tmp_path, precision
 ):
     def losses(folder):
-        return [entry["losses"]["loss"] for entry in read(folder / LOG) if "losses" in entry]
+        return [entry["losses"]["loss"] for entry in read_log(folder / LOG) if "losses" in entry]
 
     trained(place, tmp_path, *TUNED, f"training.precision={precision}")
     found, expected = losses(tmp_path), losses(place / "tuned")

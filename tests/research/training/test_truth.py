@@ -6,7 +6,7 @@ from sureshot.datasets import load_split
 from sureshot.datasets.synthetic import read_truth
 from sureshot.errors import SureshotError
 from sureshot.models.losses.debiased import AMBIGUITY, FITS
-from sureshot.research.training.run import told_truth, train
+from sureshot.research.training.run import ground_truth, train
 from tests.synthetic import small_dataset, synthetic_recipe
 
 ORACLES = [
@@ -24,7 +24,7 @@ def root(tmp_path_factory):
 def test_rows_and_columns_are_those_of_the_pairs(root):
     split = load_split("synthetic", "train", root)
     truth, rows = read_truth(split), [40, 3, 11]
-    told = told_truth([split])(rows)
+    told = ground_truth([split])(rows)
     videos = [split.captions[row].video for row in rows]
     assert told[FITS].tolist() == [[bool(truth.fits[r, v]) for v in videos] for r in rows]
     assert told[FITS].diagonal().all()
@@ -41,7 +41,7 @@ def test_an_oracle_trains_on_a_synthetic_dataset(system, root, tmp_path):
 def test_an_oracle_wants_one_synthetic_dataset_and_whole_batches(root, tmp_path):
     split = load_split("synthetic", "train", root)
     with pytest.raises(SureshotError, match="there are 2 sets"):
-        told_truth([split, split])
+        ground_truth([split, split])
     recipe = synthetic_recipe(root, ORACLES[0], micro_batch=4)
     with pytest.raises(SureshotError, match="about a whole batch"):
         train(recipe, to=tmp_path / "run")

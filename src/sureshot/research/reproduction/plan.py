@@ -17,16 +17,17 @@ from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.encoders.experts import read_experts
 from sureshot.models.model import StemConfig
 from sureshot.models.systems.base import known_systems
+from sureshot.progress import Progress
 from sureshot.research.answers import QuestionRecipe, ValidationQuestions
-from sureshot.research.features import FrameMemory, SplitFeatures, Told, extract
+from sureshot.research.features import FrameMemory, SplitFeatures, extract
 from sureshot.research.training.recipe import (
     EncoderRecipe,
     Recipe,
     SplitRecipe,
     TrainingConfig,
     ValidationRecipe,
-    placed,
     read_toml,
+    resolve_paths,
 )
 from sureshot.settings import build, to_values
 
@@ -78,7 +79,7 @@ class World:
         Raises:
             SureshotError: one cannot be read, or two of them share videos.
         """
-        named = placed(self, folder)
+        named = resolve_paths(self, folder)
         system = {"name": "none"}  # a recipe has one; only its data sets are read
         recipe = Recipe(train=(named.train,), system=system, val=named.val, hold_out=named.hold_out)
         (train,), val = recipe.splits()
@@ -247,7 +248,7 @@ class Bench:
         plan: where the data are, and what encodes them.
         folder: where relative paths of the plan start.
         cache: folder of encoded features; None is one in the user's cache folder.
-        told: called while features are encoded.
+        progress: hears which features are encoded.
 
     Attributes:
         plan: where the data are; a copy may be given another one.
@@ -255,12 +256,17 @@ class Bench:
     """
 
     def __init__(
-        self, plan: Plan, folder: Path, *, cache: Path | None = None, told: Told | None = None
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        cache: Path | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.plan = plan
         self.folder = folder
         self._cache = cache
-        self._told = told
+        self._progress = progress
         self._encoders: dict[tuple[str, str | None], Encoder] = {}
         self._splits: dict[World, Splits] = {}
         self._features: dict[tuple[World, EncoderRecipe], Features] = {}
@@ -268,7 +274,7 @@ class Bench:
 
     def placed(self, settings: _T) -> _T:
         """Settings of the plan whose relative paths start at its folder."""
-        return placed(settings, self.folder)
+        return resolve_paths(settings, self.folder)
 
     def encoder(self, recipe: EncoderRecipe, *, fresh: bool = False) -> Encoder:
         """The encoder of a run; a fresh one is nobody else's, and may be trained.
@@ -330,7 +336,7 @@ class Bench:
             frames=recipe.frames,
             sampling=recipe.rule,
             cache=self._cache,
-            told=self._told,
+            progress=self._progress,
         )
         experts = read_experts(split.experts, [item.id for item in split.items])
         return replace(features, experts=experts)

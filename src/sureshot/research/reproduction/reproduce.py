@@ -314,7 +314,7 @@ def reproduce(
     if plan is None:
         raise ArgumentError(f"Name the data and the training with {option('plan', 'FILE')}.")
     path, notes = Path(plan), Notes(progress or Silent())
-    bench = Bench(read_plan(path), path.absolute().parent, cache=cache, told=notes.encoded)
+    bench = Bench(read_plan(path), path.absolute().parent, cache=cache, progress=notes)
     call = _Call(
         bench=bench, plan=path, folder=Path(to), seeds=seeds, part=part, cache=cache, notes=notes
     )
@@ -433,7 +433,7 @@ def _facts(command: str, table: Table, place: Place, bench: Bench) -> Facts:
 
 def _training(plan: Plan) -> str:
     """The training of a plan in words."""
-    training, stem = plan.training.beside(plan.encoder), plan.stem
+    training, stem = plan.training.for_encoder(plan.encoder), plan.stem
     which = "one random caption" if training.captions == "one" else "all captions"
     first = f"stem width {stem.width}, " if stem.kind == "linear" else ""
     cases = "; for some systems otherwise, see the plan" if plan.cases else ""
@@ -567,7 +567,7 @@ def _cost(
 
 def _steps(cell: PlannedRun, bench: Bench) -> int:
     recipe = recipe_of(cell, bench.plan)
-    training = recipe.training.beside(recipe.encoder)
+    training = recipe.training.for_encoder(recipe.encoder)
     owners = bench.splits(cell.place.world).train.owner().tolist()
     passes = load_system(recipe.system, _WIDTH).passes
     batches = count(owners, batch=training.batch, captions=training.captions or "one")

@@ -36,8 +36,7 @@ from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.reproduction.plan import Bench, Features, Place, Plan, Variant
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
 from sureshot.research.training.encoder_tuning import tuned
-from sureshot.research.training.loop import LOG, TrainingResult
-from sureshot.research.training.loop import read as read_log
+from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import fit_pixels, retrieval_task, train_on
 from sureshot.settings import read_json, to_values

@@ -45,7 +45,7 @@ def fit_hub_bank(
 ) -> tuple[Bank | None, str]:
     """The bank of a model.
 
-    The captions are drawn from the training set, one a video; see `chosen` for the weight.
+    The captions are drawn from the training set, one a video; see `choose_weight` for the weight.
 
     Args:
         scorer: the model.
@@ -62,12 +62,12 @@ def fit_hub_bank(
     """
     rng = np.random.default_rng(seed)
     words = scorer.model is not None and scorer.model.system.reads_words
-    texts = encoded(scorer.require_searchable(), drawn(splits, rng), words)
+    texts = encode_captions(scorer.require_searchable(), draw_captions(splits, rng), words)
     compared = [
         (similarity(scorer.raw, val), bank_similarity(scorer, texts, val), val.split.owner())
         for val in galleries
     ]
-    weight, gain = chosen(compared, rng)
+    weight, gain = choose_weight(compared, rng)
     count = sum(len(val.videos) for val in galleries)
     told = (
         f"{gain.value:+.1f} of R@1 + R@5 + R@10 on {count} validation videos "
@@ -93,7 +93,7 @@ def fit_hub_bank(
     return bank, f"{bank.title}: {told}"
 
 
-def keep(
+def save(
     folder: Path,
     splits: Sequence[Split],
     val: SplitFeatures,
@@ -115,7 +115,7 @@ def keep(
     return told
 
 
-def chosen(
+def choose_weight(
     galleries: Sequence[Compared], rng: np.random.Generator
 ) -> tuple[float | None, Interval]:
     """The weight of a correction that rankings gain by, and the gain.
@@ -147,7 +147,7 @@ def _gain(
     return _hits(raw - weight * nearest_mean(known, K), owner) - _hits(raw, owner)
 
 
-def drawn(splits: Sequence[Split], rng: np.random.Generator) -> list[str]:
+def draw_captions(splits: Sequence[Split], rng: np.random.Generator) -> list[str]:
     """Captions of as many different videos, one each, no more of one set than its share."""
     rows = [(split, own) for split in splits for own in split.by_video() if len(own)]
     chosen = rng.permutation(len(rows))[:CAPTIONS]
@@ -202,7 +202,7 @@ def _hits(
     return 100.0 * (ranks[:, None] <= np.array([1, 5, 10])).sum(1)
 
 
-def encoded(encoder: Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
+def encode_captions(encoder: Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
     """All captions in one value as a bank keeps it: 16 bits, words only where they are read."""
     parts = [
         encoder.encode_texts(captions[first : first + _BATCH])

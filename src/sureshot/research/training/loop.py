@@ -325,7 +325,7 @@ class Log:
     """
 
     def __init__(self, path: Path, after: int = 0) -> None:
-        kept = [entry for entry in read(path) if entry["step"] <= after] if after else []
+        kept = [entry for entry in read_log(path) if entry["step"] <= after] if after else []
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, "".join(map(_line, kept)))
         self._file = path.open("a", encoding="utf-8", buffering=1)
@@ -341,7 +341,7 @@ class Log:
         self._file.close()
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """The entries of a log that are whole; none where there is no file."""
     entries: list[dict[str, Any]] = []
     if not path.exists():
@@ -564,7 +564,7 @@ def _keep(run: TrainState, folder: Path, done: _Counters) -> None:
 
 
 def _draw(folder: Path) -> tuple[str, ...]:
-    entries = read(folder / LOG)
+    entries = read_log(folder / LOG)
     losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
     scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
     try:

@@ -156,7 +156,7 @@ class TrainingConfig(Ranged):
                 f"{change} makes them differ; leave one of the two out."
             )
 
-    def beside(self, encoder: EncoderRecipe) -> "TrainingConfig":
+    def for_encoder(self, encoder: EncoderRecipe) -> "TrainingConfig":
         """These settings with what the encoder decides filled in.
 
         Args:
@@ -220,7 +220,7 @@ class RecipeFile:
         Raises:
             SureshotError: an unknown or missing name, or a wrong value.
         """
-        return placed(build(cls, values), folder)
+        return resolve_paths(build(cls, values), folder)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -323,7 +323,7 @@ class Recipe(RecipeFile):
         if self.hold_out < 0:
             raise SureshotError(f"Setting hold_out is {self.hold_out}; it counts videos.")
         self._check_experts()
-        object.__setattr__(self, "training", self.training.beside(self.encoder))
+        object.__setattr__(self, "training", self.training.for_encoder(self.encoder))
         if self.training.keep == "best" and not (self.val or self.hold_out):
             raise SureshotError(
                 'training.keep is "best", and there is no validation set to tell it; give [val] '
@@ -379,21 +379,23 @@ def read_toml(path: Path, what: str = "recipe") -> dict[str, Any]:
         ) from None
 
 
-def placed(settings: _T, folder: Path) -> _T:
+def resolve_paths(settings: _T, folder: Path) -> _T:
     """Settings whose relative paths start at a folder, ``$NAME`` and ``~`` replaced."""
     changed: Any = settings
     if isinstance(settings, Path):
         # Not Path.expanduser: it fails where there is no such user.
         changed = folder / os.path.expanduser(os.path.expandvars(settings))  # noqa: PTH111
     elif isinstance(settings, tuple):
-        changed = tuple(placed(part, folder) for part in settings)
+        changed = tuple(resolve_paths(part, folder) for part in settings)
     elif isinstance(settings, EncoderRecipe):
-        local = placed(Path(settings.name), folder)
+        local = resolve_paths(Path(settings.name), folder)
         if is_folder_at(local) and settings.name != EncoderRecipe().name:
             changed = replace(settings, name=str(local))
     elif is_dataclass(settings) and not isinstance(settings, type):
         parts = {f.name: getattr(settings, f.name) for f in fields(settings)}
-        changed = replace(settings, **{name: placed(part, folder) for name, part in parts.items()})
+        changed = replace(
+            settings, **{name: resolve_paths(part, folder) for name, part in parts.items()}
+        )
     return changed
 
 

@@ -246,7 +246,7 @@ def _fit(
     return replace(fitted, metric=task.metric)
 
 
-def told_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
+def ground_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
     """What an oracle is told of the pairs of a batch, by rows of all captions of the splits.
 
     The codes are those of `sureshot.models.losses.debiased`: which captions fit which videos of the
@@ -371,7 +371,7 @@ def _train(
                 sampling=recipe.encoder.rule,
                 whole_grid=whole,
                 cache=cache,
-                told=notes.encoded,
+                progress=notes,
             )
             note_unreadable(seen, notes)
             return replace(seen, experts=experts)
@@ -412,7 +412,7 @@ def _equip(
                 whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
                 cache=Path(cache),
             )
-    found = hub_correction.keep(fitted.folder, splits, val, sets, seed, device)
+    found = hub_correction.save(fitted.folder, splits, val, sets, seed, device)
     if found:
         notes.line(found)
 
@@ -509,7 +509,7 @@ def retrieval_task(
         system=model.system,
         score=lambda val: validation_score(model, val, recipe.training.metric, device),
         write=write,
-        labels=told_truth(splits, device) if model.system.reads_truth else None,
+        labels=ground_truth(splits, device) if model.system.reads_truth else None,
         fixed={
             "system": dict(recipe.system),
             "stem": to_values(recipe.stem),
@@ -690,7 +690,7 @@ class DryRun:
             yield group.part, rate, f"{group.decay:g}", f"{group.tensors:,}", f"{group.weights:,}"
 
 
-def rehearse(
+def dry_run(
     recipe: str | Path | Recipe,
     *,
     settings: Sequence[str] = (),

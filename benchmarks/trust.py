@@ -115,7 +115,7 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
     def seen(split: Split) -> SplitFeatures:
         return extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
 
-    def asked(features: SplitFeatures, how: Similarity = scorer.comparing) -> Asked:
+    def asked(features: SplitFeatures, how: Similarity = scorer.ranking) -> Asked:
         scores = similarity(how, features).astype(np.float64)
         return Asked.annotated(scores, features.split.owner(), elsewhere(scorer, features))
 

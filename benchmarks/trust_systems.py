@@ -21,7 +21,7 @@ import numpy as np
 
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders import Encoder
-from sureshot.models.similarity import Trained
+from sureshot.models.similarity import ModelSimilarity
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.reproduction.plan import (
     HOME,
@@ -101,11 +101,11 @@ def trained(
             recipe_of(cell, plan), encoder, [home.train], home.val, Path(folder) / "run"
         )
         model = Checkpoint.from_pretrained(fitted.folder).model
-    known, owner = similarity(Trained(model), home.val), home.val.split.owner()
+    known, owner = similarity(ModelSimilarity(model), home.val), home.val.split.owner()
     relevant = owner[:, None] == np.arange(known.shape[1])
     card = fit_card(known, relevant, owner)
     report = measure(
-        similarity(Trained(model), test),
+        similarity(ModelSimilarity(model), test),
         test.split.owner(),
         card=card,
         papers=text_measures(model, test),

@@ -30,7 +30,7 @@ from sureshot.models.encoders.experts import read_experts
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.load import Scorer
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.similarity import Trained
+from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import known_systems, load_system, objective
 from sureshot.research.answers import RETRIEVAL, AnswerCheckpoint, encode_questions, logits
 from sureshot.research.features import SplitFeatures, extract
@@ -266,7 +266,7 @@ def test_a_system_goes_the_whole_way(place: Path, tmp_path: Path, settings: Sett
     scorer = sureshot.load(tmp_path / "again", "cpu")
     scores = similarity(scorer.raw, tested)
     assert np.isfinite(scores).all()
-    np.testing.assert_array_equal(similarity(Trained(kept.model, "cpu"), tested), scores)
+    np.testing.assert_array_equal(similarity(ModelSimilarity(kept.model, "cpu"), tested), scores)
 
     evaluation = research.evaluate(
         made.folder,
@@ -313,7 +313,9 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
     # What it reads is a model to search with, as any other.
     tested = features(place, "test")
     read_on = similarity(sureshot.load(made.folder / RETRIEVAL, "cpu").raw, tested)
-    np.testing.assert_array_equal(similarity(Trained(kept.retrieval.model, "cpu"), tested), read_on)
+    np.testing.assert_array_equal(
+        similarity(ModelSimilarity(kept.retrieval.model, "cpu"), tested), read_on
+    )
 
 
 def modelled(settings: Settings, seed: int) -> Model:

@@ -93,7 +93,7 @@ def banked(request, plain, features, tmp_path, monkeypatch) -> Case:
         weight=request.param,
         frames=kept.frames[:5].astype(np.float16).astype(np.float32),
         mask=kept.mask[:5],
-        taken=np.linspace(0, 0.1, 5, dtype=np.float32),
+        corrections=np.linspace(0, 0.1, 5, dtype=np.float32),
         model=scorer.fingerprint,
         source="a test",
     ).save(home)

@@ -21,8 +21,8 @@ def bank(request):
     texts = encode_captions(TinyEncoder(), CAPTIONS, request.param)
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(6, 2, TinyEncoder.dim)).astype(np.float16).astype(np.float32)
-    taken = rng.random(6).astype(np.float32)
-    return Bank(texts, 2, 0.5, frames, MASK, taken, "abc", "captions of a test")
+    corrections = rng.random(6).astype(np.float32)
+    return Bank(texts, 2, 0.5, frames, MASK, corrections, "abc", "captions of a test")
 
 
 def test_it_is_read_as_it_was_written(bank, tmp_path):
@@ -32,7 +32,7 @@ def test_it_is_read_as_it_was_written(bank, tmp_path):
     assert read is not None
     for name in ("sentence", "words", "mask", "truncated"):
         np.testing.assert_array_equal(getattr(read.texts, name), getattr(bank.texts, name))
-    for name in ("frames", "mask", "taken"):
+    for name in ("frames", "mask", "corrections"):
         np.testing.assert_array_equal(getattr(read, name), getattr(bank, name))
     assert (read.k, read.weight, read.source) == (2, 0.5, "captions of a test")
     assert read.title == bank.title
@@ -48,7 +48,7 @@ def test_another_bank_has_another_digest(bank):
         replace(bank, weight=0.25),
         replace(bank, model="abd"),
         replace(bank, texts=texts),
-        replace(bank, taken=bank.taken + 1),
+        replace(bank, corrections=bank.corrections + 1),
     ]
     assert len({other.digest for other in [bank, *others]}) == 6
 
@@ -59,15 +59,15 @@ def test_what_is_taken_off_is_the_mean_of_the_best_captions(bank):
 
 
 def test_elsewhere_is_the_mean_of_the_four_best_videos_less_what_hubs_lose(bank):
-    taken = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0], np.float32)
+    corrections = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0], np.float32)
     scores = np.array([[0.1, 0.2, 1.25, 0.3, 0.4, -0.5], [0, 0, 0, 0, 0, 0.4]])
-    found = replace(bank, taken=taken).elsewhere(scores)
+    found = replace(bank, corrections=corrections).background(scores)
     np.testing.assert_allclose(found, [(0.2 + 0.25 + 0.3 + 0.4) / 4, 0.1])
-    two = replace(bank, taken=taken[:2], frames=bank.frames[:2], mask=bank.mask[:2])
-    few = two.elsewhere(scores[:, :2])
+    two = replace(bank, corrections=corrections[:2], frames=bank.frames[:2], mask=bank.mask[:2])
+    few = two.background(scores[:, :2])
     np.testing.assert_allclose(few, [0.15, 0])
-    none = replace(bank, taken=taken[:0], frames=bank.frames[:0], mask=bank.mask[:0])
-    np.testing.assert_array_equal(none.elsewhere(scores[:, :0]), [0, 0])
+    none = replace(bank, corrections=corrections[:0], frames=bank.frames[:0], mask=bank.mask[:0])
+    np.testing.assert_array_equal(none.background(scores[:, :0]), [0, 0])
 
 
 def test_a_model_without_one_has_none(tmp_path):

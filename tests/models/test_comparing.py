@@ -7,7 +7,13 @@ from sureshot.models.encoders.base import TextFeatures, VideoFeatures, cosine, m
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load_searchable
-from sureshot.models.similarity import HubCorrected, MeanFrames, Similarity, Trained, comparing
+from sureshot.models.similarity import (
+    HubCorrected,
+    MeanFrames,
+    ModelSimilarity,
+    Similarity,
+    similarity_for,
+)
 from tests.trained import WIDTH, checkpoint, saved
 
 TINY = TinyEncoder()
@@ -26,14 +32,14 @@ def rows(videos: VideoFeatures, *chosen: int) -> VideoFeatures:
 
 
 def banked(texts: TextFeatures, videos: VideoFeatures, weight: float = 0.5) -> Bank:
-    taken = np.linspace(0, 0.2, len(videos.mask), dtype=np.float32)
+    corrections = np.linspace(0, 0.2, len(videos.mask), dtype=np.float32)
     return Bank(
         texts=texts,
         k=2,
         weight=weight,
         frames=videos.frames,
         mask=videos.mask,
-        taken=taken,
+        corrections=corrections,
         model="m" * 64,
         source="a test",
     )
@@ -48,14 +54,14 @@ def encoder(request, tmp_path_factory):
 
 
 def test_an_encoder_alone_scores_by_the_mean_of_frames():
-    how, videos = comparing(TINY), drawn(3, TINY.dim)
+    how, videos = similarity_for(TINY), drawn(3, TINY.dim)
     assert isinstance(how, MeanFrames)
     texts = TINY.encode_texts(["red", "green"])
     codes = how.texts(texts)
     expected = cosine(texts.sentence, mean_pool(videos.frames, videos.mask))
     np.testing.assert_allclose(how.similarity(codes, how.videos(videos)), expected, atol=1e-6)
     np.testing.assert_allclose(how.text_vectors(codes), texts.sentence, atol=1e-6)
-    assert how.experts == () and how.elsewhere(codes) is None
+    assert how.experts == () and how.background(codes) is None
 
 
 def test_a_sentence_kept_in_sixteen_bits_is_brought_back_to_unit_length():
@@ -69,11 +75,11 @@ def test_a_sentence_kept_in_sixteen_bits_is_brought_back_to_unit_length():
 
 def test_a_trained_model_compares_as_itself(tmp_path):
     model = load_searchable(saved(tmp_path / "model", "xpool", "linear"), "cpu")
-    assert isinstance(model, Similarity) and comparing(model) is model
+    assert isinstance(model, Similarity) and similarity_for(model) is model
 
 
 def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):
-    how, videos = comparing(encoder), drawn(7, encoder.dim)
+    how, videos = similarity_for(encoder), drawn(7, encoder.dim)
     codes = how.texts(encoder.encode_texts(["red", "a green wall"]))
     whole = how.similarity(codes, how.videos(videos))
     for row in range(7):
@@ -97,14 +103,14 @@ def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):
 def test_no_videos_have_no_scores(tmp_path, system, weight):
     model = load_searchable(saved(tmp_path / "model", system, "linear"), "cpu")
     texts, videos = model.encode_texts(["red", "green"]), drawn(3, WIDTH)
-    how = comparing(model, None if weight is None else banked(texts, videos, weight))
+    how = similarity_for(model, None if weight is None else banked(texts, videos, weight))
     none = how.videos(videos.part(slice(0, 0)))
     assert how.similarity(how.texts(texts), none).shape == (2, 0)
 
 
 def test_a_model_is_left_in_the_mode_it_was_in():
     model = checkpoint("xpool", "none").model.train()
-    how, texts = Trained(model), TINY.encode_texts(["red"])
+    how, texts = ModelSimilarity(model), TINY.encode_texts(["red"])
     videos = drawn(2, TINY.dim)
     first, again = (how.similarity(how.texts(texts), how.videos(videos)) for _ in range(2))
     np.testing.assert_array_equal(first, again)  # dropout would make them differ
@@ -115,9 +121,9 @@ def test_a_model_is_left_in_the_mode_it_was_in():
 
 
 def test_a_correction_is_one_number_a_video(encoder):
-    raw, videos = comparing(encoder), drawn(5, encoder.dim)
+    raw, videos = similarity_for(encoder), drawn(5, encoder.dim)
     known = encoder.encode_texts(["blue", "a white wall", "zebra"])
-    how = comparing(encoder, banked(known, drawn(2, encoder.dim, seed=4)))
+    how = similarity_for(encoder, banked(known, drawn(2, encoder.dim, seed=4)))
     assert isinstance(how, HubCorrected)
     texts = encoder.encode_texts(["red", "a green wall"])
     plain = raw.similarity(raw.texts(texts), raw.videos(videos))
@@ -136,23 +142,23 @@ def test_a_correction_is_one_number_a_video(encoder):
 
 
 def test_the_videos_of_a_bank_are_scored_for_themselves(encoder):
-    raw, others = comparing(encoder), drawn(6, encoder.dim, seed=5)
+    raw, others = similarity_for(encoder), drawn(6, encoder.dim, seed=5)
     known = encoder.encode_texts(["blue", "white"])
     bank = banked(known, others)
     codes = raw.texts(encoder.encode_texts(["red", "a green wall"]))
-    scores = raw.similarity(codes, raw.videos(others)) - bank.taken
+    scores = raw.similarity(codes, raw.videos(others)) - bank.corrections
     expected = np.sort(scores, axis=1)[:, -4:].mean(1)
-    np.testing.assert_allclose(comparing(encoder, bank).elsewhere(codes), expected, atol=1e-5)
+    np.testing.assert_allclose(similarity_for(encoder, bank).background(codes), expected, atol=1e-5)
     without = banked(known, others.part(slice(0, 0)))
-    assert comparing(encoder, without).elsewhere(codes) is None
+    assert similarity_for(encoder, without).background(codes) is None
 
 
 def test_a_bank_of_no_weight_corrects_nothing(encoder):
-    raw, videos = comparing(encoder), drawn(4, encoder.dim)
+    raw, videos = similarity_for(encoder), drawn(4, encoder.dim)
     known = encoder.encode_texts(["blue", "white"])
-    how = comparing(encoder, banked(known, videos, weight=0.0))
+    how = similarity_for(encoder, banked(known, videos, weight=0.0))
     codes = raw.texts(known)
     np.testing.assert_array_equal(
         how.similarity(codes, how.videos(videos)), raw.similarity(codes, raw.videos(videos))
     )
-    assert how.elsewhere(codes) is not None
+    assert how.background(codes) is not None

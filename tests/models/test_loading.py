@@ -128,7 +128,7 @@ def test_a_bank_of_another_model_is_refused(tmp_path):
         weight=0.5,
         frames=frames,
         mask=mask,
-        taken=frames[:, 0, 0],
+        corrections=frames[:, 0, 0],
         model="of another one",
         source="a test",
     )
@@ -152,8 +152,9 @@ def loaded(code: str, *names: str) -> list[str]:
 
 def test_an_encoder_alone_needs_neither_torch_nor_a_decoder():
     code = (
-        "from sureshot.models.similarity import comparing; import sureshot; "
-        "m = sureshot.load('tiny'); comparing(m.searchable).texts(m.encoder.encode_texts(['red']))"
+        "from sureshot.models.similarity import similarity_for; import sureshot; "
+        "m = sureshot.load('tiny'); "
+        "similarity_for(m.searchable).texts(m.encoder.encode_texts(['red']))"
     )
     assert loaded(code, "torch", "av") == []
 

@@ -105,8 +105,8 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
     store = Store.open(db)
     windows = [store.windows_of(record.path) for record in store.videos()]
     frames, mask = windows[1].frames[:2], windows[1].mask[:2]
-    taken = np.array([0.1, 0.0], np.float32)
-    Bank(captions, 2, 0.5, frames, mask, taken, encoder.fingerprint, "a test").save(model)
+    corrections = np.array([0.1, 0.0], np.float32)
+    Bank(captions, 2, 0.5, frames, mask, corrections, encoder.fingerprint, "a test").save(model)
     try:
         searcher = open_index(db)
         seen = [by_hand(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]

@@ -110,7 +110,7 @@ def test_scores_are_those_of_a_search_unless_told_otherwise(tmp_path, videos, na
         weight=0.5,
         frames=frames,
         mask=mask,
-        taken=np.zeros(2, np.float32),
+        corrections=np.zeros(2, np.float32),
         model=stored.fingerprint,
         source="a test",
     )

@@ -10,7 +10,7 @@ import torch
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.similarity import MeanFrames, Trained
+from sureshot.models.similarity import MeanFrames, ModelSimilarity
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens, video_tokens
 from sureshot.research import scores as evaluation
 from sureshot.research.features import SplitFeatures
@@ -113,7 +113,7 @@ def test_scores_are_those_of_a_plain_loop(
     monkeypatch.setattr(evaluation, "_ITEMS", items)
     monkeypatch.setattr(evaluation, "_PAIRS", pairs)
     made, some = model(form), features(OWNER, 5)
-    found = similarity(Trained(made), some)
+    found = similarity(ModelSimilarity(made), some)
     assert found.shape == (7, 5)
     np.testing.assert_allclose(found, one_by_one(made, some, some), atol=2e-5)
 
@@ -121,14 +121,14 @@ def test_scores_are_those_of_a_plain_loop(
 @every
 def test_captions_may_be_chosen_or_taken_from_a_bank(form: str) -> None:
     made, some, bank = model(form), features(OWNER, 5), features([0, 1, 0], 2, seed=1)
-    whole = similarity(Trained(made), some)
-    chosen = similarity(Trained(made), some, captions=[5, 0, 0])
+    whole = similarity(ModelSimilarity(made), some)
+    chosen = similarity(ModelSimilarity(made), some, captions=[5, 0, 0])
     np.testing.assert_allclose(chosen, whole[[5, 0, 0]], atol=2e-5)
-    of_bank = similarity(Trained(made), some, bank=bank)
+    of_bank = similarity(ModelSimilarity(made), some, bank=bank)
     assert of_bank.shape == (3, 5)
     np.testing.assert_allclose(of_bank, one_by_one(made, bank, some), atol=2e-5)
     np.testing.assert_allclose(
-        similarity(Trained(made), some, bank=bank, captions=[2]), of_bank[2:], atol=2e-5
+        similarity(ModelSimilarity(made), some, bank=bank, captions=[2]), of_bank[2:], atol=2e-5
     )
 
 
@@ -138,7 +138,7 @@ def test_equal_captions_and_equal_videos_score_equally(form: str) -> None:
     some.texts[6] = some.texts[0]
     some.videos[4] = some.videos[1]
     some.experts["v4"] = some.experts["v1"]
-    found = similarity(Trained(model(form)), some)
+    found = similarity(ModelSimilarity(model(form)), some)
     np.testing.assert_allclose(found[6], found[0], atol=2e-5)
     np.testing.assert_allclose(found[:, 4], found[:, 1], atol=2e-5)
 
@@ -147,26 +147,26 @@ def test_the_model_is_left_as_it_was_found() -> None:
     """In training mode its dropout would take part, and two calls would differ."""
     made, some = model("xpool"), features(OWNER, 5)
     state = torch.get_rng_state()
-    first = similarity(Trained(made), some)
+    first = similarity(ModelSimilarity(made), some)
     assert made.training and made.system.training and made.stem.training
-    assert np.array_equal(similarity(Trained(made), some), first)
+    assert np.array_equal(similarity(ModelSimilarity(made), some), first)
     assert torch.equal(torch.get_rng_state(), state)
     made.eval()
-    assert np.array_equal(similarity(Trained(made), some), first)
+    assert np.array_equal(similarity(ModelSimilarity(made), some), first)
     assert not made.training
-    codes: Codes = code_videos(Trained(made), some, [1, 0])
+    codes: Codes = code_videos(ModelSimilarity(made), some, [1, 0])
     assert not any(code.requires_grad for code in codes.values())
 
 
 def test_a_model_is_left_as_it_was_found_after_an_error() -> None:
     made = model("clip4clip transformer")
     with pytest.raises(IndexError):
-        code_texts(Trained(made), features(OWNER, 5), [99])
+        code_texts(ModelSimilarity(made), features(OWNER, 5), [99])
     assert made.training
 
 
 def test_codes_of_chosen_rows() -> None:
-    how, some = Trained(model("duq well_posed distance=mean")), features(OWNER, 5)
+    how, some = ModelSimilarity(model("duq well_posed distance=mean")), features(OWNER, 5)
     for code, count in ((code_texts, 7), (code_videos, 5)):
         whole, part = code(how, some, range(count)), code(how, some, [3, 1])
         for name in ("mean", "log_var"):
@@ -251,7 +251,7 @@ def test_a_system_whose_paper_measures_nothing_has_no_measures(form: str) -> Non
 def test_a_text_that_nothing_fits_has_the_larger_vacuity() -> None:
     """Higher is less sure: evidence of a match lowers it."""
     made, some = model("duq control"), features(OWNER, 5)
-    scores = similarity(Trained(made), some)
+    scores = similarity(ModelSimilarity(made), some)
     vacuity = text_measures(made, some)["vacuity"]
     assert np.corrcoef(np.maximum(scores, 0).sum(1), vacuity)[0, 1] < 0
 

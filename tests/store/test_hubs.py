@@ -8,7 +8,7 @@ import pytest
 from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.hub_bank import bank_of
-from sureshot.models.similarity import comparing
+from sureshot.models.similarity import similarity_for
 from sureshot.store.index import Store
 from sureshot.store.rows import CHECKED, Header, IndexSettings, asking, with_hubs
 from tests.encoded import pointing, record
@@ -39,8 +39,8 @@ def test_a_product_is_the_score() -> None:
     encoder = BundledEncoder()
     bank = bank_of(encoder.name, encoder.fingerprint)
     assert bank is not None
-    how = comparing(encoder, bank)
-    assert how.hub_corrected and not comparing(encoder).hub_corrected
+    how = similarity_for(encoder, bank)
+    assert how.hub_corrected and not similarity_for(encoder).hub_corrected
     header = Header(settings=IndexSettings(), fingerprint=encoder.fingerprint, dim=encoder.dim)
     pooled, queries = vectors(20, encoder.dim), vectors(4, encoder.dim, seed=1)
     stored = with_hubs(pooled, header)
@@ -58,7 +58,7 @@ def test_a_format_without_room_is_asked_as_it_is() -> None:
 
 def test_a_search_takes_the_windows_that_score_best_as_candidates(tmp_path: Path) -> None:
     encoder = BundledEncoder()
-    how = comparing(encoder, bank_of(encoder.name, encoder.fingerprint))
+    how = similarity_for(encoder, bank_of(encoder.name, encoder.fingerprint))
     store = Store.create(tmp_path, IndexSettings(), encoder.fingerprint, encoder.dim)
     query, *noise = vectors(401, encoder.dim)
     # Hubs lie nearer to the query, and to every caption of the bank as well.

@@ -646,7 +646,7 @@ def every_window(
         paths=[paths[row] for row in order],
         start=start[order],
         end=end[order],
-        elsewhere=comparing.elsewhere(queries),
+        elsewhere=comparing.background(queries),
     )
 
 

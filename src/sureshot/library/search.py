@@ -40,7 +40,7 @@ from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
-from sureshot.models.similarity import MeanFrames, Similarity, comparing
+from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
@@ -284,7 +284,7 @@ def describe(
         texts,
         at=at,
         encoder=encoder,
-        how=comparing(encoder, bank_of(encoder.name, encoder.fingerprint)),
+        how=similarity_for(encoder, bank_of(encoder.name, encoder.fingerprint)),
         store=settings,
     )
 
@@ -316,7 +316,7 @@ class Searcher:
         self.store = store
         self.encoder = encoder
         self.bank = bank_of(encoder.name, encoder.fingerprint)
-        self._comparing = comparing(encoder, self.bank)
+        self._comparing = similarity_for(encoder, self.bank)
         self._sentences = Sentences(encoder)
         self._candidates = Candidates(store, self._comparing)
         self.refresh_card()
@@ -551,7 +551,7 @@ class Searcher:
 
     def _rivals(self, sentence: EncodedQuery, near: NearWindows, searched: int) -> RankedScores:
         apart = near.looked.copies.without(near.moments, _FOLDED)
-        elsewhere = self._comparing.elsewhere(sentence.codes)
+        elsewhere = self._comparing.background(sentence.codes)
         return RankedScores(
             moments=apart,
             about=QueryContext(

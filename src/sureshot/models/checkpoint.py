@@ -111,7 +111,6 @@ class Checkpoint:
         """The encoder that the model was trained on.
 
         Args:
-            folder: where the checkpoint was read from.
             device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
             engine: what `sureshot.models.encoders.load_encoder` takes.
 
@@ -288,15 +287,10 @@ def read_config(
     """The settings in the folder of a model.
 
     Args:
-        path: the JSON file; ``format`` in it is the version of what it holds.
         newest: format that this Sureshot writes.
         kinds: types of the other values that must be there.
         usual: names of values that are empty tables where the file leaves them out.
         missing: what an error says where there is no such file.
-        named: what an error calls what the file should be of.
-
-    Raises:
-        ModelError: there is none, or this version cannot read it.
     """
     try:
         config = read_json(path)
@@ -319,11 +313,7 @@ def read_config(
 
 
 def _check_free(folder: Path) -> None:
-    """Refuse to replace anything but an empty folder or a checkpoint.
-
-    Raises:
-        ModelError: something else lies there.
-    """
+    """Refuse to replace anything but an empty folder or a checkpoint."""
     if not folder.exists():
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}

@@ -44,7 +44,7 @@ class Bank:
         weight: share of their mean score that is taken off; 0 corrects nothing.
         frames: frames of videos from elsewhere, as an index of the model keeps them; maybe of none.
         mask: which of these frames are real.
-        taken: what the captions take off the scores of these videos.
+        corrections: what the captions take off the scores of these videos.
         model: fingerprint of the model.
         source: where the captions are from.
     """
@@ -54,7 +54,7 @@ class Bank:
     weight: float
     frames: Float[np.ndarray, "videos frames dim"]
     mask: Bool[np.ndarray, "videos frames"]
-    taken: Float[np.ndarray, " videos"]
+    corrections: Float[np.ndarray, " videos"]
     model: str
     source: str
 
@@ -85,7 +85,7 @@ class Bank:
         """
         return self.weight * nearest_mean(scores, self.k)
 
-    def elsewhere(self, scores: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, " texts"]:
+    def background(self, scores: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, " texts"]:
         """Mean of the four best scores of each text with the videos from elsewhere.
 
         Args:
@@ -95,7 +95,7 @@ class Bank:
         if not scores.shape[1]:
             return np.zeros(len(scores))
         count = min(NEAREST, scores.shape[1])
-        return np.sort(scores - self.taken, axis=1)[:, -count:].mean(1)
+        return np.sort(scores - self.corrections, axis=1)[:, -count:].mean(1)
 
     def save(self, folder: str | Path) -> Path:
         """Write it beside the model.
@@ -116,7 +116,6 @@ class Bank:
         """The bank beside a model; None if it has none.
 
         Args:
-            folder: where the model lies.
             model: the model's fingerprint.
 
         Raises:
@@ -149,7 +148,7 @@ class Bank:
             "mask": self.texts.mask,
             "videos.frames": self.frames.astype("<f2"),
             "videos.mask": self.mask,
-            "videos.taken": self.taken.astype("<f4"),
+            "videos.taken": self.corrections.astype("<f4"),
         }
 
     def _notes(self) -> dict[str, str]:
@@ -163,9 +162,6 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
     Args:
         name: what `sureshot.models.load.load` takes.
         fingerprint: the fingerprint of that model.
-
-    Raises:
-        ModelError: there is one that cannot be used.
     """
     return Bank.load(home_of(name), fingerprint)
 
@@ -197,7 +193,7 @@ def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:
         weight=weight,
         frames=frames.astype(np.float32),
         mask=arrays["videos.mask"],
-        taken=taken,
+        corrections=taken,
         model=notes["model"],
         source=notes["source"],
     )

@@ -29,7 +29,13 @@ from sureshot.models.encoders.base import (
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
 from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
-from sureshot.models.similarity import HubCorrected, MeanFrames, Similarity, Trained, comparing
+from sureshot.models.similarity import (
+    HubCorrected,
+    MeanFrames,
+    ModelSimilarity,
+    Similarity,
+    similarity_for,
+)
 from sureshot.paths import expand, is_folder_at
 
 if TYPE_CHECKING:
@@ -73,7 +79,6 @@ class Scorer:
         frames: frames sampled from each video.
         sampling: which frames of a whole video; an index cuts windows and samples those uniformly.
         recipe: what the model was trained by; empty without a recipe.
-        device: torch device of the model.
         searchable: what an index is made with; None where the system reads more than one keeps.
         bank: captions and videos that scores are corrected by; None for a model without any.
 
@@ -117,31 +122,23 @@ class Scorer:
 
     @property
     def fingerprint(self) -> str:
-        """What an index of this model, and a calibration card, know it by.
-
-        Raises:
-            ModelError: no index can be made with it, or its weights have gone.
-        """
+        """What an index of this model, and a calibration card, know it by."""
         return self.require_searchable().fingerprint
 
     @cached_property
     def raw(self) -> Similarity:
         """How it compares what its encoder gives, without a hub correction."""
-        return MeanFrames() if self.model is None else Trained(self.model, self.device)
+        return MeanFrames() if self.model is None else ModelSimilarity(self.model, self.device)
 
     @cached_property
-    def comparing(self) -> Similarity:
+    def ranking(self) -> Similarity:
         """How it compares what its encoder gives, as a search ranks."""
         return self.raw if self.bank is None else HubCorrected(self.raw, self.bank, self.stored)
 
     @property
     def stored(self) -> Similarity:
-        """How it compares what an index or a bank keeps, without a hub correction.
-
-        Raises:
-            ModelError: no index can be made with it.
-        """
-        return comparing(self.require_searchable())
+        """How it compares what an index or a bank keeps, without a hub correction."""
+        return similarity_for(self.require_searchable())
 
     def embed_texts(self, texts: Sequence[str]) -> Embedded:
         """Texts as the model compares them.
@@ -149,7 +146,7 @@ class Scorer:
         Args:
             texts: sentences or single words, at least one.
         """
-        how = self.comparing
+        how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
         return Embedded(how.text_vectors(codes), codes)
@@ -177,7 +174,7 @@ class Scorer:
             )
         paths = [expand(video) for video in videos]
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
-        how = self.comparing
+        how = self.ranking
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])
         return Embedded(how.video_vectors(codes), codes)
 
@@ -193,7 +190,7 @@ class Scorer:
                 a search ranks by; makes no difference to a model without one.
         """
         if corrected or self.bank is None:
-            return self.comparing.similarity(texts.codes, videos.codes)
+            return self.ranking.similarity(texts.codes, videos.codes)
         return self.raw.similarity(texts.codes, videos.codes.codes)
 
     def require_searchable(self) -> Encoder:
@@ -328,11 +325,7 @@ def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None)
 
 
 def _refuse_system(name: str) -> None:
-    """Say what is missing where a system is named in place of a model.
-
-    Raises:
-        ModelError: the name is that of a system.
-    """
+    """Say what is missing where a system is named in place of a model."""
     from sureshot.models.systems.base import find_system
 
     if find_system(name) is not None:
@@ -346,7 +339,7 @@ def _refuse_system(name: str) -> None:
 _VERSION = "retriever-1"  # part of every fingerprint; change it when vectors of a checkpoint change
 
 
-class Retriever(Trained):
+class Retriever(ModelSimilarity):
     """A trained model as an encoder: its vectors lie in the space that its system works in.
 
     It compares by the system's own similarity what has come through the stem.
@@ -354,7 +347,6 @@ class Retriever(Trained):
     Args:
         checkpoint: the model, on the processor; it is moved.
         encoder: the encoder that the model was trained on.
-        folder: where the checkpoint lies.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
 
     Attributes:
@@ -390,11 +382,7 @@ class Retriever(Trained):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of weights, settings and encoder; neither the folder's place nor its card count.
-
-        Raises:
-            ModelError: the weights have gone since they were loaded.
-        """
+        """Digest of weights, settings and encoder; the folder's place and card do not count."""
         from sureshot.models.checkpoint import WEIGHTS
         from sureshot.settings import to_values
 

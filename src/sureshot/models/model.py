@@ -30,7 +30,6 @@ class StemConfig(Ranged):
 
     Attributes:
         kind: ``none`` passes the encoder's vectors on, ``linear`` maps them to ``width``.
-        width: size of the space the system works in, with ``linear``.
         dropout: share of the input features set to zero while training, with ``linear``.
         backbone: whether a frame's backbone features are read beside its vector, with ``linear``.
         words: whether word tokens are mapped as well; a system that reads none saves the weights.
@@ -50,10 +49,6 @@ class StemConfig(Ranged):
 
 class Stem(nn.Module):
     """Maps features into the space of a system.
-
-    Args:
-        config: settings of the map.
-        sizes: sizes of the encoder's features.
 
     Attributes:
         sizes: sizes of what the stem gives; a linear map drops cells, and leaves the backbone and

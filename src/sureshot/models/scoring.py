@@ -35,8 +35,6 @@ def sample_distance(
     .. math:: d(z_t^m, z_v^n) = 1 - \cos(z_t^m, z_v^n)
 
     Args:
-        texts: samples of any length.
-        videos: samples of any length; not necessarily as many.
         reduction: what becomes of the distances of all pairs of samples. ``mean`` ranks best where
             the samples are noisy and needs no tensor of all pairs; ``min`` and ``max`` look at the
             two closest and the two farthest.
@@ -91,8 +89,6 @@ def labelled_distance(
     selection has already sorted; `sample_distance` trains and tests by the same rule.
 
     Args:
-        texts: samples of any length.
-        videos: samples of any length.
         matched: the labels, True where text and video belong together.
         block: texts compared at once; the largest tensor has block x videos x K x K numbers.
 
@@ -199,10 +195,6 @@ def token_interaction(
         + \frac1M \sum_m \max_n \cos(w_n, f_m) \Big)
 
     Args:
-        words: word tokens of any length.
-        frames: frame tokens of any length.
-        word_mask: True where a word is real.
-        frame_mask: True where a frame is real.
         block: texts compared at once, those of about as many words together. The largest tensor
             has block x words x videos x frames numbers; gradients do not keep it. The result is
             the same for every block up to rounding.
@@ -251,12 +243,8 @@ def weighted_token_interaction(
         + \sum_m b_m \max_n \cos(w_n, f_m) \Big)
 
     Args:
-        words: word tokens of any length.
-        frames: frame tokens of any length.
         word_weights: a, with sum 1 over the real words of each text; those of padding do not count.
         frame_weights: b, likewise for the frames of each video.
-        word_mask: True where a word is real.
-        frame_mask: True where a frame is real.
         block: texts compared at once, see `token_interaction`.
 
     Returns:
@@ -414,7 +402,6 @@ def rerank(
     """Scores with a share of each candidate's bonus added; weight 0 leaves them as they are.
 
     Args:
-        scores: higher is better.
         bonus: what `candidate_bonus` gives for a bank of the same kind of scores.
         weight: share of the bonus, to be chosen on validation data; 0.1 to 0.3 are gentle.
 

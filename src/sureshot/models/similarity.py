@@ -1,7 +1,7 @@
 """How texts are compared with videos: by search, by evaluation and by `sureshot.load`.
 
 Each side is coded by itself, once; then every text is scored with every video. An encoder alone
-compares by `MeanFrames`, a trained model by `Trained`; a model with a bank compares by
+compares by `MeanFrames`, a trained model by `ModelSimilarity`; a model with a bank compares by
 `HubCorrected`, which takes its hub correction off the scores of either.
 
 Nothing here imports torch before a trained model codes something.
@@ -71,7 +71,7 @@ class Similarity(ABC):
     def video_vectors(self, videos: Any) -> Float[np.ndarray, "videos dim"]:
         """Unit vectors of coded videos, worked out without any text."""
 
-    def elsewhere(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
+    def background(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
         """What each coded text scores with the videos of the model's bank; None without any."""
         del texts
         return None
@@ -109,7 +109,7 @@ class MeanFrames(Similarity):
         return videos
 
 
-class Trained(Similarity):
+class ModelSimilarity(Similarity):
     """A trained model: the similarity that its system was trained with.
 
     The model computes in evaluation mode and is left in the mode that it was in.
@@ -117,7 +117,6 @@ class Trained(Similarity):
     Args:
         model: a `Model` codes what an encoder gives; a `System` alone codes what came through the
             model's stem, which is what an index keeps. Both give the same codes.
-        device: torch device that the model is on.
     """
 
     def __init__(self, model: "Model | System", device: str = "cpu") -> None:
@@ -198,7 +197,6 @@ class HubCorrected(Similarity):
 
     Args:
         base: how the raw scores are worked out.
-        bank: captions and videos of the same model.
         stored: what codes these captions and videos, which are kept as they came through the
             model's stem; None is ``base``, for which that makes no difference.
     """
@@ -249,11 +247,11 @@ class HubCorrected(Similarity):
         """Those of the base."""
         return self._base.video_vectors(videos.codes)
 
-    def elsewhere(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
-        """What each text scores with the videos of the bank, see `Bank.elsewhere`."""
+    def background(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
+        """What each text scores with the videos of the bank, see `Bank.background`."""
         if not len(self._bank.frames):
             return None
-        return self._bank.elsewhere(self._base.similarity(texts, self._videos))
+        return self._bank.background(self._base.similarity(texts, self._videos))
 
     @cached_property
     def _captions(self) -> Any:
@@ -264,7 +262,7 @@ class HubCorrected(Similarity):
         return self._stored.videos(VideoFeatures.of_frames(self._bank.frames, self._bank.mask))
 
 
-def comparing(encoder: Encoder, bank: Bank | None = None) -> Similarity:
+def similarity_for(encoder: Encoder, bank: Bank | None = None) -> Similarity:
     """How texts are compared with videos that an encoder has encoded.
 
     Args:

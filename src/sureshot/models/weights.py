@@ -29,12 +29,7 @@ def with_weights(make: Callable[[], _Network], path: Path, settings: str) -> _Ne
 
     Args:
         make: builds it with fresh weights; called twice, first without memory for them.
-        path: the safetensors file.
         settings: name of the file with the settings that it is built from.
-
-    Raises:
-        ModelError: the file cannot be read, is not of this network, or holds NaN or infinity.
-        SureshotError: what ``make`` raises of the settings.
     """
     folder = plain(path.parent)
     try:
@@ -53,15 +48,7 @@ def with_weights(make: Callable[[], _Network], path: Path, settings: str) -> _Ne
 
 
 def check_finite(network: nn.Module, named: str) -> None:
-    """See that weights are numbers.
-
-    Args:
-        network: the network.
-        named: what an error calls the place that its weights are from.
-
-    Raises:
-        ModelError: one is NaN or infinite.
-    """
+    """See that weights are numbers."""
     for name, weight in network.state_dict().items():
         # A sum is quicker than a look at each; only where it overflows each is looked at.
         if weight.is_floating_point() and not weight.sum(dtype=torch.float64).isfinite():
@@ -102,11 +89,7 @@ def _skeleton(make: Callable[[], nn.Module], folder: str, settings: str) -> dict
 def _compare(
     there: dict[str, tuple[str, tuple[int, ...]]], wanted: dict[str, Tensor], fit: str
 ) -> None:
-    """See that a header has the tensors of a network and no other, each of its shape and kind.
-
-    Raises:
-        ModelError: it has not.
-    """
+    """See that a header has the tensors of a network and no other, each of its shape and kind."""
     odd = ""
     for name, tensor in wanted.items():
         kind, shape = there.get(name, ("", ()))
@@ -131,12 +114,6 @@ def _compare(
 
 def device_for(given: str | None) -> str:
     """The device to compute on, tried out.
-
-    Args:
-        given: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-
-    Raises:
-        ModelError: there is no such device.
 
     Examples:
         >>> device_for("cpu")

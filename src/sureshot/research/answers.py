@@ -35,7 +35,7 @@ from sureshot.models.checkpoint import Checkpoint, EncoderNote, read_config
 from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.model import Model, StemConfig, frozen
-from sureshot.models.similarity import Trained
+from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
 from sureshot.progress import Notes, Progress, Silent
@@ -933,7 +933,7 @@ def logits(
     """Scores of all answers to some questions, by their rows."""
     owner = features.split.owner()[list(asked)]
     seen, place = np.unique(owner, return_inverse=True)
-    how = Trained(model, device)
+    how = ModelSimilarity(model, device)
     texts = code_texts(how, features, asked)
     videos = rows(code_videos(how, features, seen.tolist()), torch.from_numpy(place))
     with frozen(model):

@@ -18,7 +18,7 @@ from sureshot.models.load import Scorer
 from sureshot.models.losses.uncertainty import opinion, relu_evidence
 from sureshot.models.model import Model, frozen
 from sureshot.models.scoring import candidate_bonus, rerank
-from sureshot.models.similarity import Similarity, Trained
+from sureshot.models.similarity import ModelSimilarity, Similarity
 from sureshot.models.systems.base import video_tokens
 from sureshot.models.systems.duq import Duq
 from sureshot.research.features import SplitFeatures, caption_features
@@ -40,7 +40,7 @@ def similarity(
     They do not depend on how captions or videos are batched.
 
     Args:
-        how: how they are compared: of a `Scorer` as ``raw`` or, as a search ranks, ``comparing``.
+        how: how they are compared: of a `Scorer` as ``raw`` or, as a search ranks, ``ranking``.
         features: the split whose videos are the gallery.
         captions: rows of the captions to score; None is all.
         bank: take the captions from here instead, such as the training captions.
@@ -77,17 +77,17 @@ def ranking(
         raw: what `similarity` gives for them by ``scorer.raw``, if it is known.
     """
     if raw is None:
-        return similarity(scorer.comparing, features, bank=others)
+        return similarity(scorer.ranking, features, bank=others)
     if scorer.bank is None:
         return raw
-    videos = code_videos(scorer.comparing, features, range(len(features.videos)))
+    videos = code_videos(scorer.ranking, features, range(len(features.videos)))
     return videos.correct(raw)
 
 
 def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:
     """What each caption scores with the videos of the model's bank; None for one without any."""
     found = [
-        scorer.comparing.elsewhere(code_texts(scorer.comparing, features, part))
+        scorer.ranking.background(code_texts(scorer.ranking, features, part))
         for part in _parts(range(len(features.texts)), _ITEMS)
     ]
     known = [scores for scores in found if scores is not None]
@@ -146,7 +146,7 @@ def text_measures(
     if model is None:
         return {}
     chosen = range(len(features.texts)) if captions is None else captions
-    how = Trained(model, device)
+    how = ModelSimilarity(model, device)
     videos = code_videos(how, features, range(len(features.videos)))
     known: dict[str, list[Float[np.ndarray, " texts"]]] = {}
     for part in _parts(chosen, _ITEMS):

@@ -6,7 +6,7 @@ import torch
 
 from sureshot.errors import ModelError
 from sureshot.models.encoders import load_encoder
-from sureshot.models.encoders.toy import SmallEncoder, SmallNetwork
+from sureshot.models.encoders.small import SmallEncoder, SmallNetwork
 
 FRAMES = np.random.default_rng(0).integers(0, 255, (3, 48, 40, 3), np.uint8)
 

@@ -11,7 +11,7 @@ from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import FILE, Bank
 from sureshot.models.load import load, load_searchable
-from sureshot.models.similarity import comparing
+from sureshot.models.similarity import similarity_for
 from sureshot.research.features import extract
 from sureshot.research.scores import bank_similarity, elsewhere, ranking, similarity
 from sureshot.research.training import hub_correction
@@ -147,10 +147,10 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     assert alone.frames.shape == (0, 1, alone.texts.sentence.shape[1])
     monkeypatch.setattr(hub_correction, "VIDEOS", 4)
     bank, _ = fit_hub_bank(scorer, splits, [val], sets)
-    assert len(bank.frames) == len(bank.mask) == len(bank.taken) == 4
+    assert len(bank.frames) == len(bank.mask) == len(bank.corrections) == 4
     # What is kept scores as the videos themselves do: two of each set, found by their scores.
     asked = scorer.searchable.encode_texts([caption.text for caption in val.split.captions])
-    how = comparing(scorer.searchable)
+    how = similarity_for(scorer.searchable)
     videos = how.videos(VideoFeatures.of_frames(bank.frames, bank.mask))
     kept = how.similarity(how.texts(asked), videos)
     for columns, part in ((kept[:, :2], sets[0]), (kept[:, 2:], sets[1])):
@@ -159,7 +159,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         assert (gaps.min(1) < 5e-3).all() and len(set(gaps.argmin(1))) == 2
     if name != "tiny":
         bank.save(name)
-        expected = bank.elsewhere(kept)
+        expected = bank.background(kept)
         np.testing.assert_allclose(elsewhere(load(name, "cpu"), val), expected, atol=5e-3)
         assert elsewhere(scorer, val) is None
         # Without a sure gain the videos are kept all the same, and nothing is corrected.

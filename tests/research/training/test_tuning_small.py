@@ -7,7 +7,7 @@ import torch
 from sureshot.datasets import load_split
 from sureshot.datasets.synthetic import SyntheticOptions
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.encoders.toy import SmallEncoder
+from sureshot.models.encoders.small import SmallEncoder
 from sureshot.research.evaluation import evaluate
 from sureshot.research.synthetic import best_recall, write_dataset
 from sureshot.research.training.encoder_tuning import TunedSmall

@@ -61,11 +61,11 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
 
             return TinyEncoder(device)
         case "small":
-            from sureshot.models.encoders.toy import SmallEncoder
+            from sureshot.models.encoders.small import SmallEncoder
 
             return SmallEncoder(device=device)
         case _ if _kind_of(name) == "sureshot-small":
-            from sureshot.models.encoders.toy import SmallEncoder
+            from sureshot.models.encoders.small import SmallEncoder
 
             return SmallEncoder.load(name, device)
         case _:

@@ -31,8 +31,6 @@ class Backbone:
 
     Args:
         load: reads the network; called at the first frame.
-        device: torch device of the network; None takes a GPU where there is one.
-        threads: how many it uses on a CPU; None takes one for each core.
         engine: ``torch`` or ``openvino``; None picks one (`sureshot.models.encoders.openvino`).
         precision: numbers that are computed with; torch knows ``f32`` alone.
     """
@@ -116,23 +114,14 @@ class Backbone:
 
     @cached_property
     def engine(self) -> "Engine":
-        """What computes the network; finding out imports OpenVINO where it is installed.
-
-        Raises:
-            ModelError: the engine that was asked for cannot be used, or cannot compute with the
-                precision that was asked for.
-        """
+        """What computes the network; finding out imports OpenVINO where it is installed."""
         from sureshot.models.encoders.openvino import engine_for
 
         return engine_for("openvino" if self._precision != "f32" else self._engine, self.device)
 
     @cached_property
     def device(self) -> str:
-        """The torch device the image network runs on, tried out.
-
-        Raises:
-            ModelError: there is no such device.
-        """
+        """The torch device the image network runs on, tried out."""
         from sureshot.models.weights import device_for
 
         return device_for(self._device)

@@ -24,7 +24,6 @@ class TextFeatures:
     Attributes:
         sentence: one vector a text, unit length.
         words: one vector a word token, unscaled; padding rows are zero.
-        mask: True where a word token is real; every text has at least one.
         truncated: True where the text was longer than the encoder reads and its end was dropped.
         length: length that each sentence vector had before, on the scale of the words; None where
             unit length is its own.
@@ -61,7 +60,6 @@ class VideoFeatures:
         frames: frame vectors, padding rows zero.
         patches: cells of each frame, padding rows zero; ``patches`` may be 0.
         backbone: features before the projection, padding rows zero.
-        mask: True where a frame is real; every video has at least one.
         experts: rows of features extracted beforehand, as `sureshot.models.encoders.experts.pack`
             gives them; None without.
         which: the expert that each row is of; None without.
@@ -210,7 +208,6 @@ def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameF
     """Features of each video, in the order of the videos.
 
     Args:
-        encoder: what encodes them.
         videos: prepared frames, at least one a video; shapes may differ between videos.
     """
     by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -241,7 +238,6 @@ def mean_pool(
 
     Args:
         frames: frame vectors of any length.
-        mask: True where a frame is real; every video has at least one.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).
@@ -284,7 +280,6 @@ def cosine(
     """Inner products of unit vectors: rows texts, columns videos, higher is better, in [-1, 1].
 
     Args:
-        texts: unit vectors.
         videos: unit vectors; a zero vector scores 0 with everything.
 
     Examples:

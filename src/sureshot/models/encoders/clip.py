@@ -52,20 +52,12 @@ _AGAIN = "Copy or download the folder again, whole."
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of a model's files.
-
-    Attributes:
-        folder: where they lie; the only thing an error message needs to name.
-    """
+    """One version of a model's files."""
 
     folder: Path
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What a JSON file of the folder says; nothing where the file is absent.
-
-        Raises:
-            ModelError: the file is there, but holds no JSON object.
-        """
+        """What a JSON file of the folder says; nothing where the file is absent."""
         try:
             found = read_json(self.folder / name)
         except FileNotFoundError:
@@ -77,23 +69,14 @@ class Snapshot:
         return found
 
     def require(self, name: str, fix: str) -> Path:
-        """Path of a file that must be there.
-
-        Raises:
-            ModelError: it is not; the message ends with ``fix``.
-        """
+        """Path of a file that must be there."""
         path = self.folder / name
         if not path.is_file():
             raise self.refuse(f"{name} is missing", fix)
         return path
 
     def weights(self) -> list[Path]:
-        """The safetensors files, each with a sound header and of the length it announces.
-
-        Raises:
-            ModelError: there are none, one is missing or damaged, or there are only pickles, which
-                can run code and are never opened.
-        """
+        """The safetensors files, each with a sound header and of the length it announces."""
         files = [self.folder / name for name in self._weight_names()]
         if not files and any(any(self.folder.glob(pattern)) for pattern in _PICKLES):
             raise self.refuse(
@@ -141,11 +124,7 @@ class Snapshot:
 
 
 def find_snapshot(name: str) -> Snapshot:
-    """The files behind a folder's path or a hub id, downloaded where they are nowhere yet.
-
-    Raises:
-        ModelError: there is no such folder and no such model, or the hub cannot be reached.
-    """
+    """The files behind a folder's path or a hub id, downloaded where they are nowhere yet."""
     path = expand(name)
     if is_folder_at(path):
         return Snapshot(path.absolute())
@@ -275,12 +254,7 @@ class Preprocessing:
         """What a model's folder asks for, with the defaults of its family where it says nothing.
 
         Args:
-            snapshot: the folder.
-            family: whose defaults to take.
             side: pixels along a side of the square that the network reads.
-
-        Raises:
-            ModelError: it asks for something unknown here, or for another square.
         """
         nested = snapshot.settings(PROCESSOR).get("image_processor")
         given = nested if isinstance(nested, dict) else snapshot.settings(IMAGES)
@@ -421,7 +395,6 @@ class Subwords:
 
     Attributes:
         ids: special tokens and padding included.
-        mask: True where a token is not padding; special tokens are real.
         truncated: True where the end of a text was dropped.
     """
 
@@ -434,7 +407,6 @@ class Cutter:
     """Cuts texts with the ``tokenizer.json`` of a model's folder.
 
     Args:
-        snapshot: the folder.
         longest: tokens the network reads at most, special tokens included.
         vocabulary: number of tokens the network knows.
         fill: pad every text to ``longest``, for networks that read the padding too.
@@ -443,10 +415,6 @@ class Cutter:
     Differs:
         Where the settings ask for lower case and the tokenizer does not see to it, it is done here.
         SigLIP2 was trained on lower case; transformers 5 lowers it for the NaFlex checkpoints only.
-
-    Raises:
-        ModelError: the file is missing, damaged, or does not fit the network; the last may be
-            found only at the first text.
     """
 
     def __init__(
@@ -534,7 +502,6 @@ class ClipEncoder:
     The folder is checked when the encoder is made; its weights are read at the first text or frame.
 
     Args:
-        snapshot: the folder.
         name: what a user types to get this encoder again.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         version: way of preparing frames; see `earlier`.
@@ -613,9 +580,6 @@ class ClipEncoder:
 
         ``sentence`` is the library's ``get_text_features`` at unit length. ``words`` are the final
         states of all real tokens, special ones included, through the same projection.
-
-        Raises:
-            ModelError: the weights do not fit the config, or the tokenizer the network.
         """
         import torch
 
@@ -657,9 +621,6 @@ class ClipEncoder:
         CLIP, ``patches`` are the patch tokens through the same norm and projection, and
         ``backbone`` is what was projected. SigLIP pools by attention and projects nothing:
         ``patches`` are its normed patch tokens, and ``backbone`` equals ``frames``.
-
-        Raises:
-            ModelError: the weights do not fit the config.
         """
         import torch
 

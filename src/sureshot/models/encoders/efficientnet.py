@@ -99,7 +99,6 @@ class EfficientNetLite2(nn.Module):
 
         Args:
             x: RGB, scaled by (pixel - 127) / 128.
-            block: its number, from 0.
         """
         x = functional.relu6(self.stem(x), inplace=True)
         return self.blocks[:block](x)
@@ -109,7 +108,6 @@ class EfficientNetLite2(nn.Module):
 
         Args:
             x: what `lower` gives of the same block.
-            block: its number, from 0.
         """
         return functional.relu6(self.head(self.blocks[block:](x)), inplace=True)
 

@@ -72,11 +72,7 @@ def read_experts(folder: Path | None, ids: Iterable[str]) -> dict[str, Experts]:
 
 
 def expert_sizes(sets: Iterable[Mapping[str, Experts]]) -> ExpertSizes:
-    """Names of all experts of some sets in their order, and the length of their rows.
-
-    Raises:
-        SureshotError: an expert has rows of two lengths; the message names two videos.
-    """
+    """Names of all experts of some sets in their order, and the length of their rows."""
     known: dict[str, tuple[int, str]] = {}
     for video, own in (item for videos in sets for item in videos.items()):
         for name, rows in own.items():
@@ -95,15 +91,11 @@ def pack(
     """The experts of several videos as one array: all rows of a video below each other.
 
     Args:
-        videos: what each has.
         sizes: the experts to take, in this order; a video may lack any of them, and have others.
 
     Returns:
         Rows, zero where they are padding or shorter than the longest; and whose each row is: True
         for one expert where it is real.
-
-    Raises:
-        SureshotError: the rows of an expert have another length.
     """
     counts = [sum(len(own[name]) for name, _ in sizes if name in own) for own in videos]
     longest = max(counts, default=0)
@@ -196,7 +188,6 @@ def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]
     """The arrays of a file, by the name of the expert.
 
     Args:
-        path: the file.
         only: the one expert it holds; None if its arrays have names.
     """
     if path.suffix == ".h5":
@@ -252,16 +243,7 @@ def _is_time(name: str, names: Sequence[str]) -> bool:
 def checked_rows(
     array: Shaped[np.ndarray, "..."], name: str, place: object
 ) -> Float[np.ndarray, "rows size"] | None:
-    """An expert's rows, 16-bit where the array is and 32-bit otherwise; None where it has none.
-
-    Args:
-        array: what a file holds.
-        name: name of the expert.
-        place: where the array lies, for messages.
-
-    Raises:
-        SureshotError: the array is not rows of finite numbers, or one row.
-    """
+    """An expert's rows, 16-bit where the array is and 32-bit otherwise; None where it has none."""
     if array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
         raise SureshotError(
             f"The expert {name} in {place} is an array of {array.dtype} with the shape "
@@ -284,8 +266,6 @@ class ConvertedExpert:
     """What a pickle became.
 
     Attributes:
-        name: name of the expert.
-        folder: where its files are.
         videos: number of videos that have it.
         lacking: number of videos in the pickle that lack it.
     """
@@ -300,9 +280,7 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
     """Write the features of a pickle as an expert of a folder; all of it, or nothing.
 
     Args:
-        path: the pickle.
         folder: folder of experts; made where it is not there.
-        name: name of the expert; None is that of the file, without its suffix.
 
     Raises:
         SureshotError: the pickle cannot be read, asks for anything but arrays of numbers and plain

@@ -29,7 +29,6 @@ class MiniLM:
     """Sentences in, one unit vector each and the states of their word tokens out.
 
     Args:
-        folder: the package's weights and tokenizer.
         tuned: weights that replace those of the package, by the names they have there.
     """
 

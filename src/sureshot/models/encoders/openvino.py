@@ -33,10 +33,6 @@ def engine_for(given: str | None, device: str) -> Engine:
     Args:
         given: ``torch``, ``openvino``, or None for that in `VARIABLE`, else for OpenVINO where it
             is installed and works.
-        device: torch device to compute on; OpenVINO is for ``cpu`` alone.
-
-    Raises:
-        ModelError: there is no such engine, or it was asked for and cannot be used.
 
     Examples:
         >>> engine_for("torch", "cpu")
@@ -80,9 +76,6 @@ def openvino() -> Any:
 
     Its converter, which reports each import, stays out of this process unless somebody else has
     loaded it.
-
-    Raises:
-        ImportError: it is not installed, or is broken.
     """
     blocked = _CALLS_HOME not in sys.modules
     if blocked:
@@ -103,13 +96,8 @@ class CompiledNetwork:
     """Runs an EfficientNet-Lite2 by OpenVINO, a frame a thread.
 
     Args:
-        network: its weights.
         grid: cells each way that the last feature map is pooled to.
-        threads: frames that are computed at the same time.
         precision: ``f32`` as torch has it, or ``bf16``.
-
-    Raises:
-        ModelError: this processor has no bfloat16, or OpenVINO cannot run the network.
     """
 
     def __init__(

@@ -48,7 +48,6 @@ def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, 
     .. math:: z^k = \mu + e^{\log\sigma^2 / 2} \, \epsilon^k
 
     Args:
-        gaussian: the items.
         noise: standard normal numbers, K vectors for each item. The same noise gives the same
             samples, so whoever draws it decides whether a score can be repeated.
 
@@ -71,7 +70,6 @@ def draw_samples(
     """Random vectors of each item; gradients as of `sample`.
 
     Args:
-        gaussian: the items.
         count: K, vectors of each item.
         generator: where the noise comes from, on the processor, so that a seed gives the same on
             any device; None is torch's own.
@@ -90,7 +88,6 @@ def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor,
     sides are the caller's.
 
     Args:
-        gaussian: the items.
         prior_log_var: log v. 0 is the papers' N(0, I), whose samples have length :math:`\sqrt D`:
             beside a mean of length 1 they are nearly pure noise. ``-log(D)`` gives them length 1.
 
@@ -154,13 +151,8 @@ class LocalAggregation(nn.Module):
     with weights a as in `WeightedPooling` and Linear(D, 2D)-ReLU-Linear(2D, D) as the MLP.
 
     Args:
-        dim: length of a token.
-        heads: attention heads; they divide ``dim``.
         residual: ``double`` is the formula above, as the released code has it: the block adds its
             input already, so x enters twice. ``single`` is :math:`x' = \mathrm{Block}(x)`.
-
-    Raises:
-        SureshotError: ``heads`` does not divide ``dim``.
 
     References:
         DUQ, section 3.3 and figure 2. The paper gives no sizes; these are the released code's.
@@ -190,8 +182,6 @@ class LocalAggregation(nn.Module):
 
         Args:
             whole: the global feature: a sentence, or a pooled video.
-            tokens: words, frames or patches; what stands at padding has no influence.
-            mask: True where a token is real. An item may have none: the global feature remains.
         """
         tokens = torch.cat([whole[:, None], tokens.masked_fill(~mask[..., None], 0)], dim=1)
         mask = functional.pad(mask, (1, 0), value=True)
@@ -208,7 +198,6 @@ class PieAggregation(nn.Module):
         a = \mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))
 
     Args:
-        dim: length of a token.
         hidden: width of the attention: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
         whole: length of the global feature; None is ``dim``.
 
@@ -237,8 +226,6 @@ class PieAggregation(nn.Module):
 
         Args:
             whole: the global feature: a sentence, or a pooled video.
-            tokens: words or frames; what stands at padding has no influence.
-            mask: True where a token is real; every item has at least one.
         """
         return self.norm(whole + torch.sigmoid(self.linear(self.pool(tokens, mask))))
 
@@ -251,7 +238,6 @@ class PieDeviation(nn.Module):
     with an attention of its own.
 
     Args:
-        dim: length of a token.
         hidden: width of the attention.
 
     References:
@@ -286,7 +272,6 @@ class GaussianHead(nn.Module):
     about as long as the mean: a standard deviation of :math:`1/\sqrt{D}` in each dimension.
 
     Args:
-        dim: length of the feature.
         init_log_var: logarithm of the variance to start from; -ln ``dim`` unless given. In literal
             mode it starts from 0.
         literal: whether to follow the print: two plain linear layers, with no length imposed on
@@ -329,7 +314,6 @@ class PieGaussianHead(nn.Module):
     """Mean and spread by attention over the tokens, as in UATVR and the first releases of DUQ.
 
     Args:
-        dim: length of a token.
         hidden: width of the attentions: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
         init_log_var: added to the logarithm of the variance from the start; 0 as in both codes, and
             -ln ``dim`` for noise about as long as the mean.
@@ -360,8 +344,6 @@ class PieGaussianHead(nn.Module):
 
         Args:
             whole: the global feature: a sentence, or a pooled video.
-            tokens: words or frames; what stands at padding has no influence.
-            mask: True where a token is real; every item has at least one.
         """
         mean = functional.normalize(self.mean(whole, tokens, mask), dim=-1)
         return Gaussian(mean=mean, log_var=2 * self.deviation(whole, tokens, mask))
@@ -377,7 +359,6 @@ class HierarchicalGaussianHead(nn.Module):
     as zeta.
 
     Args:
-        dim: length of a token.
         whole: length of the global feature and of the Gaussian. Where it is another than ``dim``,
             the pooled tokens of the variance are brought to it by one more linear layer.
         literal: whether to follow the print: the mean as long as the layer norm makes it,
@@ -410,13 +391,7 @@ class HierarchicalGaussianHead(nn.Module):
         tokens: Float[Tensor, "batch tokens dim"],
         mask: Bool[Tensor, "batch tokens"],
     ) -> Gaussian:
-        """One Gaussian an item, with a unit mean unless literal.
-
-        Args:
-            whole: the global feature.
-            tokens: words or frames; what stands at padding has no influence.
-            mask: True where a token is real; every item has at least one.
-        """
+        """One Gaussian an item, with a unit mean unless literal."""
         mean = self.mean(whole, tokens, mask)
         variance = (
             functional.softplus(self.variance(whole + self.fit(self.pool(tokens, mask)))) + _LEAST
@@ -433,7 +408,6 @@ class Branch(nn.Module):
     """From a global feature and local tokens to a Gaussian.
 
     Args:
-        width: size of a token.
         aggregation: how the tokens are aggregated, see `sureshot.models.layers.gaussian`.
         literal: whether to follow the print, see `GaussianHead`; the ``attention`` then has the
             double residual of the released code.

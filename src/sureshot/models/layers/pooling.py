@@ -22,7 +22,6 @@ def mean_of_units(
 
     Args:
         frames: frame vectors of any length; what stands at padding has no influence.
-        mask: True where a frame is real.
 
     Returns:
         Unit vectors; zero for a video without a real frame, or whose frames cancel out.
@@ -56,9 +55,6 @@ class WeightedPooling(nn.Module):
     .. math:: v = \sum_f a_f x_f, \qquad
         a = \mathrm{softmax}_f\big(w_2^\top \mathrm{ReLU}(W_1 x_f + b_1) + b_2\big)
 
-    Args:
-        dim: length of a token; the hidden layer is twice as wide.
-
     References:
         DUQ, supplement, figure 1 (MLP). The paper gives no sizes; these are the released code's.
     """
@@ -70,12 +66,7 @@ class WeightedPooling(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
     ) -> Float[Tensor, "batch dim"]:
-        """Pooled vectors, not normalised.
-
-        Args:
-            tokens: frames or words; what stands at padding has no influence.
-            mask: True where a token is real; every item has at least one.
-        """
+        """Pooled vectors, not normalised."""
         tokens = tokens.masked_fill(~mask[..., None], 0)
         return torch.einsum("bn,bnd->bd", token_shares(self.worth, tokens, mask), tokens)
 
@@ -84,7 +75,6 @@ class TanhPooling(WeightedPooling):
     r"""Mean of tokens with weights :math:`\mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))`.
 
     Args:
-        dim: length of a token.
         hidden: rows of W₁.
     """
 
@@ -102,8 +92,6 @@ def token_shares(
 
     Args:
         worth: network that gives one number a token.
-        tokens: what is weighed; what stands at padding has no influence.
-        mask: True where a token is real; every item has at least one.
     """
     return worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
 
@@ -112,11 +100,7 @@ class SelfAttentionPooling(nn.Module):
     """One transformer block over the frames, then their mean.
 
     Args:
-        dim: length of a frame's vector.
         heads: attention heads; they divide ``dim``.
-
-    Raises:
-        SureshotError: ``heads`` does not divide ``dim``.
 
     References:
         DUQ, supplement, figure 1 (SA).
@@ -129,12 +113,7 @@ class SelfAttentionPooling(nn.Module):
     def forward(
         self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
     ) -> Float[Tensor, "videos dim"]:
-        """Pooled vectors, not normalised.
-
-        Args:
-            frames: what stands at padding has no influence.
-            mask: True where a frame is real; every video has at least one.
-        """
+        """Pooled vectors, not normalised."""
         return masked_mean(self.block(frames.masked_fill(~mask[..., None], 0), mask), mask)
 
 
@@ -154,13 +133,8 @@ class CrossAttentionPooling(nn.Module):
     `sureshot.models.layers.pooling`, which gives the same scores for a fraction of the work.
 
     Args:
-        dim: length of a text's and of a frame's vector.
         dropout: share of ``W r + b`` dropped in training.
-        heads: attention heads; they divide ``dim``.
         separate_norms: give the texts a layer norm of their own.
-
-    Raises:
-        SureshotError: ``heads`` does not divide ``dim``.
 
     References:
         X-Pool, Gorti et al. 2022, section 4.2. DUQ takes it over as it is; ``separate_norms`` is
@@ -195,7 +169,6 @@ class CrossAttentionPooling(nn.Module):
         Args:
             texts: vectors as the encoder gives them, not normalised.
             frames: vectors as the encoder gives them; what stands at padding has no influence.
-            mask: True where a frame is real; every video has at least one.
         """
         queries = self.ask(texts)
         keys, values = self.answer(frames, mask)
@@ -254,7 +227,6 @@ def scores_direct(
         pooling: pooling of the frames; in training mode its dropout takes part.
         texts: not normalised.
         frames: not normalised; what stands at padding has no influence.
-        mask: True where a frame is real; every video has at least one.
     """
     pooled = functional.normalize(pooling(texts, frames, mask), dim=-1)
     return torch.einsum("td,vtd->tv", functional.normalize(texts, dim=-1), pooled)
@@ -299,11 +271,7 @@ class PooledVideos:
 
     @classmethod
     def joined(cls, parts: Sequence["PooledVideos"]) -> "PooledVideos":
-        """The videos of all parts, in their order.
-
-        Raises:
-            SureshotError: no parts, or parts of different numbers of frames.
-        """
+        """The videos of all parts, in their order."""
         counts = sorted({part.absent.shape[1] for part in parts})
         if len(counts) != 1:
             raise SureshotError(
@@ -326,12 +294,8 @@ def precompute(
     Args:
         pooling: pooling of the frames, in evaluation mode.
         frames: not normalised; what stands at padding has no influence.
-        mask: True where a frame is real; every video has at least one.
         block: videos worked on at a time; bounds the memory and changes the result by rounding at
             most.
-
-    Raises:
-        SureshotError: the pooling is training with dropout.
     """
     _refuse_dropout(pooling)
     offset = _offset(pooling)
@@ -386,9 +350,6 @@ def fast_scores(
         videos: what was precomputed of the videos, on the device of the texts.
         block: texts and videos worked on at a time; bounds the memory. Another value changes the
             scores by rounding at most, less than 1e-6.
-
-    Raises:
-        SureshotError: the pooling is training with dropout.
     """
     _refuse_dropout(pooling)
     shared = _Shared.of(pooling)

@@ -78,14 +78,6 @@ class Block(nn.Module):
 
     The MLP is four times as wide as the tokens and bends with QuickGELU, as in CLIP.
 
-    Args:
-        dim: length of a token.
-        heads: attention heads; they divide ``dim``.
-        eps: what the layer norms add to a variance.
-
-    Raises:
-        SureshotError: ``heads`` does not divide ``dim``.
-
     References:
         CLIP, Radford et al. 2021, section 2.4.
     """
@@ -104,10 +96,6 @@ class Block(nn.Module):
         self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
     ) -> Float[Tensor, "batch tokens dim"]:
         """Tokens that have looked at the real tokens of their own item, and at no other item.
-
-        Args:
-            tokens: finite at padding too.
-            mask: True where a token is real; every item has at least one.
 
         Returns:
             One token for each; those at padding mean nothing.
@@ -130,13 +118,8 @@ class Transformer(nn.Module):
     """Blocks one after another.
 
     Args:
-        dim: length of a token.
         layers: how many blocks.
         heads: attention heads of each; they divide ``dim``.
-        eps: what the layer norms add to a variance.
-
-    Raises:
-        SureshotError: ``heads`` does not divide ``dim``.
     """
 
     def __init__(self, dim: int, layers: int = 4, heads: int = 8, *, eps: float = 1e-5) -> None:
@@ -165,8 +148,6 @@ class SequentialTransformer(nn.Module):
 
     Args:
         transformer: the blocks. CLIP4Clip has four, with eight heads and ``eps`` 1e-12.
-        dim: length of a token.
-        positions: longest sequence.
         extra: learned tokens appended to every sequence.
 
     References:
@@ -192,17 +173,9 @@ class SequentialTransformer(nn.Module):
     ) -> Float[Tensor, "batch all_tokens dim"]:
         """Tokens that know their place and their neighbours, then the extra ones.
 
-        Args:
-            tokens: frames or words in their order. What stands at padding has no influence.
-            mask: True where a token is real; every item has at least one unless there are extra
-                tokens.
-
         Returns:
             ``tokens`` plus what the transformer says of them, zero at padding; then the extra
             tokens. `cover` gives the mask that goes with them.
-
-        Raises:
-            SureshotError: more tokens than positions.
         """
         count, known = tokens.shape[1], self.positions.num_embeddings
         if count > known:
@@ -227,11 +200,7 @@ class SequentialTransformer(nn.Module):
 
 
 def dividing(dim: int, heads: int) -> int:
-    """``heads``, if they divide ``dim``.
-
-    Raises:
-        SureshotError: they do not.
-    """
+    """``heads``, if they divide ``dim``."""
     if heads < 1 or dim % heads:
         raise SureshotError(
             f"{heads} attention heads do not divide tokens of length {dim}; choose a divisor."
@@ -265,9 +234,6 @@ def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -
         module: takes as many positions and blocks as it has.
         text: weights of a text model of the transformers library, by the names they have within
             it, as from ``CLIPModel.text_model.state_dict()``.
-
-    Raises:
-        SureshotError: CLIP has fewer blocks, or vectors of another length.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3.

@@ -66,10 +66,6 @@ def info_nce(
         eta: how many times each pair counts as a negative in the sums below the line, see
             `sureshot.models.losses.contrastive`.
 
-    Raises:
-        SureshotError: the matrix is not square and no positives are given, or a text or video has
-            no positive.
-
     References:
         DUQ eq. 1, where the positives are the diagonal; with ``eta`` DVTR eq. 13, which is printed
         for one direction.
@@ -100,7 +96,6 @@ def mil_nce(
             cost is 0, and one near sample is enough. ``outside``, as in the released code: every
             positive is wanted at the same time, and the least cost is log M (log K from the
             videos), never 0.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
 
     References:
         UATVR eq. 11; DUQ, supplement, eq. G, is the same with cosines.

@@ -36,10 +36,6 @@ def alignment_as_printed(
     expectation that of the Gaussians' means: K changes how noisy the term is and nothing else.
 
     Args:
-        texts: Gaussians of the texts.
-        videos: Gaussians of the videos they match, item by item.
-        text_samples: K samples of each text.
-        video_samples: M samples of each video.
         divergence: W, or ``kl``: KL(texts || videos).
 
     References:
@@ -65,7 +61,6 @@ def alignment(
 
     Args:
         texts: Gaussians of the texts, means at unit length.
-        videos: Gaussians of the videos they match, item by item.
         divergence: divergence between matched Gaussians, W or ``kl``: KL(texts || videos).
 
     Differs:
@@ -118,7 +113,6 @@ def shuffled(
     """The same numbers off the diagonal, dealt to other pairs of it: the control of what they know.
 
     Args:
-        eta: uncertainty of each pair of a batch.
         generator: generator on the processor, which decides who gets what.
     """
     items = len(eta)
@@ -143,11 +137,7 @@ _SPREAD = 2.0  # of a text that fits every video
 
 
 def known_eta(texts: dict[str, Tensor]) -> Float[Tensor, "items items"]:
-    """How much each pair of a batch counts as a negative: 0 where the caption fits, else 1.
-
-    Raises:
-        SureshotError: nobody told the truth.
-    """
+    """How much each pair of a batch counts as a negative: 0 where the caption fits, else 1."""
     return 1 - _told(texts, FITS).float()
 
 
@@ -161,11 +151,6 @@ def known_spreads(
 
     Args:
         texts: codes of texts, with what is known of them.
-        one: Gaussians of the texts, whose means are kept.
-        other: Gaussians of the videos.
-
-    Raises:
-        SureshotError: nobody told the truth.
     """
     width = one.mean.shape[-1]
     total = (_SPREAD * _told(texts, AMBIGUITY)).clamp(min=_LEAST)

@@ -213,8 +213,6 @@ def distance_loss(
     Args:
         distance: lower is better; rows texts, columns videos, matched on the diagonal.
         scale: lambda. A learned one gets no gradient from here: it belongs to the similarities.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
-
     Differs:
         See `distance_loss_as_printed`, whose sign it puts right.
     """
@@ -238,7 +236,6 @@ def distance_loss_as_printed(
     Args:
         distance: lower is better; rows texts, columns videos, matched on the diagonal.
         scale: lambda.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
 
     References:
         DUQ eq. 12.
@@ -316,8 +313,6 @@ def match_cost(
     Computed by logarithms throughout, so a probability near 0 or 1 keeps its digits.
 
     Args:
-        texts: samples, used as they are.
-        videos: samples.
         matched: the labels.
         steepness: a, above 0.
         shift: b; the probability is 1/2 at the distance b / a.
@@ -356,16 +351,12 @@ def soft_contrastive(
     """Total of `match_cost` over the batch, matched on the diagonal.
 
     Args:
-        texts: samples, used as they are.
-        videos: samples.
         steepness: a, above 0.
         shift: b.
         doubled: whether the sigmoid is that of 2 x, see `match_cost`.
         weighing: ``balanced``, the mean over matched pairs plus the mean over the others, so that
             neither the batch size nor the many negatives set the scale (a batch of one has no
             negatives, which then cost 0); or the ``sum`` of all pairs.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
-
     Differs:
         The released code of PCME sums, ignoring its own setting, and counts every pair twice, as
         text to video and as video to text, which are equal: twice the ``sum`` here.
@@ -409,7 +400,6 @@ def mil_margin(
             `sureshot.models.scoring` gives it with ``min``; matched on the diagonal.
         margin: rho, at least 0. The paper gives no value.
         negatives: count ``all`` j, or only the ``hardest`` of each i.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
 
     Returns:
         The loss, at least 0; 0 for a batch of one.
@@ -448,7 +438,6 @@ def max_margin(
     Args:
         similarity: higher is better; matched on the diagonal.
         margin: m, at least 0.
-        eta: how much each pair counts as a negative, see `sureshot.models.losses.contrastive`.
 
     Returns:
         The loss, at least 0; 0 for a batch of one.

@@ -180,11 +180,6 @@ class System(nn.Module):
 
         Args:
             values: fields of ``Config``; what is left out takes its default.
-            sizes: sizes of the features it reads.
-            at: dotted path of the values, for errors.
-
-        Raises:
-            SureshotError: an unknown setting, or a value it cannot take.
         """
         made: System = cls(build(cls.Config, values, at), sizes.dim)  # type: ignore[call-arg]
         return made
@@ -249,9 +244,6 @@ class System(nn.Module):
         Those of a system that says nothing else are the symmetric contrastive loss of its scores.
 
         Args:
-            texts: codes, one a pair.
-            videos: codes, one a pair.
-            generator: where random numbers come from; None is torch's own.
             eta: how much each pair counts as a negative, wherever pairs are told apart; see
                 `sureshot.models.losses.contrastive`.
         """
@@ -306,20 +298,12 @@ class System(nn.Module):
 def objective(
     losses: Mapping[str, Float[Tensor, ""]], weights: Mapping[str, float]
 ) -> Float[Tensor, ""]:
-    """Weighted sum of named losses.
-
-    Raises:
-        KeyError: a loss has no weight.
-    """
+    """Weighted sum of named losses."""
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
 
 
 def merged(*parts: Mapping[str, V]) -> dict[str, V]:
-    """Named values of a system and of one that it is put on, together.
-
-    Raises:
-        SureshotError: both have one of a name.
-    """
+    """Named values of a system and of one that it is put on, together."""
     together: dict[str, V] = {}
     for part in parts:
         twice = together.keys() & part.keys()
@@ -389,11 +373,6 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -
 
     Args:
         settings: its ``name`` and its own settings, as in the table ``[system]`` of a recipe.
-        sizes: sizes of the features it reads.
-        at: dotted path of the settings, for errors.
-
-    Raises:
-        SureshotError: no such system, or a setting it does not have or cannot take.
     """
     values = dict(settings)
     name = values.pop("name", None)

@@ -72,7 +72,6 @@ class NetVlad(nn.Module):
     each V_k at unit length, then all of them together.
 
     Args:
-        dim: length of a token.
         clusters: K, centres.
 
     References:
@@ -91,12 +90,7 @@ class NetVlad(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
     ) -> Float[Tensor, "batch out"]:
-        """One vector of K times ``dim`` numbers an item, at unit length.
-
-        Args:
-            tokens: what stands at padding has no influence.
-            mask: True where a token is real; an item without any gives zeros.
-        """
+        """One vector of K times ``dim`` numbers an item, at unit length."""
         padding = ~mask[..., None]
         tokens = tokens.masked_fill(padding, 0)
         shares = self.assign(tokens).softmax(-1).masked_fill(padding, 0)
@@ -115,7 +109,6 @@ class CeConfig(SystemConfig):
     Attributes:
         experts: names of those that take part; None are all there are: the parts of the encoder
             that the stem passes on and what was extracted beforehand.
-        width: size of the space in which texts and experts meet; None is that of the sentence.
         aggregation: how an expert's tokens become one vector: their ``mean``, or ``netvlad``.
         clusters: centres of NetVLAD.
         gating: whether experts gate each other.
@@ -148,15 +141,8 @@ class CeConfig(SystemConfig):
 class Ce(System):
     """CE.
 
-    Args:
-        config: its settings.
-        sizes: sizes of the features it reads.
-
     Attributes:
         names: names of the experts, in the order of their codes.
-
-    Raises:
-        SureshotError: an expert is named that is not there.
     """
 
     Config = CeConfig
@@ -283,7 +269,6 @@ class Gate(nn.Module):
     :math:`x_e \circ \sigma(h(m_e))` with their sum.
 
     Args:
-        width: size of an expert's vector.
         experts: number of experts, each with weights and norms of its own; 0 is as printed.
 
     References:
@@ -332,7 +317,6 @@ class Embedding(nn.Module):
 
     Args:
         inputs: size of x.
-        width: size of y.
 
     References:
         MoEE, Miech et al. 2018, section 3.1, taken over by CE.
@@ -361,11 +345,7 @@ def _even(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
 
 
 def _known(sizes: Sizes) -> dict[str, int]:
-    """Names of the experts that there are, and the sizes of their tokens.
-
-    Raises:
-        SureshotError: one that was extracted beforehand is called like a part of the encoder.
-    """
+    """Names of the experts that there are, and the sizes of their tokens."""
     own = {
         "frames": sizes.dim,
         "backbone": sizes.channels,

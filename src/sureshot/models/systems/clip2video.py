@@ -65,7 +65,6 @@ class Clip2VideoConfig(SystemConfig):
         alignment: whether words and frames meet at shared centres (TAB). Without it score and loss
             are the global ones.
         share: w, what the alignment counts in loss and score.
-        centres: K; 5 on MSR-VTT and 7 on VATEX.
         layers: blocks of the transformer over frames and changes. The transformers over the changes
             alone and within the alignment have one block.
         heads: attention heads of all transformers.
@@ -93,7 +92,6 @@ class Difference(nn.Module):
     Frame n and change n then get the position p_n and a type of their own.
 
     Args:
-        dim: length of a frame's vector.
         heads: attention heads of the block; they divide ``dim``.
 
     References:
@@ -115,8 +113,6 @@ class Difference(nn.Module):
         """Frame, change, frame, change and so on; the last change of all is never real.
 
         Args:
-            frames: finite at padding too.
-            mask: True where a frame is real.
             positions: p, one a frame.
         """
         following = nn.functional.pad(frames[:, 1:], (0, 0, 0, 1))
@@ -138,10 +134,6 @@ class Alignment(nn.Module):
         y = \frac{m}{\lVert m \rVert}, \quad
         m = \frac1K \sum_k \frac{r_k}{\lVert r_k \rVert}
 
-    Args:
-        dim: length of a token.
-        centres: K.
-
     References:
         CLIP2Video, Fang et al. 2021, section 3.3; NetVLAD, Arandjelovic et al. 2016.
     """
@@ -154,12 +146,7 @@ class Alignment(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "items tokens dim"], mask: Bool[Tensor, "items tokens"]
     ) -> Float[Tensor, "items dim"]:
-        """Unit vectors.
-
-        Args:
-            tokens: what stands at padding has no influence.
-            mask: True where a token is real; every item has at least one.
-        """
+        """Unit vectors."""
         tokens = tokens.masked_fill(~mask[..., None], 0)
         assigned = (tokens @ self.weights.T).softmax(-1).masked_fill(~mask[..., None], 0)
         gathered = torch.einsum("bnk,bnd->bkd", assigned, tokens)
@@ -168,15 +155,7 @@ class Alignment(nn.Module):
 
 
 class Clip2Video(System):
-    """CLIP2Video.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-
-    Raises:
-        SureshotError: the heads do not divide the width.
-    """
+    """CLIP2Video."""
 
     Config = Clip2VideoConfig
 
@@ -211,11 +190,7 @@ class Clip2Video(System):
             blocks_from_clip(self.sparse, text)
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """The sentence at unit length, and the words at the shared centres.
-
-        Raises:
-            SureshotError: the words were left out, and the alignment needs them.
-        """
+        """The sentence at unit length, and the words at the shared centres."""
         codes = {"sentence": unit(tokens.sentence)}
         if self.alignment is None:
             return codes
@@ -226,11 +201,7 @@ class Clip2Video(System):
         return codes | {"aligned": self.alignment(tokens.words, without_first(tokens.mask))}
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """The frames after the transformer, their mean, and the frames at the shared centres.
-
-        Raises:
-            SureshotError: the frames are more than ``longest``.
-        """
+        """The frames after the transformer, their mean, and the frames at the shared centres."""
         frames, mask = tokens.frames.masked_fill(~tokens.mask[..., None], 0), tokens.mask
         seen = self._seen(self.transformer, frames, mask)
         codes = {"frames": seen, "mask": mask, "video": mean_of_units(seen, mask)}

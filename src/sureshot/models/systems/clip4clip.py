@@ -45,12 +45,7 @@ class Clip4ClipConfig(SystemConfig):
 
 
 class Clip4Clip(System):
-    """CLIP4Clip without parameters (mean pooling) or with its sequential transformer.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-    """
+    """CLIP4Clip without parameters (mean pooling) or with its sequential transformer."""
 
     Config = Clip4ClipConfig
 

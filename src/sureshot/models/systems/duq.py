@@ -161,12 +161,7 @@ class DuqConfig(SystemConfig):
 
 
 class Duq(PooledSystem):
-    """DUQ.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-    """
+    """DUQ."""
 
     Config = DuqConfig
 

@@ -88,11 +88,7 @@ class TokenMerging(nn.Module):
     :math:`\mathrm{LN}(y)`, and keys and values of :math:`\mathrm{LN}(x')`.
 
     Args:
-        dim: length of a token.
         heads: attention heads; they divide ``dim``.
-
-    Raises:
-        SureshotError: ``heads`` does not divide ``dim``.
 
     References:
         TCFormer, Zeng et al. 2022, section 3.2 (clustering-based token merging), as the released
@@ -121,12 +117,7 @@ class TokenMerging(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "items tokens dim"], mask: Bool[Tensor, "items tokens"]
     ) -> tuple[Float[Tensor, "items clusters dim"], Bool[Tensor, "items clusters"]]:
-        """Merged tokens and which of them are real: half of an item's own, rounded up.
-
-        Args:
-            tokens: what stands at padding has no influence.
-            mask: True where a token is real; real ones come first, and every item has at least one.
-        """
+        """Merged tokens and which of them are real: half of an item's own, rounded up."""
         tokens = tokens.masked_fill(~mask[..., None], 0)
         tokens = self.norm(tokens + self.conv(tokens.transpose(1, 2)).transpose(1, 2))
         logits = self.score(tokens).squeeze(-1)
@@ -163,10 +154,6 @@ def cluster(
 
     and NN are the three nearest tokens, itself among them. The other tokens join the nearest
     centre.
-
-    Args:
-        tokens: finite at padding too.
-        mask: True where a token is real; every item has at least one.
 
     Returns:
         The number of each token's cluster, which means nothing at padding, and which clusters are
@@ -232,11 +219,7 @@ class DuqReleasedConfig(SystemConfig):
 
 
 class Side(nn.Module):
-    """What either side has: the Gaussian of an item's tokens, and what a sample is worth.
-
-    Args:
-        width: size of a token.
-    """
+    """What either side has: the Gaussian of an item's tokens, and what a sample is worth."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -255,15 +238,7 @@ class Side(nn.Module):
 
 
 class DuqReleased(System):
-    """DUQ as released.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads; 8 divides it.
-
-    Raises:
-        SureshotError: the heads do not divide the width.
-    """
+    """DUQ as released."""
 
     Config = DuqReleasedConfig
 
@@ -302,11 +277,7 @@ class DuqReleased(System):
         start_from_clip(self.temporal, text)
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """The sentence, the words and their weights, and the Gaussian of all of them.
-
-        Raises:
-            SureshotError: the words were left out.
-        """
+        """The sentence, the words and their weights, and the Gaussian of all of them."""
         if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
             raise SureshotError("DUQ reads the words of a text; set stem.words to true.")
         words, mask = tokens.words, tokens.mask
@@ -320,11 +291,7 @@ class DuqReleased(System):
         }
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """The frames as the sentence meets them, merged cells, and the Gaussian of both.
-
-        Raises:
-            SureshotError: the frames are more than ``longest``.
-        """
+        """The frames as the sentence meets them, merged cells, and the Gaussian of both."""
         frames = self.temporal(tokens.frames, tokens.mask)
         seen = torch.einsum(
             "vf,vfd->vd", token_shares(self.frame_worth, frames, tokens.mask), unit(frames)

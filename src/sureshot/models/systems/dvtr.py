@@ -117,13 +117,7 @@ class DvtrConfig(SystemConfig):
 
 
 class Dvtr(System):
-    """DVTR on a system, whose score it keeps.
-
-    Args:
-        config: its settings; ``base`` is not read.
-        base: the system, built by them.
-        width: size of the vectors it reads.
-    """
+    """DVTR on a system, whose score it keeps."""
 
     Config = DvtrConfig
 
@@ -238,9 +232,6 @@ class Dvtr(System):
         ``similarity`` is replaced, under the same name.
 
         Args:
-            texts: codes, one a pair.
-            videos: codes, one a pair.
-            generator: where random numbers come from; None is torch's own.
             eta: further weights of pairs, by which the system's own are multiplied.
         """
         estimation: dict[str, Float[Tensor, ""]] = {}

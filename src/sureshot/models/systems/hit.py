@@ -82,13 +82,8 @@ class Levels(nn.Module):
     """A transformer over the tokens of one side that shows its first level and its last.
 
     Args:
-        width: size of a token.
         layers: blocks.
         heads: attention heads of each block.
-        positions: longest sequence.
-
-    Raises:
-        SureshotError: the heads do not divide the width.
     """
 
     def __init__(self, width: int, layers: int, heads: int, positions: int) -> None:
@@ -99,11 +94,7 @@ class Levels(nn.Module):
     def feature(
         self, tokens: Float[Tensor, "items tokens width"], mask: Bool[Tensor, "items tokens"]
     ) -> Float[Tensor, "items tokens width"]:
-        """Tokens after the first block; those at padding mean nothing.
-
-        Raises:
-            SureshotError: more tokens than positions.
-        """
+        """Tokens after the first block; those at padding mean nothing."""
         count, known = tokens.shape[1], self.positions.num_embeddings
         if count > known:
             raise SureshotError(
@@ -131,17 +122,10 @@ class Levels(nn.Module):
 class HiT(System):
     """HiT.
 
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-
     Attributes:
         banks: keys by level, side and slot; only the first ``min(stored, bank)`` slots count.
         stored: keys of either side stored so far; the next one takes the slot of this number,
             modulo the size of a bank.
-
-    Raises:
-        SureshotError: the heads do not divide the width.
     """
 
     Config = HitConfig
@@ -179,19 +163,11 @@ class HiT(System):
         self._fresh = None
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """A unit vector of each level; in training also a key of each.
-
-        Raises:
-            SureshotError: the words were left out, or are more than ``longest``.
-        """
+        """A unit vector of each level; in training also a key of each."""
         return self._codes(self.text, self.text_key, *_with_sentence(tokens))
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """A unit vector of each level; in training also a key of each.
-
-        Raises:
-            SureshotError: the frames are more than ``longest``.
-        """
+        """A unit vector of each level; in training also a key of each."""
         return self._codes(self.video, self.video_key, tokens.frames, tokens.mask)
 
     def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:

@@ -99,12 +99,7 @@ class PcmeConfig(SystemConfig):
 
 
 class Pcme(System):
-    """PCME.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-    """
+    """PCME."""
 
     Config = PcmeConfig
 
@@ -133,11 +128,7 @@ class Pcme(System):
                 self.register_buffer(f"{side}_noise", _centred(noise))
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """The Gaussian of the sentence and its words.
-
-        Raises:
-            SureshotError: the words were left out.
-        """
+        """The Gaussian of the sentence and its words."""
         if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
             raise SureshotError("PCME reads the words of a text; set stem.words to true.")
         return self.text_head(tokens.sentence, tokens.words, tokens.mask)._asdict()

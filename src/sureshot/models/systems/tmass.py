@@ -102,7 +102,6 @@ class Radius(nn.Module):
 
     Args:
         frames: F, places at which it looks at a video.
-        dim: size of the text's vector.
 
     References:
         T-MASS, Wang et al. 2024, section 3.3 (linear).
@@ -129,7 +128,6 @@ class Radius(nn.Module):
 
         Args:
             frames: frame vectors of any length; what stands at padding has no influence.
-            mask: True where a frame is real; every video has at least one, and real ones first.
         """
         count = self.linear.in_features
         steps = torch.arange(count, device=mask.device)
@@ -138,12 +136,7 @@ class Radius(nn.Module):
 
 
 class TMass(PooledSystem):
-    """T-MASS.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-    """
+    """T-MASS."""
 
     Config = TMassConfig
 

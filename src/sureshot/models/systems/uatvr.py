@@ -153,15 +153,7 @@ class UatvrConfig(SystemConfig):
 
 
 class Uatvr(System):
-    """UATVR.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-
-    Raises:
-        SureshotError: the heads do not divide the width.
-    """
+    """UATVR."""
 
     Config = UatvrConfig
 
@@ -218,11 +210,7 @@ class Uatvr(System):
             self.log_match_scale.clamp_(max=math.log(_LARGEST_SCALE))
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """Words and learned tokens at unit length, their weights; mean and Gaussian of the words.
-
-        Raises:
-            SureshotError: the words were left out, or are more than ``longest``.
-        """
+        """Unit words and learned tokens, their weights, and the mean and Gaussian of the words."""
         if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
             raise SureshotError("UATVR reads the words of a text; set stem.words to true.")
         rest = without_first(tokens.mask)
@@ -235,11 +223,7 @@ class Uatvr(System):
         return codes | self._weights(self.word_worth, seen, mask)
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """Frames and learned tokens at unit length, their weights; mean and Gaussian of frames.
-
-        Raises:
-            SureshotError: the frames are more than ``longest``.
-        """
+        """Frames and learned tokens at unit length, their weights; mean and Gaussian of frames."""
         seen = unit(self.frames(tokens.frames, tokens.mask))
         mask = self.frames.cover(tokens.mask)
         own = seen[:, : tokens.mask.shape[1]]

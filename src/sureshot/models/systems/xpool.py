@@ -35,7 +35,6 @@ class PooledSimilarity(nn.Module):
     Args:
         pooling: ``mean``, ``mlp`` and ``self_attention`` give a video one vector for all texts;
             ``cross_attention`` pools it anew for each.
-        width: size of the vectors.
         dropout: share of ``cross_attention``'s last layer that training drops.
         heads: attention heads of ``self_attention``.
 
@@ -139,12 +138,7 @@ class XPoolConfig(SystemConfig):
 
 
 class XPool(PooledSystem):
-    """X-Pool.
-
-    Args:
-        config: its settings.
-        width: size of the vectors it reads.
-    """
+    """X-Pool."""
 
     Config = XPoolConfig
 

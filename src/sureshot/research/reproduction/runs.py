@@ -28,7 +28,7 @@ from sureshot.metrics.ranks import r_sum, recall, text_ranks, video_ranks
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders import Encoder
 from sureshot.models.model import Model
-from sureshot.models.similarity import Similarity, Trained
+from sureshot.models.similarity import ModelSimilarity, Similarity
 from sureshot.models.systems.base import Sizes
 from sureshot.models.weights import device_for
 from sureshot.progress import Progress, Silent
@@ -556,7 +556,7 @@ def _made(
     ranks: dict[str, RunRanks] = {}
     for titles, features in zip(way.titles, parts, strict=True):
         prefix = "" if features is parts[0] else f"{titles[-1]}: "
-        how = Trained(model, device)
+        how = ModelSimilarity(model, device)
         matrix, owner = similarity(how, features), features.split.owner()
         scores |= _measured(matrix, matrix, owner, prefix)
         doubts = text_measures(model, features, device=device)
@@ -733,7 +733,7 @@ def _measured(
 
 
 def _milliseconds(model: Model, features: SplitFeatures, device: str) -> float:
-    how = Trained(model, device)
+    how = ModelSimilarity(model, device)
     texts = code_texts(how, features, range(len(features.texts)))
     videos = code_videos(how, features, range(len(features.videos)))
     taken = []

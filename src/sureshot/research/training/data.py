@@ -20,7 +20,7 @@ from sureshot.media.workers import Ahead
 from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.experts import Experts, expert_sizes, pack
-from sureshot.models.encoders.toy import SmallEncoder
+from sureshot.models.encoders.small import SmallEncoder
 from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, text_tokens, video_tokens
 from sureshot.research.features import (
     FrameMemory,

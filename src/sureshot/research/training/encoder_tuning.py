@@ -35,7 +35,7 @@ from sureshot.models.encoders.clip import (
     ClipEncoder,
     _silence,
 )
-from sureshot.models.encoders.toy import SmallEncoder, SmallNetwork
+from sureshot.models.encoders.small import SmallEncoder, SmallNetwork
 from sureshot.models.systems.base import Frozen, System, TextTokens, VideoTokens
 
 

@@ -77,14 +77,14 @@ def fit_hub_bank(
     if weight is None and not len(mask):
         return None, f"no hub correction: the best one gives {told}"
     source = " and ".join(split.title() for split in splits)
-    taken = (weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0)
+    corrections = (weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0)
     bank = Bank(
         texts=texts,
         k=K,
         weight=weight or 0.0,
         frames=frames,
         mask=mask,
-        taken=taken,
+        corrections=corrections,
         model=scorer.fingerprint,
         source=source,
     )

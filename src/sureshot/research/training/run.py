@@ -27,7 +27,7 @@ from sureshot.models.encoders.experts import Experts, expert_sizes, presence, re
 from sureshot.models.load import load
 from sureshot.models.losses.debiased import AMBIGUITY, FITS
 from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.similarity import Trained
+from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, load_system
 from sureshot.models.weights import device_for
 from sureshot.progress import Notes, Progress, Silent
@@ -582,7 +582,7 @@ def validation_score(model: Model, val: SplitFeatures, metric: str, device: str 
     """The score of a model on a validation set, in percent, higher is better."""
     each = max(1, _CAPTIONS // len(val.videos))
     chosen = sorted(row for own in val.split.by_video() for row in own[:each])
-    scores = similarity(Trained(model, device), val, captions=chosen)
+    scores = similarity(ModelSimilarity(model, device), val, captions=chosen)
     texts, videos = recalls(scores, val.split.owner()[chosen])
     return texts.r1 if metric == "r1" else rsum(texts, videos)
 

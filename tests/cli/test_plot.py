@@ -64,18 +64,18 @@ def test_several_checkpoints_are_for_epochs_alone(plot):
     assert "results draws one checkpoint, not 2" in ran.err
 
 
-def test_a_second_model_stands_beside_the_first(plot, place):
-    ran = plot("tokens", "uatvr", more=("--beside", place / "later", "--json", "-n", "1"))
+def test_a_second_model_is_compared_with_the_first(plot, place):
+    ran = plot("tokens", "uatvr", more=("--compare-with", place / "later", "--json", "-n", "1"))
     told = json.loads(ran.out)
-    assert told["beside"] == told["model"] == f"uatvr on tiny, {ran.err.strip()}"
+    assert told["compare_with"] == told["model"] == f"uatvr on tiny, {ran.err.strip()}"
     assert [row["model"] for row in told["numbers"]["rows"]] == [
         "uatvr on tiny (uatvr)",
         "uatvr on tiny (later)",
     ]
-    ran = plot("matrices", "duq", more=("--beside", "tiny", "--json"))
+    ran = plot("matrices", "duq", more=("--compare-with", "tiny", "--json"))
     told = json.loads(ran.out)
-    assert told["beside"] == "tiny, pairs pairs.csv train, 6 videos, 12 captions"
-    assert told["numbers"]["beside"]["model"] == "tiny"
+    assert told["compare_with"] == "tiny, pairs pairs.csv train, 6 videos, 12 captions"
+    assert told["numbers"]["compare_with"]["model"] == "tiny"
 
 
 def test_scores_are_corrected_for_hubs_on_request(plot, place, monkeypatch):
@@ -105,7 +105,11 @@ def test_training_captions_of_a_trained_model_make_the_bank(sureshot, plot, plac
     ("name", "more", "message"),
     [
         ("matrices", ("--after", "dsl"), "--after belongs to rerank; matrices shows one score"),
-        ("results", ("--beside", "duq"), "--beside belongs to matrices and tokens, whose papers"),
+        (
+            "results",
+            ("--compare-with", "duq"),
+            "--compare-with belongs to matrices and tokens, whose papers",
+        ),
         ("rerank", ("--after", "dls"), "--after dls is unknown; known: score, printed, dsl"),
     ],
 )

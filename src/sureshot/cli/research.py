@@ -422,7 +422,8 @@ PLOT_EXAMPLES = examples(
     "sureshot plot --list",
     "sureshot plot embeddings runs/duq/model --data msrvtt --root ~/MSRVTT",
     "sureshot plot rerank runs/xpool/model --after nnn --data msrvtt --root ~/MSRVTT --to fig.svg",
-    "sureshot plot matrices runs/dvtr/model --beside runs/hit/model --data msrvtt --root ~/MSRVTT",
+    "sureshot plot matrices runs/dvtr/model --compare-with runs/hit/model --data msrvtt "
+    "--root ~/MSRVTT",
     "sureshot plot epochs runs/one/model runs/two/model --data pairs --root my-videos.csv --json",
 )
 
@@ -474,7 +475,7 @@ def plot(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="What is shown is drawn by it.")
     ] = 0,
-    beside: Annotated[
+    compare_with: Annotated[
         str | None,
         typer.Option(metavar="MODEL", help="Second model, for matrices and tokens."),
     ] = None,
@@ -519,7 +520,7 @@ def plot(
             to=to,
             count=count,
             seed=seed,
-            beside=None if beside is None else absolute_model(beside),
+            compare_with=None if compare_with is None else absolute_model(compare_with),
             after=after,
             bank=bank,
             device=device,

@@ -1,12 +1,16 @@
-"""The list of figures, and each of them drawn for every system that has what it shows."""
+"""Every figure by name, drawn for every system that has what it shows."""
 
 import json
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from sureshot import research
 from sureshot.errors import ArgumentError, SureshotError
-from sureshot.research.figures.catalogue import FIGURES, FigureOptions, entry_of, listing
+from sureshot.research.figures.catalogue import FIGURES, find_figure, listing, write_figure
 from tests.research.figures.pictures import untidy
+from tests.trained import saved
 
 LACKING = {
     "xpool": {"embeddings", "rerank", "uncertainty", "epochs", "tokens", "calibration"},
@@ -17,62 +21,73 @@ LACKING = {
 }
 
 
-def figure(name, subjects, count=None):
-    """The numbers of a figure."""
-    entry = entry_of(name, len(subjects))
-    return entry.make(subjects, count or entry.count, FigureOptions())
-
-
 @pytest.mark.parametrize("system", LACKING)
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_system_has_a_figure_or_says_what_it_lacks(subject, name, system):
     subjects = [subject(system)] * (2 if name == "epochs" else 1)
     if name in LACKING[system]:
         with pytest.raises(SureshotError):
-            figure(name, subjects)
+            FIGURES[name].numbers(subjects, 4)
         return
-    drawing = figure(name, subjects, 2)
-    assert len(json.dumps(drawing.to_dict(), allow_nan=False)) > 50
-    drawn = drawing.draw()
+    numbers = FIGURES[name].numbers(subjects, 2)
+    assert len(json.dumps(numbers, allow_nan=False)) > 50
+    drawn = FIGURES[name].draw(subjects, numbers)
     assert drawn.axes and any(axes.has_data() for axes in drawn.axes)
     assert untidy(drawn) == []
 
 
-def test_the_count_asked_for_is_shown(subject):
-    for count, expected in ((None, 4), (2, 2), (99, 6)):
-        assert len(figure("results", [subject("duq")], count).answers) == expected
-
-
-def test_what_is_drawn_follows_the_seed_alone(subject):
+def test_what_is_drawn_follows_the_seed_and_the_count(subject):
     for name in ("matrices", "embeddings", "results", "captions", "failures"):
         first, again, other = (
-            figure(name, [subject("duq", seed)], 2).to_dict() for seed in (0, 0, 5)
+            FIGURES[name].numbers([subject("duq", seed)], 2) for seed in (0, 0, 5)
         )
         assert first == again != other
+    assert len(FIGURES["results"].numbers([subject("duq")], 99)["queries"]) == 6
 
 
-def test_unknown_figures_and_too_many_checkpoints_are_refused():
+def test_unknown_figures_and_models_that_it_does_not_draw_are_refused():
     with pytest.raises(SureshotError, match="Unknown figure 'matrix'; known: matrices, embeddings"):
-        entry_of("matrix")
+        find_figure("matrix")
     with pytest.raises(SureshotError, match="results draws one checkpoint, not 2; epochs draws"):
-        entry_of("results", 2)
-    assert entry_of("epochs", 3) is FIGURES["epochs"]
+        find_figure("results", 2)
+    assert find_figure("epochs", 3) is FIGURES["epochs"]
+    with pytest.raises(ArgumentError, match="belongs to matrices and tokens, whose papers compare"):
+        find_figure("results", compare_with=True)
+    assert find_figure("tokens", compare_with=True) is FIGURES["tokens"]
 
 
 def test_every_figure_is_listed_with_what_it_needs():
     lines = listing().splitlines()
     assert len(lines) == 2 * len(FIGURES)
-    for (name, entry), first, second in zip(FIGURES.items(), lines[::2], lines[1::2], strict=True):
-        assert first.split()[0] == name and entry.about in first and entry.papers in first
-        more = "; a second model can stand beside" if name in ("matrices", "tokens") else ""
-        assert second.strip() == f"systems: {entry.needs}{more}"
+    for (name, figure), first, second in zip(FIGURES.items(), lines[::2], lines[1::2], strict=True):
+        assert first.split()[0] == name and figure.about in first and figure.papers in first
+        more = "; can compare two models" if name in ("matrices", "tokens") else ""
+        assert second.strip() == f"systems: {figure.needs}{more}"
 
 
-@pytest.mark.parametrize("name", [name for name, entry in FIGURES.items() if not entry.compares])
-def test_a_second_model_is_for_figures_whose_paper_compares_two(name):
-    with pytest.raises(ArgumentError) as refused:
-        entry_of(name, beside=True)
-    assert str(refused.value) == (
-        f"`beside=` belongs to matrices and tokens, whose papers compare two models; {name} does "
-        "not take it."
-    )
+def test_a_folder_gets_both_files_and_a_name_one(subject, tmp_path):
+    subjects = [subject("xpool")]
+    drawn = FIGURES["matrices"].draw(subjects, FIGURES["matrices"].numbers(subjects, 2))
+    both = write_figure("matrices", drawn, tmp_path / "a.b")
+    assert both == [tmp_path / "a.b" / f"matrices{suffix}" for suffix in (".png", ".svg")]
+    assert "<svg" in both[1].read_text("utf-8")
+    with Image.open(both[0]) as picture:
+        assert np.asarray(picture.convert("L")).std() > 10
+    named = [tmp_path / "one.SVG", tmp_path / "two.png"]
+    assert write_figure("matrices", drawn, named[0]) == named[:1]
+    assert write_figure("matrices", drawn, named) == named
+    assert "<svg" in named[0].read_text("utf-8") and named[1].exists()
+
+
+def test_a_model_is_drawn_and_its_numbers_are_the_value(place, tmp_path):
+    model = saved(tmp_path / "duq", "duq", "linear")
+    data = {"split": "train", "cache": place / "cache", "to": tmp_path / "one.svg", "count": 2}
+    drawn = research.plot("results", model, "pairs", place / "pairs.csv", **data)
+    assert drawn.files == (tmp_path / "one.svg",) and drawn.files[0].exists()
+    assert drawn.model == "duq on tiny, pairs pairs.csv train, 6 videos, 12 captions"
+    assert len(drawn.to_dict()["numbers"]["queries"]) == 2
+
+
+def test_a_second_score_belongs_to_rerank(place):
+    with pytest.raises(ArgumentError, match="`after=` belongs to rerank; matrices shows one score"):
+        research.plot("matrices", "tiny", "pairs", place / "pairs.csv", after="dsl")

@@ -99,7 +99,7 @@ def test_two_models_are_told_apart_by_system_or_by_folder(subject):
     for system in ("duq", "xpool"):
         names = tell_apart(subject(system), subject(system, weights=1))
         assert names == (f"{system} on tiny ({system}-0)", f"{system} on tiny ({system}-1)")
-    with pytest.raises(SureshotError, match="stands beside itself; name another model"):
+    with pytest.raises(SureshotError, match="is compared with itself; name another model"):
         tell_apart(one, one)
     fewer = one.features.split.part({one.names[0]})
     part = replace(other, features=replace(other.features, split=fewer))

@@ -47,7 +47,9 @@ def test_a_figure_that_compares_two_systems_trains_and_draws_both(place, tmp_pat
     research.reproduce("uatvr-fig-5", place / "plan.toml", to=tmp_path, cache=place / "cache")
     ((arguments, named),) = drawn
     (model,) = arguments[1]
-    adapted, plain = (Checkpoint.from_pretrained(one).system for one in (model, named["beside"]))
+    adapted, plain = (
+        Checkpoint.from_pretrained(one).system for one in (model, named["compare_with"])
+    )
     assert adapted["name"] == plain["name"] == "uatvr"
     assert plain["adaptation"] is False and adapted.get("adaptation") is not False
     assert (tmp_path / "uatvr-fig-5.png").read_bytes().startswith(b"\x89PNG")

@@ -64,7 +64,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Names inside an SVG are else drawn at random.
+        # Names inside an SVG are random otherwise.
         with rc_context({"svg.hashsalt": "sureshot"}), replace_file(path) as fresh:
             figure.savefig(fresh, dpi=150, metadata=metadata)
     except OSError as error:
@@ -72,7 +72,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
 
 
 def label_axes(axes: "Axes", xlabel: str, ylabel: str) -> None:
-    """Labels and a quiet frame; numbers at the ticks are whole, without one to be added to them."""
+    """Labels and a light frame; ticks have whole numbers, without an offset."""
     axes.set_xlabel(xlabel, fontsize=NORMAL)
     axes.set_ylabel(ylabel, fontsize=NORMAL)
     axes.tick_params(labelsize=SMALL)
@@ -88,17 +88,9 @@ def label_axes(axes: "Axes", xlabel: str, ylabel: str) -> None:
 def new_panels(
     count: int, height: float, *, abreast: int = 2, width: float | None = None, alike: bool = True
 ) -> "tuple[Figure, Sequence[Axes]]":
-    """An empty figure of several panels in rows.
+    """An empty figure of panels in rows, a row so many inches high, at most ``abreast`` in one.
 
-    Args:
-        count: number of panels.
-        height: inches of a row.
-        abreast: panels side by side, at most.
-        width: inches of the figure; None is what suits the panels.
-        alike: whether the panels share their vertical scale.
-
-    Raises:
-        SureshotError: matplotlib is not installed.
+    They share their vertical scale if ``alike``.
     """
     abreast = min(abreast, count)
     down = -(-count // abreast)
@@ -118,7 +110,7 @@ def entitle(figure: "Figure", title: str, note: str = "") -> None:
 
 
 def add_legend(axes: "Axes", **style: Any) -> None:
-    """A small legend without a frame; ``style`` is what else matplotlib is told of it."""
+    """A small legend without a frame; ``style`` is passed to matplotlib."""
     axes.legend(**{"fontsize": SMALL, "title_fontsize": SMALL, "frameon": False} | style)
 
 

@@ -3,10 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
-
-import numpy as np
-from jaxtyping import Float
+from typing import TYPE_CHECKING, Any, get_args
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.load import load
@@ -19,16 +16,9 @@ from sureshot.research.evaluation import (
     source_of,
     training_captions,
 )
+from sureshot.research.figures import plots, strips
 from sureshot.research.figures.canvas import SUFFIXES, save_figure
-from sureshot.research.figures.plots import calibration, embeddings, epochs, matrices, uncertainty
-from sureshot.research.figures.strips import (
-    After,
-    captions,
-    failures,
-    rank_changes,
-    results,
-    tokens,
-)
+from sureshot.research.figures.strips import After, Numbers
 from sureshot.research.figures.subject import Subject
 from sureshot.research.scores import caption_scores
 
@@ -36,136 +26,117 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@runtime_checkable
-class Drawing(Protocol):
-    """The numbers of a figure, which can be drawn."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-
-    def draw(self) -> "Figure":
-        """The figure; matplotlib is loaded here."""
-
-
 @dataclass(frozen=True)
-class FigureOptions:
-    """What is asked of a figure.
-
-    Attributes:
-        after: second score of ``rerank``.
-        bank: scores of training captions, where ``after`` looks at them.
-        beside: a second model, with the same split.
-    """
-
-    after: After | None = None
-    bank: Float[np.ndarray, "captions videos"] | None = None
-    beside: Subject | None = None
-
-
-@dataclass(frozen=True)
-class Entry:
+class FigureSpec:
     """A figure.
 
     Attributes:
         about: what it shows, in a line.
         papers: where it is found.
         needs: systems that have what it shows.
-        count: queries it shows unless asked otherwise; 0 where it shows all.
-        make: its numbers.
-        compares: whether a second model can stand beside the first, as in the paper.
+        count: queries it shows by default; 0 where it shows all.
+        numbers: its numbers, from models with a split each and the number of queries.
+        draw: the figure of these numbers, of the same models.
+        compares: whether it takes a second model, as in the paper.
     """
 
     about: str
     papers: str
     needs: str
     count: int
-    make: Callable[[Sequence[Subject], int, FigureOptions], Drawing]
+    numbers: Callable[..., Numbers]
+    draw: Callable[[Sequence[Subject], Numbers], "Figure"]
     compares: bool = False
 
 
-FIGURES: Mapping[str, Entry] = {
-    "matrices": Entry(
-        about="score and all that is said of a pair, for N pairs",
+FIGURES: Mapping[str, FigureSpec] = {
+    "matrices": FigureSpec(
+        about="score and all other values of a pair, for N pairs",
         papers="DUQ supplement fig. 2, DVTR fig. 3",
         needs="any",
         count=12,
-        make=lambda subjects, count, wish: matrices(subjects[0], count, wish.beside),
+        numbers=plots.matrices,
+        draw=plots.draw_matrices,
         compares=True,
     ),
-    "embeddings": Entry(
+    "embeddings": FigureSpec(
         about="means, deviations and samples of the Gaussians of N pairs",
         papers="DUQ fig. 4",
         needs="duq, uatvr, dvtr and others with Gaussians",
         count=6,
-        make=lambda subjects, count, wish: embeddings(subjects[0], count),
+        numbers=plots.embeddings,
+        draw=plots.draw_embeddings,
     ),
-    "rerank": Entry(
+    "rerank": FigureSpec(
         about="frames found before and after re-ranking, where it moved most",
         papers="DUQ fig. 3",
         needs="duq; or any, corrected by nnn, qb_norm, inverted_softmax or dsl",
         count=4,
-        make=lambda subjects, count, wish: rank_changes(subjects[0], count, wish.after, wish.bank),
+        numbers=strips.rank_changes,
+        draw=strips.draw_rank_changes,
     ),
-    "results": Entry(
-        about="the best three videos of N texts, with all that is said of each pair",
+    "results": FigureSpec(
+        about="the best three videos of N texts, with all values of each pair",
         papers="DUQ supplement fig. 2, DVTR fig. 5",
         needs="any",
         count=4,
-        make=lambda subjects, count, wish: results(subjects[0], count),
+        numbers=strips.results,
+        draw=strips.draw_results,
     ),
-    "captions": Entry(
+    "captions": FigureSpec(
         about="the best three texts of N videos",
         papers="DVTR fig. 6",
         needs="any",
         count=4,
-        make=lambda subjects, count, wish: captions(subjects[0], count),
+        numbers=strips.captions,
+        draw=strips.draw_captions,
     ),
-    "failures": Entry(
+    "failures": FigureSpec(
         about="queries that fail, and what was found before the right video",
         papers="DUQ supplement fig. 3",
         needs="any",
         count=4,
-        make=lambda subjects, count, wish: failures(subjects[0], count),
+        numbers=strips.failures,
+        draw=strips.draw_failures,
     ),
-    "uncertainty": Entry(
+    "uncertainty": FigureSpec(
         about="R@1 in bins of every measure of uncertainty",
         papers="after UATVR fig. 3",
         needs="duq, uatvr, dvtr and others with measures",
         count=0,
-        make=lambda subjects, count, wish: uncertainty(subjects[0]),
+        numbers=plots.uncertainty,
+        draw=plots.draw_uncertainty,
     ),
-    "epochs": Entry(
+    "epochs": FigureSpec(
         about="mean uncertainty against R@1 over several checkpoints",
         papers="UATVR fig. 3",
         needs="duq, uatvr, dvtr and others with measures",
         count=0,
-        make=lambda subjects, count, wish: epochs(subjects),
+        numbers=plots.epochs,
+        draw=plots.draw_epochs,
     ),
-    "tokens": Entry(
+    "tokens": FigureSpec(
         about="which frames and learned tokens a text finds, and by which words",
         papers="UATVR fig. 4 and 5",
         needs="uatvr",
         count=3,
-        make=lambda subjects, count, wish: tokens(subjects[0], count, wish.beside),
+        numbers=strips.tokens,
+        draw=strips.draw_tokens,
         compares=True,
     ),
-    "calibration": Entry(
+    "calibration": FigureSpec(
         about="uncertainty of pairs against their score, and the loss it spares",
         papers="DVTR fig. 4",
         needs="dvtr",
         count=12,
-        make=lambda subjects, count, wish: calibration(subjects[0], count),
+        numbers=plots.calibration,
+        draw=plots.draw_calibration,
     ),
 }
 
 
-def entry_of(name: str, checkpoints: int = 1, *, beside: bool = False) -> Entry:
-    """The entry of a figure.
-
-    Args:
-        name: a figure of `FIGURES`.
-        checkpoints: number of checkpoints that it is to draw.
-        beside: whether a second model is to stand beside the first.
+def find_figure(name: str, checkpoints: int = 1, *, compare_with: bool = False) -> FigureSpec:
+    """The figure of this name, if it draws so many checkpoints and, if asked, a second model.
 
     Raises:
         ArgumentError: a second model is named for a figure whose paper shows one.
@@ -177,11 +148,11 @@ def entry_of(name: str, checkpoints: int = 1, *, beside: bool = False) -> Entry:
         raise SureshotError(
             f"{name} draws one checkpoint, not {checkpoints}; epochs draws several."
         )
-    if beside and not FIGURES[name].compares:
-        able = " and ".join(name for name, entry in FIGURES.items() if entry.compares)
+    if compare_with and not FIGURES[name].compares:
+        able = " and ".join(name for name, figure in FIGURES.items() if figure.compares)
         raise ArgumentError(
-            f"{option('beside')} belongs to {able}, whose papers compare two models; {name} does "
-            f"not take it."
+            f"{option('compare_with')} belongs to {able}, whose papers compare two models; {name} "
+            "does not take it."
         )
     return FIGURES[name]
 
@@ -190,10 +161,10 @@ def listing() -> str:
     """All figures, two lines each."""
     wide = max(map(len, FIGURES))
     lines = []
-    for name, entry in FIGURES.items():
-        lines.append(f"{name:{wide}}  {entry.about} ({entry.papers})")
-        second = "; a second model can stand beside" if entry.compares else ""
-        lines.append(f"{'':{wide}}  systems: {entry.needs}{second}")
+    for name, figure in FIGURES.items():
+        lines.append(f"{name:{wide}}  {figure.about} ({figure.papers})")
+        second = "; can compare two models" if figure.compares else ""
+        lines.append(f"{'':{wide}}  systems: {figure.needs}{second}")
     return "\n".join(lines)
 
 
@@ -203,30 +174,30 @@ class Plot:
 
     Attributes:
         figure: its name.
-        title: model and split, in words.
-        beside: second model in words; None without one.
-        drawing: the numbers that are drawn.
+        model: model and split, in words.
+        numbers: the numbers that are drawn, as JSON holds them.
         files: the pictures that were written.
+        compare_with: second model in words; None without one.
     """
 
     figure: str
-    title: str
-    drawing: Drawing
+    model: str
+    numbers: Numbers
     files: tuple[Path, ...]
-    beside: str | None = None
+    compare_with: str | None = None
 
     def text(self) -> str:
-        """The pictures that were written, one a line."""
+        """The pictures that were written, one per line."""
         return "".join(f"{path}\n" for path in self.files)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "figure": self.figure,
-            "model": self.title,
-            "beside": self.beside,
+            "model": self.model,
+            "compare_with": self.compare_with,
             "files": [str(path.absolute()) for path in self.files],
-            "numbers": self.drawing.to_dict(),
+            "numbers": self.numbers,
         }
 
 
@@ -243,10 +214,10 @@ def plot(
     label: str | None = None,
     experts: str | Path | None = None,
     frames: int | None = None,
-    to: str | Path = "figures",
+    to: str | Path | Sequence[str | Path] = "figures",
     count: int | None = None,
     seed: int = 0,
-    beside: str | Path | None = None,
+    compare_with: str | Path | None = None,
     after: str | None = None,
     bank: int = 2000,
     device: str | None = None,
@@ -255,39 +226,29 @@ def plot(
 ) -> Plot:
     """Draw a figure of the papers for a trained model.
 
+    The arguments that describe the split, and ``frames``, ``device`` and ``cache``, are those of
+    `sureshot.research.evaluation.evaluate`.
+
     Args:
-        figure: one of `sureshot.research.figures.catalogue.FIGURES`.
+        figure: one of `FIGURES`.
         models: folder of a checkpoint, or an encoder's name; ``epochs`` draws several.
-        data: name of the data set; this and what else describes the split is as in
-            `sureshot.research.evaluation.evaluate`.
-        root: folder or file of its annotations.
-        split: ``test``, ``val`` or ``train``.
-        protocol: reading of the data set.
-        videos: folder of the videos.
-        ids: file that names videos of the split.
-        label: what results on such a part are called.
-        experts: folder of features extracted beforehand.
-        frames: frames sampled from each video.
-        to: a ``.png`` or ``.svg`` file, or a folder that gets both.
+        to: a ``.png`` or ``.svg`` file, several of them, or a folder that gets both.
         count: queries or pairs to show; None is what suits the figure.
-        seed: what is shown is drawn by it.
-        beside: a second model, for ``matrices`` and ``tokens``: the same pairs or texts by both.
+        seed: seed of the queries that are shown.
+        compare_with: a second model, for ``matrices`` and ``tokens``.
         after: second score of ``rerank``; None is the model's own.
         bank: training captions that ``qb_norm`` and ``nnn`` look at, at most.
-        device: torch device; None takes a GPU where there is one.
-        cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is.
 
     Raises:
         ArgumentError: arguments that do not go together.
         SureshotError: there is no such figure, the model does not have what it shows, matplotlib is
             missing, or a file cannot be read or written.
     """
-    names = [models] if isinstance(models, str | Path) else models
-    entry = entry_of(figure, len(names), beside=beside is not None)
-    second = _second(figure, after)
+    names = [models] if isinstance(models, str | Path) else list(models)
+    spec = find_figure(figure, len(names), compare_with=compare_with is not None)
+    second = _second_score(figure, after)
     notes = Notes(progress or Silent())
-    scorers = [load(name, device) for name in (*names, *([] if beside is None else [beside]))]
+    scorers = [load(name, device) for name in (*names, *([compare_with] if compare_with else []))]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:
         check_experts(scorer, source.experts)
@@ -297,36 +258,35 @@ def plot(
         Subject(scorer, encode(read, scorer, notes, frames=frames, cache=cache), seed)
         for scorer in scorers
     ]
-    known = None
+    more: dict[str, Any] = {"after": second} if figure == "rerank" else {}
     if captions is not None:
-        known = caption_scores(scorers[0], captions, subjects[0].features, cache)
-    compared = None if beside is None else subjects.pop()
-    drawing = entry.make(subjects, count or entry.count, FigureOptions(second, known, compared))
+        more["bank"] = caption_scores(scorers[0], captions, subjects[0].features, cache)
+    numbers = spec.numbers(subjects, count or spec.count, **more)
+    drawn = spec.draw(subjects, numbers)
     return Plot(
         figure=figure,
-        title=subjects[0].title,
-        drawing=drawing,
-        files=tuple(write_figure(figure, drawing, Path(to))),
-        beside=None if compared is None else compared.title,
+        model=subjects[0].title,
+        numbers=numbers,
+        files=tuple(write_figure(figure, drawn, to)),
+        compare_with=subjects[1].title if compare_with else None,
     )
 
 
-def write_figure(name: str, drawing: Drawing, to: Path) -> list[Path]:
-    """Draw a figure into the file named, or as both kinds into a folder.
+def write_figure(name: str, figure: "Figure", to: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Write a figure into the files named, or as both kinds into a folder.
 
     Raises:
-        SureshotError: matplotlib is missing, or a file cannot be written.
+        SureshotError: a file cannot be written.
     """
-    drawn = drawing.draw()
-    named = to.suffix.lower() in SUFFIXES
-    files = [to] if named else [to / f"{name}{suffix}" for suffix in SUFFIXES]
-    for path in files:
-        save_figure(drawn, path)
-    return files
+    named = [Path(to)] if isinstance(to, str | Path) else [Path(path) for path in to]
+    if len(named) == 1 and named[0].suffix.lower() not in SUFFIXES:
+        named = [named[0] / f"{name}{suffix}" for suffix in SUFFIXES]
+    for path in named:
+        save_figure(figure, path)
+    return named
 
 
-def _second(figure: str, after: str | None) -> After | None:
-    """The second score of a re-ranking, if it is one."""
+def _second_score(figure: str, after: str | None) -> After | None:
     if after is None:
         return None
     if figure != "rerank":

@@ -1,6 +1,9 @@
-"""Rows of pictures: a query, and frames of the videos that were found for it."""
+"""Figures of frames: rows of pictures, each row a query and the videos that were found for it.
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+Every figure is a pair of functions: one gives its numbers as JSON holds them, the other draws them.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -35,12 +38,14 @@ from sureshot.research.figures.canvas import (
     words,
 )
 from sureshot.research.figures.subject import Subject, tell_apart
-from sureshot.settings import to_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
+Numbers = dict[str, Any]  # of a figure, as plain values for JSON
+Picture = UInt8[np.ndarray, "rows columns 3"]
 
 _SIDE = 120  # pixels of the shorter side of a frame
 _LINE = 0.135  # inches a line
@@ -50,28 +55,11 @@ _BOLD = 1.15  # how much wider bold letters are
 
 
 @dataclass(frozen=True)
-class RankedVideo:
-    """A video or a text that was found.
-
-    Attributes:
-        name: name of the video, or the text itself.
-        rank: among all candidates, 1 the best; ties share their mean.
-        right: whether it is what was sought.
-        values: what is said of the pair, by name, the score first.
-    """
-
-    name: str
-    rank: float
-    right: bool
-    values: Mapping[str, float]
-
-
-@dataclass(frozen=True)
 class Cell:
     """A picture and what stands below it.
 
     Attributes:
-        item: the video.
+        item: the video; None leaves the place empty.
         lines: words below the picture.
         right: drawn with a thick frame and a tick.
         frame: which of ``frames``, from 0.
@@ -97,134 +85,136 @@ class Strip:
         heading: words above the strip, in bold.
         cells: the pictures.
         label: small, above the pictures.
-        notes: lines beside the pictures, the first words of each in bold if it is right.
+        notes: lines to the right of the pictures, in bold blue where right.
     """
 
     heading: str
     cells: Sequence[Cell]
     label: str = ""
-    notes: Sequence[tuple[str, bool]] = field(default=())
+    notes: Sequence[tuple[str, bool]] = ()
 
 
 def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     """All rows below each other; ``columns`` pictures would fill the width."""
-    cell = (WIDTH - 2 * _LEFT - (columns - 1) * _GAP) / columns
-    headings = [words(strip.heading, WIDTH - 0.2, _BOLD * (NORMAL + 1), 2) for strip in strips]
-    heights = [
-        _height(strip, heading, cell) for strip, heading in zip(strips, headings, strict=True)
-    ]
+    wide = (WIDTH - 2 * _LEFT - (columns - 1) * _GAP) / columns
     titles = words(title, WIDTH - 0.2, NORMAL, 4)
-    height = _TOP + (len(titles) - 1) * _LINE + sum(heights)
+    top = _TOP + (len(titles) - 1) * _LINE
+    heights = [_draw_strip(None, strip, 0.0, wide, {}) for strip in strips]
+    height = top + sum(heights)
     figure = new_figure(height, constrained=False)
     sheet = figure.add_axes((0, 0, 1, 1))
     sheet.set(xlim=(0, WIDTH), ylim=(height, 0))
     sheet.set_axis_off()
     style: Style = {"fontsize": NORMAL, "color": MUTED, "va": "top", "parse_math": False}
     sheet.text(_LEFT, 0.1, "\n".join(titles), **style)
-    seen: dict[tuple[Item, int, Sampling], UInt8[np.ndarray, "frames rows columns 3"] | None] = {}
-    top = _TOP + (len(titles) - 1) * _LINE
-    for strip, heading, tall in zip(strips, headings, heights, strict=True):
-        at = top
-        if strip.heading:
-            bold: Style = {"fontsize": NORMAL + 1, "color": INK, "va": "top", "parse_math": False}
-            sheet.text(_LEFT, at, "\n".join(heading), fontweight="bold", **bold)
-            at += len(heading) * _LINE * 1.15 + 0.04
-        if strip.label:
-            label = _label(strip)
-            _line(sheet, _LEFT, at, "\n".join(label), colour=INK)
-            at += len(label) * _LINE + 0.02
-        for place, one in enumerate(strip.cells):
-            left = _LEFT + place * (cell + _GAP)
-            _draw_cell(sheet, one, left, at, cell, seen)
-        beside = _LEFT + len(strip.cells) * (cell + _GAP) + 0.08
-        for note, right in strip.notes:
-            lines = words(note, WIDTH - beside - 0.1, _BOLD * SMALL)
-            _line(sheet, beside, at, "\n".join(lines), colour=BLUE if right else INK, bold=right)
-            at += len(lines) * _LINE + 0.05
-        top += tall
+    seen: dict[tuple[Item, int, Sampling], Sequence[Picture]] = {}
+    for strip in strips:
+        top += _draw_strip(sheet, strip, top, wide, seen)
     return figure
 
 
-def _frames(
-    item: Item, frames: int, sampling: Sampling
-) -> UInt8[np.ndarray, "frames rows columns 3"] | None:
-    try:
-        return sampled_frames(item, frames, _SIDE, sampling)
-    except (VideoError, OSError):
-        return None
-
-
-def _label(strip: Strip) -> list[str]:
-    return words(strip.label, WIDTH - 2 * _LEFT, SMALL)
-
-
-def _height(strip: Strip, heading: Sequence[str], cell: float) -> float:
-    tall = len(heading) * _LINE * 1.15 + 0.04 if strip.heading else 0.0
-    tall += len(_label(strip)) * _LINE + 0.02 if strip.label else 0.0
-    lines = max((len(one.lines) for one in strip.cells), default=0)
-    bars = 0.1 if any(one.shade is not None for one in strip.cells) else 0.0
-    pictures = cell * _SHAPE + bars + lines * _LINE + 0.06
-    beside = WIDTH - _LEFT - len(strip.cells) * (cell + _GAP) - 0.18
-    notes = sum(len(words(note, beside, _BOLD * SMALL)) * _LINE + 0.05 for note, _ in strip.notes)
-    return tall + max(pictures if strip.cells else 0.0, notes) + 0.12
+def _draw_strip(
+    sheet: "Axes | None",
+    strip: Strip,
+    top: float,
+    wide: float,
+    seen: dict[tuple[Item, int, Sampling], Sequence[Picture]],
+) -> float:
+    """Draw a strip, or nothing without a sheet; returns its height."""
+    at = top
+    if strip.heading:
+        lines = words(strip.heading, WIDTH - 0.2, _BOLD * (NORMAL + 1), 2)
+        bold: Style = {"fontsize": NORMAL + 1, "color": INK, "va": "top", "parse_math": False}
+        if sheet is not None:
+            sheet.text(_LEFT, at, "\n".join(lines), fontweight="bold", **bold)
+        at += len(lines) * _LINE * 1.15 + 0.04
+    if strip.label:
+        lines = words(strip.label, WIDTH - 2 * _LEFT, SMALL)
+        _write(sheet, _LEFT, at, lines)
+        at += len(lines) * _LINE + 0.02
+    if sheet is not None:
+        for place, cell in enumerate(strip.cells):
+            _draw_cell(sheet, cell, _LEFT + place * (wide + _GAP), at, wide, seen)
+    bottom = at
+    if strip.cells:
+        bars = 0.1 if any(cell.shade is not None for cell in strip.cells) else 0.0
+        below = max(len(cell.lines) for cell in strip.cells) * _LINE
+        bottom += wide * _SHAPE + bars + below + 0.06
+    left = _LEFT + len(strip.cells) * (wide + _GAP) + 0.08
+    for note, right in strip.notes:
+        lines = words(note, WIDTH - left - 0.1, _BOLD * SMALL)
+        _write(sheet, left, at, lines, colour=BLUE if right else INK, bold=right)
+        at += len(lines) * _LINE + 0.05
+    return max(bottom, at) + 0.12 - top
 
 
 def _draw_cell(
     sheet: "Axes",
-    one: Cell,
+    cell: Cell,
     left: float,
     top: float,
-    cell: float,
-    seen: dict[tuple[Item, int, Sampling], UInt8[np.ndarray, "frames rows columns 3"] | None],
+    wide: float,
+    seen: dict[tuple[Item, int, Sampling], Sequence[Picture]],
 ) -> None:
     from matplotlib.patches import Rectangle
 
-    high = cell * _SHAPE
-    picture = None
-    if one.item is not None:
-        key = (one.item, one.frames, one.sampling)
+    high = wide * _SHAPE
+    pictures: Sequence[Picture] = ()
+    if cell.item is not None:
+        key = (cell.item, cell.frames, cell.sampling)
         if key not in seen:
             seen[key] = _frames(*key)
-        shown = seen[key]
-        picture = None if shown is None else shown[min(one.frame, len(shown) - 1)]
-    if picture is None:
-        sheet.add_patch(Rectangle((left, top), cell, high, color="0.92", linewidth=0))
-        if one.item is not None:
-            _line(sheet, left + 0.05, top + 0.05, "cannot be read", colour=MUTED)
+        pictures = seen[key]
+    if len(pictures):
+        box = (left, left + wide, top + high, top)
+        picture = _cropped(pictures[min(cell.frame, len(pictures) - 1)])
+        sheet.imshow(picture, extent=box, aspect="auto", interpolation="bilinear", zorder=1)
     else:
-        box = (left, left + cell, top + high, top)
-        sheet.imshow(_cut(picture), extent=box, aspect="auto", interpolation="bilinear", zorder=1)
+        sheet.add_patch(Rectangle((left, top), wide, high, color="0.92", linewidth=0))
+        if cell.item is not None:
+            _write(sheet, left + 0.05, top + 0.05, ["cannot be read"], colour=MUTED)
     rim: Style = {"edgecolor": PALE, "linewidth": 0.6}
-    if one.right:
+    if cell.right:
         rim = {"edgecolor": BLUE, "linewidth": 2.6}
-    sheet.add_patch(Rectangle((left, top), cell, high, facecolor="none", zorder=2, **rim))
-    if one.right:
         badge: Style = {"boxstyle": "round,pad=0.2", "facecolor": BLUE, "edgecolor": "white"}
         style: Style = {"color": "white", "fontsize": SMALL, "ha": "right", "va": "top"}
-        sheet.text(left + cell - 0.07, top + 0.07, "✓ right", bbox=badge, zorder=3, **style)
+        sheet.text(left + wide - 0.07, top + 0.07, "✓ right", bbox=badge, zorder=3, **style)
+    sheet.add_patch(Rectangle((left, top), wide, high, facecolor="none", zorder=2, **rim))
     at = top + high + 0.04
-    if one.shade is not None:
-        sheet.add_patch(Rectangle((left, at), cell, 0.07, facecolor="0.9", linewidth=0))
-        filled = cell * min(max(one.shade, 0.0), 1.0)
+    if cell.shade is not None:
+        filled = wide * min(max(cell.shade, 0.0), 1.0)
+        sheet.add_patch(Rectangle((left, at), wide, 0.07, facecolor="0.9", linewidth=0))
         sheet.add_patch(Rectangle((left, at), filled, 0.07, facecolor=INK, linewidth=0))
         at += 0.1
-    for line in one.lines:
-        _line(sheet, left, at, words(line, cell, SMALL, 1)[0], colour=BLUE if one.right else INK)
+    for line in cell.lines:
+        shown = words(line, wide, SMALL, 1)
+        _write(sheet, left, at, shown, colour=BLUE if cell.right else INK)
         at += _LINE
 
 
-def _line(
-    sheet: "Axes", left: float, top: float, text: str, *, colour: str, bold: bool = False
+def _write(
+    sheet: "Axes | None",
+    left: float,
+    top: float,
+    lines: Sequence[str],
+    *,
+    colour: str = INK,
+    bold: bool = False,
 ) -> None:
-    weight = "bold" if bold else "normal"
-    sheet.text(
-        left, top, text, fontsize=SMALL, color=colour, fontweight=weight, va="top", parse_math=False
-    )
+    if sheet is not None:
+        style: Style = {"fontsize": SMALL, "va": "top", "parse_math": False, "color": colour}
+        weight = "bold" if bold else "normal"
+        sheet.text(left, top, "\n".join(lines), fontweight=weight, **style)
 
 
-def _cut(
-    picture: UInt8[np.ndarray, "rows columns 3"],
-) -> UInt8[np.ndarray, "some_rows some_columns 3"]:
+def _frames(item: Item, frames: int, sampling: Sampling) -> Sequence[Picture]:
+    try:
+        return list(sampled_frames(item, frames, _SIDE, sampling))
+    except (VideoError, OSError):
+        return ()
+
+
+def _cropped(picture: Picture) -> Picture:
     """The middle of a picture, in the shape of a cell."""
     rows, columns = picture.shape[:2]
     wide = min(columns, round(rows / _SHAPE))
@@ -233,47 +223,7 @@ def _cut(
     return picture[top : top + high, left : left + wide]
 
 
-def ranked(
-    names: Sequence[str],
-    chosen: Sequence[int],
-    sought: Collection[int],
-    scores: Float[np.ndarray, " candidates"],
-    others: Mapping[str, Float[np.ndarray, " candidates"]] | None = None,
-) -> tuple[RankedVideo, ...]:
-    """Some candidates of a query, with their ranks among all.
-
-    Args:
-        names: names of all candidates.
-        chosen: candidates to tell of.
-        sought: candidates that are right.
-        scores: scores of all candidates.
-        others: what else is said of them, by name.
-    """
-    values = {"score": scores, **(others or {})}
-    return tuple(
-        RankedVideo(
-            name=names[one],
-            rank=rank_of(scores, one),
-            right=one in sought,
-            values={name: float(row[one]) for name, row in values.items()},
-        )
-        for one in chosen
-    )
-
-
-def hit_cells(
-    hits: Sequence[RankedVideo],
-    items: Mapping[str, Item],
-    lines: Callable[[RankedVideo], Sequence[str]],
-) -> list[Cell]:
-    """A picture of each video that was found.
-
-    Args:
-        hits: the videos.
-        items: all videos by name.
-        lines: what is written below a picture.
-    """
-    return [Cell(item=items[hit.name], lines=lines(hit), right=hit.right) for hit in hits]
+# --- candidates of a query ------------------------------------------------------------------------
 
 
 def rank_of(scores: Float[np.ndarray, " candidates"], candidate: int) -> float:
@@ -297,346 +247,269 @@ def best(scores: Float[np.ndarray, " candidates"], count: int) -> list[int]:
     return [int(at) for at in np.argsort(-scores, kind="stable")[:count]]
 
 
-def told(hit: RankedVideo) -> list[str]:
-    """What stands below a picture: rank and name, then each value."""
-    rank = f"{hit.rank:g}"
-    return [f"{rank}. {hit.name}", *(f"{n} {number(v)}" for n, v in hit.values.items())]
+def hits_of(
+    names: Sequence[str],
+    chosen: Sequence[int],
+    sought: Collection[int],
+    scores: Float[np.ndarray, " candidates"],
+    others: Mapping[str, Float[np.ndarray, " candidates"]] | None = None,
+) -> list[Numbers]:
+    """Some candidates of a query: name, rank among all, whether it is right, and all values.
+
+    Args:
+        names: names of all candidates.
+        chosen: the candidates to show.
+        sought: candidates that are right.
+        scores: scores of all candidates.
+        others: other values of the candidates, by name.
+    """
+    values = {"score": scores, **(others or {})}
+    return [
+        {
+            "name": names[one],
+            "rank": rank_of(scores, one),
+            "right": one in sought,
+            "values": {name: float(row[one]) for name, row in values.items()},
+        }
+        for one in chosen
+    ]
 
 
-_RESULTS_TOP = 3  # as DVTR draws
+def _measures(subject: Subject, side: Literal["text", "video"], at: int) -> dict[str, float]:
+    found = subject.measures.items()
+    return {name: float(values[at]) for name, values in found if name.startswith(side)}
+
+
+def _as_sentence(measures: Mapping[str, float]) -> str:
+    return ", ".join(f"{quantity(name)} = {number(value)}" for name, value in measures.items())
+
+
+# --- results and captions -------------------------------------------------------------------------
+
+_SHOWN = 3  # as DVTR draws
 _VIDEOS = 4  # pictures a row: those, and the right one where it is not among them
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A query and what was found.
-
-    Attributes:
-        query: the text, or the name of the video.
-        measures: uncertainties of the query, by name.
-        hits: the best three, and the right one if it is none of them.
-    """
-
-    query: str
-    measures: Mapping[str, float]
-    hits: tuple[RankedVideo, ...]
-
-    def said(self) -> str:
-        """What the system says of the query, in a line."""
-        parts = [f"{quantity(name)} = {number(value)}" for name, value in self.measures.items()]
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Results:
-    """Queries drawn by the seed, and what was found.
-
-    Attributes:
-        title: model and split.
-        items: all videos by name.
-        answers: one a query.
-        by_video: whether videos were the queries, and texts were found.
-    """
-
-    title: str
-    items: Mapping[str, Item]
-    answers: Sequence[Answered]
-    by_video: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-        return {"queries": to_values(self.answers)}
-
-    def draw(self) -> "Figure":
-        """Frames of what was found, or the frames of the video beside its texts."""
-        if self.by_video:
-            strips = [self._of_video(answer) for answer in self.answers]
-            return draw_strips(f"{self.title}; video to text{self._terms()}", strips, _VIDEOS)
-        strips = [
-            Strip(
-                heading=f"“{answer.query}”",
-                cells=hit_cells(answer.hits, self.items, told),
-                label=answer.said(),
-            )
-            for answer in self.answers
-        ]
-        return draw_strips(f"{self.title}; text to video{self._terms()}", strips, _VIDEOS)
-
-    def _terms(self) -> str:
-        """What the short names of the values of a pair mean, where that is more than the name."""
-        names = dict.fromkeys(
-            name for one in self.answers for hit in one.hits for name in hit.values
-        )
-        terms = [f"{n}: {quantity(n)}" for n in names if n not in ("score", quantity(n))]
-        return f". {'; '.join(terms)}" if terms else ""
-
-    def _of_video(self, answer: Answered) -> Strip:
-        notes: list[tuple[str, bool]] = []
-        for hit in answer.hits:
-            values = ", ".join(f"{n} {number(v)}" for n, v in hit.values.items())
-            tick = "✓ " if hit.right else ""
-            notes.append((f"{tick}{hit.rank:g}. {hit.name} ({values})", hit.right))
-        return Strip(
-            heading="",
-            cells=[Cell(item=self.items[answer.query], lines=[answer.query])],
-            label=answer.said(),
-            notes=notes,
-        )
-
-
-def results(subject: Subject, count: int) -> Results:
-    """The best three videos of texts drawn by the seed."""
+def results(subjects: Sequence[Subject], count: int) -> Numbers:
+    """The best three videos of texts drawn by the seed, and the right one."""
+    subject = subjects[0]
     queries = subject.pairs(count)
     matrices = subject.matrices(queries)
-    answers = []
+    found = []
     for row, query in enumerate(queries):
         scores, own = matrices["score"][row], int(subject.owner[query])
-        chosen = best(scores, _RESULTS_TOP)
+        chosen = best(scores, _SHOWN)
         chosen += [] if own in chosen else [own]
         values = {name: matrix[row] for name, matrix in matrices.items()}
-        found = ranked(subject.names, chosen, [own], scores, values)
+        hits = hits_of(subject.names, chosen, [own], scores, values)
         measures = _measures(subject, "text", query)
-        answers.append(Answered(subject.text(query), measures, found))
-    return Results(title=subject.title, items=subject.by_name, answers=answers)
+        found.append({"query": subject.text(query), "measures": measures, "hits": hits})
+    return {"queries": found}
 
 
-def captions(subject: Subject, count: int) -> Results:
+def draw_results(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
+    """Frames of the videos that were found, with every number of each pair."""
+    items = subjects[0].by_name
+
+    def lines(hit: Numbers) -> list[str]:
+        values = [f"{name} {number(value)}" for name, value in hit["values"].items()]
+        return [f"{hit['rank']:g}. {hit['name']}", *values]
+
+    strips = [
+        Strip(
+            heading=f"“{answer['query']}”",
+            cells=[Cell(items[hit["name"]], lines(hit), hit["right"]) for hit in answer["hits"]],
+            label=_as_sentence(answer["measures"]),
+        )
+        for answer in numbers["queries"]
+    ]
+    return draw_strips(f"{subjects[0].title}; text to video{_terms(numbers)}", strips, _VIDEOS)
+
+
+def captions(subjects: Sequence[Subject], count: int) -> Numbers:
     """The best three texts of videos drawn by the seed, and the best of their own."""
-    answers = []
+    subject = subjects[0]
+    found = []
     for pair in subject.pairs(count):
         video = int(subject.owner[pair])
         scores = subject.scores[:, video]
         own = [int(row) for row in (subject.owner == video).nonzero()[0]]
-        chosen = best(scores, _RESULTS_TOP)
+        chosen = best(scores, _SHOWN)
         if not set(own) & set(chosen):
             chosen.append(max(own, key=lambda row: scores[row]))
-        # Beliefs are those of the text among all videos, so whole rows are worked out.
+        # Beliefs are those of the text among all videos, so whole rows are computed.
         matrices = subject.matrices(chosen)
-        found = tuple(
-            RankedVideo(
-                name=subject.text(row),
-                rank=rank_of(scores, row),
-                right=row in own,
-                values={name: float(matrix[place, video]) for name, matrix in matrices.items()},
-            )
-            for place, row in enumerate(chosen)
-        )
+        hits = [
+            {
+                "name": subject.text(row),
+                "rank": rank_of(scores, row),
+                "right": row in own,
+                "values": {name: float(matrix[at, video]) for name, matrix in matrices.items()},
+            }
+            for at, row in enumerate(chosen)
+        ]
         measures = _measures(subject, "video", video)
-        answers.append(Answered(subject.names[video], measures, found))
-    return Results(title=subject.title, items=subject.by_name, answers=answers, by_video=True)
+        found.append({"query": subject.names[video], "measures": measures, "hits": hits})
+    return {"queries": found}
 
 
-def _measures(subject: Subject, side: str, at: int) -> dict[str, float]:
-    return {
-        name: float(values[at])
-        for name, values in subject.measures.items()
-        if name.startswith(side)
-    }
+def draw_captions(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
+    """A frame of each video, and its texts to the right."""
+    items = subjects[0].by_name
 
+    def note(hit: Numbers) -> tuple[str, bool]:
+        values = ", ".join(f"{name} {number(value)}" for name, value in hit["values"].items())
+        tick = "✓ " if hit["right"] else ""
+        return f"{tick}{hit['rank']:g}. {hit['name']} ({values})", hit["right"]
+
+    strips = [
+        Strip(
+            heading="",
+            cells=[Cell(items[answer["query"]], [answer["query"]])],
+            label=_as_sentence(answer["measures"]),
+            notes=[note(hit) for hit in answer["hits"]],
+        )
+        for answer in numbers["queries"]
+    ]
+    return draw_strips(f"{subjects[0].title}; video to text{_terms(numbers)}", strips, _VIDEOS)
+
+
+def _terms(numbers: Numbers) -> str:
+    """What the short names of the values mean, where that is more than the name."""
+    hits = [hit for answer in numbers["queries"] for hit in answer["hits"]]
+    names = dict.fromkeys(name for hit in hits for name in hit["values"])
+    terms = [f"{n}: {quantity(n)}" for n in names if n not in ("score", quantity(n))]
+    return f". {'; '.join(terms)}" if terms else ""
+
+
+# --- failures -------------------------------------------------------------------------------------
 
 _ABOVE = 4
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A query that failed.
-
-    Attributes:
-        query: the text.
-        right: the video that was sought.
-        above: the best of those that scored higher, or the same.
-    """
-
-    query: str
-    right: RankedVideo
-    above: tuple[RankedVideo, ...]
-
-
-@dataclass(frozen=True)
-class Failures:
-    """Failed queries drawn by the seed, so neither the best nor the worst of them.
-
-    Attributes:
-        title: model and split.
-        items: all videos by name.
-        failed: how many queries have another video first.
-        queries: how many there are.
-        shown: some of them.
-    """
-
-    title: str
-    items: Mapping[str, Item]
-    failed: int
-    queries: int
-    shown: Sequence[Failure]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-        return {"failed": self.failed, "queries": self.queries, "shown": to_values(self.shown)}
-
-    def draw(self) -> "Figure":
-        """The right video first, then what was found before it."""
-        strips = [
-            Strip(
-                heading=f"“{one.query}”",
-                cells=hit_cells([one.right, *one.above], self.items, _told),
-            )
-            for one in self.shown
-        ]
-        title = (
-            f"{self.title}. {self.failed} of {self.queries} texts do not find their video first; "
-            f"some of those, drawn at random. Left: the right video"
-        )
-        return draw_strips(title, strips, 1 + _ABOVE)
-
-
-def failures(subject: Subject, count: int) -> Failures:
-    """Failed queries, each of another video.
+def failures(subjects: Sequence[Subject], count: int) -> Numbers:
+    """Failed queries drawn by the seed, each of another video, and what scored at least as high.
 
     Raises:
         SureshotError: no query failed.
     """
-    ranks = text_ranks(subject.scores, subject.owner)
-    lost = ranks > 1
+    subject = subjects[0]
+    lost = text_ranks(subject.scores, subject.owner) > 1
     if not lost.any():
         raise SureshotError(f"No query of {subject.features.split.title()} failed.")
-    chosen = [query for query in subject.pairs(len(subject.owner)) if lost[query]]
+    candidates = [query for query in subject.pairs(len(subject.owner)) if lost[query]]
     draw = np.random.default_rng([subject.seed, 2])
-    some = sorted(draw.permutation(chosen)[:count])
-    shown = [_failure(subject, int(query)) for query in some]
-    return Failures(
-        title=subject.title,
-        items=subject.by_name,
-        failed=int(lost.sum()),
-        queries=len(lost),
-        shown=shown,
+    shown = []
+    for query in sorted(draw.permutation(candidates)[:count].tolist()):
+        scores, own = subject.scores[query], int(subject.owner[query])
+        first = best(scores, _ABOVE + 1)
+        above = [video for video in first if video != own and scores[video] >= scores[own]]
+        right, *others = hits_of(subject.names, [own, *above[:_ABOVE]], [own], scores)
+        shown.append({"query": subject.text(query), "right": right, "above": others})
+    return {"failed": int(lost.sum()), "queries": len(lost), "shown": shown}
+
+
+def draw_failures(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
+    """The right video first, then what was found before it."""
+    items = subjects[0].by_name
+
+    def cell(hit: Numbers) -> Cell:
+        score = f"rank {hit['rank']:g}, score {number(hit['values']['score'])}"
+        return Cell(items[hit["name"]], [score, hit["name"]], hit["right"])
+
+    strips = [
+        Strip(f"“{one['query']}”", [cell(hit) for hit in (one["right"], *one["above"])])
+        for one in numbers["shown"]
+    ]
+    title = (
+        f"{subjects[0].title}. {numbers['failed']} of {numbers['queries']} texts do not find their "
+        "video first; some of those, drawn at random. Left: the right video"
     )
+    return draw_strips(title, strips, 1 + _ABOVE)
 
 
-def _failure(subject: Subject, query: int) -> Failure:
-    scores, own = subject.scores[query], int(subject.owner[query])
-    first = best(scores, _ABOVE + 1)
-    above = [video for video in first if video != own and scores[video] >= scores[own]][:_ABOVE]
-    right, *others = ranked(subject.names, [own, *above], [own], scores)
-    return Failure(subject.text(query), right, tuple(others))
-
-
-def _told(hit: RankedVideo) -> list[str]:
-    return [f"rank {hit.rank:g}, score {number(hit.values['score'])}", hit.name]
-
+# --- re-ranking -----------------------------------------------------------------------------------
 
 After = Literal["score", "printed", "dsl", "inverted_softmax", "qb_norm", "nnn"]
-_RANK_CHANGES_TOP = 4
+_TOP_RANKS = 4
 _PLAIN, _PRINTED = "similarity", "printed score"
 
 
-@dataclass(frozen=True)
-class Change:
-    """A query whose right video moved.
-
-    Attributes:
-        query: the text.
-        ranks: rank of the right video before and after.
-        before: the best videos under the plain score.
-        after: the best videos under the corrected one.
-    """
-
-    query: str
-    ranks: tuple[float, float]
-    before: tuple[RankedVideo, ...]
-    after: tuple[RankedVideo, ...]
-
-
-@dataclass(frozen=True)
-class RankChanges:
-    """All queries under two scores, and some that moved, up and down by turns.
-
-    Attributes:
-        title: model and split.
-        items: all videos by name.
-        names: what the two scores are called.
-        rose: queries whose right video came nearer to the top.
-        fell: queries whose right video went away from it.
-        stayed: all others.
-        r1: R@1 before and after, percent.
-        shown: half of them rose the most, half fell the most.
-    """
-
-    title: str
-    items: Mapping[str, Item]
-    names: tuple[str, str]
-    rose: int
-    fell: int
-    stayed: int
-    r1: tuple[float, float]
-    shown: Sequence[Change]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-        counts = {"rose": self.rose, "fell": self.fell, "stayed": self.stayed}
-        shown = to_values(self.shown)
-        return {"scores": list(self.names), **counts, "r1": list(self.r1), "shown": shown}
-
-    def draw(self) -> "Figure":
-        """Two rows of frames a query, the right video marked."""
-        strips: list[Strip] = []
-        for change in self.shown:
-            for place, found in enumerate((change.before, change.after)):
-                label = f"{self.names[place]}: right video at rank {change.ranks[place]:g}"
-                heading = "" if place else f"“{change.query}”"
-                cells = hit_cells(found, self.items, _rank_changes_told)
-                strips.append(Strip(heading=heading, cells=cells, label=label))
-        title = (
-            f"{self.title}. From {self.names[0]} to {self.names[1]}: {self.rose} queries rise, "
-            f"{self.fell} fall, {self.stayed} stay; R@1 {self.r1[0]:.1f} to {self.r1[1]:.1f} %. "
-            f"Shown: the largest rises and falls among the first places."
-        )
-        return draw_strips(title, strips, _RANK_CHANGES_TOP)
-
-
 def rank_changes(
-    subject: Subject,
+    subjects: Sequence[Subject],
     count: int,
     after: After | None = None,
     bank: Float[np.ndarray, "captions videos"] | None = None,
-) -> RankChanges:
-    """Queries under two scores.
+) -> Numbers:
+    """All queries under two scores, and some whose right video moved.
 
     Args:
-        subject: the model and the split.
+        subjects: the model and the split.
         count: queries to show.
-        after: the second score. ``score`` is the system's own against its plain similarity,
-            ``printed`` the re-ranked one as printed against the same; the others correct the
-            system's own score for hubs. None is ``score``.
+        after: the second score. ``score``, the default, is the system's own against its plain
+            similarity, ``printed`` the re-ranked one as printed against the same; the others
+            correct the system's own score for hubs.
         bank: scores of training captions with the videos, for ``qb_norm`` and ``nnn``.
 
     Raises:
         SureshotError: the system has no such scores.
     """
-    matrices = subject.matrices(range(len(subject.owner)))
-    names, pair = _scores(subject, matrices, after or "score", bank)
+    subject = subjects[0]
+    names, pair = _two_scores(subject, after or "score", bank)
     ranks = [text_ranks(scores, subject.owner) for scores in pair]
-    moved = ranks[0] - ranks[1]
-    shown = [_change(subject, query, pair, ranks) for query in _chosen(ranks, count)]
-    return RankChanges(
-        title=subject.title,
-        items=subject.by_name,
-        names=names,
-        rose=int((moved > 0).sum()),
-        fell=int((moved < 0).sum()),
-        stayed=int((moved == 0).sum()),
-        r1=(100 * float((ranks[0] <= 1).mean()), 100 * float((ranks[1] <= 1).mean())),
-        shown=shown,
+    shown = []
+    for query in largest_moves(ranks, count):
+        own = int(subject.owner[query])
+        before, later = (
+            hits_of(subject.names, best(scores[query], _TOP_RANKS), [own], scores[query])
+            for scores in pair
+        )
+        moved = [float(ranks[0][query]), float(ranks[1][query])]
+        text = subject.text(query)
+        shown.append({"query": text, "ranks": moved, "before": before, "after": later})
+    moves = ranks[0] - ranks[1]
+    return {
+        "scores": list(names),
+        "rose": int((moves > 0).sum()),
+        "fell": int((moves < 0).sum()),
+        "stayed": int((moves == 0).sum()),
+        "r1": [100 * float((some <= 1).mean()) for some in ranks],
+        "shown": shown,
+    }
+
+
+def draw_rank_changes(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
+    """Two rows of frames per query, before and after, the right video marked."""
+    items = subjects[0].by_name
+
+    def cell(hit: Numbers) -> Cell:
+        line = f"{hit['rank']:g}. {hit['name']}   {number(hit['values']['score'])}"
+        return Cell(items[hit["name"]], [line], hit["right"])
+
+    names = numbers["scores"]
+    strips = [
+        Strip(
+            heading="" if place else f"“{change['query']}”",
+            cells=[cell(hit) for hit in change[row]],
+            label=f"{names[place]}: right video at rank {change['ranks'][place]:g}",
+        )
+        for change in numbers["shown"]
+        for place, row in enumerate(("before", "after"))
+    ]
+    first, second = numbers["r1"]
+    title = (
+        f"{subjects[0].title}. From {names[0]} to {names[1]}: {numbers['rose']} queries rise, "
+        f"{numbers['fell']} fall, {numbers['stayed']} stay; R@1 {first:.1f} to {second:.1f} %. "
+        f"Shown: the largest rises and falls among the first places."
     )
+    return draw_strips(title, strips, _TOP_RANKS)
 
 
-def _scores(
-    subject: Subject,
-    matrices: dict[str, Float[np.ndarray, "queries videos"]],
-    after: After,
-    bank: Float[np.ndarray, "captions videos"] | None,
+def _two_scores(
+    subject: Subject, after: After, bank: Float[np.ndarray, "captions videos"] | None
 ) -> tuple[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
     """Names and matrices of both scores."""
+    matrices = subject.matrices(range(len(subject.owner)))
     own = matrices["score"]
     match after:
         case "score" | "printed":
@@ -661,223 +534,75 @@ def _scores(
     return ("score", after), (own, corrected)
 
 
-def _chosen(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) -> list[int]:
-    """Rises and falls by turns, those between the first places before all others.
+def largest_moves(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) -> list[int]:
+    """Queries to show: half rises and half falls, the largest first, that reach the first places.
 
     A move counts by the ratio of its ranks: from 3 to 1 is more than from 300 to 200.
     """
     moved = np.log(ranks[0]) - np.log(ranks[1])
-    rises = [int(at) for at in np.argsort(-moved, kind="stable") if moved[at] > 0]
-    falls = [int(at) for at in np.argsort(moved, kind="stable") if moved[at] < 0]
-    near = np.minimum(ranks[0], ranks[1]) <= _RANK_CHANGES_TOP  # shown in one of the rows at least
-    rises, falls = ([*filter(near.__getitem__, some)] for some in (rises, falls))
+    near = np.minimum(ranks[0], ranks[1]) <= _TOP_RANKS  # shown in one of the rows at least
+    rises = [int(at) for at in np.argsort(-moved, kind="stable") if moved[at] > 0 and near[at]]
+    falls = [int(at) for at in np.argsort(moved, kind="stable") if moved[at] < 0 and near[at]]
     up = min(len(rises), max(count - count // 2, count - len(falls)))
     return rises[:up] + falls[: count - up]
 
 
-def _change(
-    subject: Subject,
-    query: int,
-    pair: tuple[np.ndarray, np.ndarray],
-    ranks: Sequence[Float[np.ndarray, " queries"]],
-) -> Change:
-    own = int(subject.owner[query])
-    before, after = (
-        ranked(subject.names, best(scores[query], _RANK_CHANGES_TOP), [own], scores[query])
-        for scores in pair
-    )
-    moved = float(ranks[0][query]), float(ranks[1][query])
-    return Change(query=subject.text(query), ranks=moved, before=before, after=after)
-
-
-def _rank_changes_told(hit: RankedVideo) -> list[str]:
-    return [f"{hit.rank:g}. {hit.name}   {number(hit.values['score'])}"]
-
+# --- words against frames -------------------------------------------------------------------------
 
 _PICTURES = 6  # frames a row; of a longer video those at even distances
 
 
-@dataclass(frozen=True)
-class BestWord:
-    """The word of a text that fits a frame best, by one of its tokens.
+def tokens(subjects: Sequence[Subject], count: int) -> Numbers:
+    """Videos drawn by the seed under their own text and the best other one.
 
-    Attributes:
-        word: the word as the text writes it.
-        cosine: cosine of the token and the frame, in [-1, 1].
-    """
-
-    word: str
-    cosine: float
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A text against a video, as a model reads both.
-
-    Attributes:
-        text: what it says.
-        right: whether it describes the video.
-        score: similarity of the pair.
-        frames: cosine of each real frame with the token of the text that fits it best, learned
-            tokens among them.
-        learned: the same of each learned token of the video.
-        words: the word that fits each frame best; None where the encoder cannot say its words.
-        learned_words: the same of each learned token of the video.
-    """
-
-    text: str
-    right: bool
-    score: float
-    frames: tuple[float, ...]
-    learned: tuple[float, ...]
-    words: tuple[BestWord | None, ...]
-    learned_words: tuple[BestWord | None, ...]
-
-
-@dataclass(frozen=True)
-class ReadVideo:
-    """A video under a text.
-
-    Attributes:
-        model: the model that reads them, in words.
-        item: the video.
-        reading: the text against it.
-        sampled: frames that the video was sampled at.
-        sampling: which frames those were.
-    """
-
-    model: str
-    item: Item
-    reading: Reading
-    sampled: int
-    sampling: Sampling
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-        values: dict[str, Any] = to_values(self.reading)
-        return {"model": self.model, "video": self.item.id} | values
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """Videos, each under its own text and under the best of another video.
-
-    Attributes:
-        title: model and split.
-        rows: two rows a video, its own text first.
-    """
-
-    title: str
-    rows: Sequence[ReadVideo]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-        texts = [to_values(row.reading) for row in self.rows]
-        videos = [
-            {"video": row.item.id, "texts": texts[at : at + 2]}
-            for at, row in enumerate(self.rows)
-            if row.reading.right
-        ]
-        return {"videos": videos}
-
-    def draw(self) -> "Figure":
-        """Bars below frames, from the worst to the best match of the figure."""
-        headings = []
-        for row in self.rows:
-            tick = "✓ " if row.reading.right else ""
-            headings.append((f"{tick}“{row.reading.text}”", row.item.id))
-        return _draw(f"{self.title}. ✓: the video's own text", self.rows, headings)
-
-
-@dataclass(frozen=True)
-class TokensOfBoth:
-    """Texts, each above the best video of one model and of another.
-
-    Attributes:
-        title: both models and the split.
-        rows: two rows a text, in the order of the models.
-        first_alone: texts whose video the first model alone finds first.
-        second_alone: texts whose video the second model alone finds first.
-        queries: all texts.
-    """
-
-    title: str
-    rows: Sequence[ReadVideo]
-    first_alone: int
-    second_alone: int
-    queries: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, as plain values."""
-        return {
-            "queries": self.queries,
-            "first_alone": self.first_alone,
-            "second_alone": self.second_alone,
-            "rows": [row.to_dict() for row in self.rows],
-        }
-
-    def draw(self) -> "Figure":
-        """Two rows of frames a text, a model each, their bars on one scale."""
-        headings = []
-        for place, row in enumerate(self.rows):
-            found = "✓ the right video" if row.reading.right else "✗ a wrong video"
-            text = "" if place % 2 else f"“{row.reading.text}”"
-            headings.append((text, f"{row.model}: {found}, {row.item.id}"))
-        title = (
-            f"{self.title}. The best video of each model; of {self.queries} texts the first alone "
-            f"finds {self.first_alone} first, the second alone {self.second_alone}"
-        )
-        return _draw(title, self.rows, headings)
-
-
-def tokens(subject: Subject, count: int, beside: Subject | None = None) -> Tokens | TokensOfBoth:
-    """Videos drawn by the seed under two texts each, or texts above the best video of two models.
-
-    Args:
-        subject: the model and the split.
-        count: videos or texts to show.
-        beside: another model with the same split. Texts are then drawn, by the seed, from those
-            whose video one of the two alone finds first; from all where there is none.
+    Of two models: texts, drawn from those whose video one of the two alone finds first (from all
+    where there is none), each above the best video of each model. Per frame and per learned token
+    of the video: its cosine with the token of the text that fits it best, learned ones among them,
+    and the word that fits it best; None where the encoder does not know its words.
 
     Raises:
         SureshotError: a system does not compare words with frames.
     """
-    if beside is not None:
-        return _of_both(subject, beside, count)
-    rows = []
+    if len(subjects) > 1:
+        return _of_two_models(subjects, count)
+    subject = subjects[0]
+    found = []
     for query in subject.pairs(count):
         column = int(subject.owner[query])
         order = best(subject.scores[:, column], len(subject.owner))
         other = [row for row in order if subject.owner[row] != column][:1]
-        rows += [_row(subject, one, column, subject.model) for one in (query, *other)]
-    return Tokens(title=subject.title, rows=rows)
+        texts = [_reading(subject, row, column) for row in (query, *other)]
+        found.append({"video": subject.names[column], "texts": texts})
+    return {"videos": found}
 
 
-def _of_both(subject: Subject, beside: Subject, count: int) -> TokensOfBoth:
-    names, both = tell_apart(subject, beside), (subject, beside)
-    tops = [one.scores.argmax(1) for one in both]
+def _of_two_models(subjects: Sequence[Subject], count: int) -> Numbers:
+    names, owner = tell_apart(*subjects), subjects[0].owner
+    tops = [subject.scores.argmax(1) for subject in subjects]
     alone = [
-        (top == subject.owner) & (other != subject.owner)
-        for top, other in ((tops[0], tops[1]), (tops[1], tops[0]))
+        (tops[0] == owner) & (tops[1] != owner),
+        (tops[1] == owner) & (tops[0] != owner),
     ]
-    drawn = subject.pairs(len(subject.owner))
+    drawn = subjects[0].pairs(len(owner))
     differing = [query for query in drawn if alone[0][query] or alone[1][query]] or drawn
-    order = np.random.default_rng([subject.seed, 3]).permutation(len(differing))[:count]
-    return TokensOfBoth(
-        title=f"{names[0]} beside {names[1]}, {subject.features.split.title()}",
-        rows=[
-            _row(one, differing[at], int(top[differing[at]]), name)
-            for at in sorted(order.tolist())
-            for one, top, name in zip(both, tops, names, strict=True)
-        ],
-        first_alone=int(alone[0].sum()),
-        second_alone=int(alone[1].sum()),
-        queries=len(subject.owner),
-    )
+    order = np.random.default_rng([subjects[0].seed, 3]).permutation(len(differing))[:count]
+    rows = []
+    for at in sorted(order.tolist()):
+        query = differing[at]
+        for subject, top, name in zip(subjects, tops, names, strict=True):
+            column = int(top[query])
+            reading = _reading(subject, query, column)
+            rows.append({"model": name, "video": subject.names[column], **reading})
+    return {
+        "queries": len(owner),
+        "first_alone": int(alone[0].sum()),
+        "second_alone": int(alone[1].sum()),
+        "rows": rows,
+    }
 
 
-def _row(subject: Subject, query: int, column: int, model: str) -> ReadVideo:
-    """A video under a text, as a model reads both."""
+def _reading(subject: Subject, query: int, column: int) -> Numbers:
+    """A text against a video, as a model reads both."""
     texts, videos = subject.text_codes([query]), subject.video_codes([column])
     if not {"words", "mask"} <= texts.keys() or not {"frames", "mask"} <= videos.keys():
         raise SureshotError(
@@ -885,28 +610,21 @@ def _row(subject: Subject, query: int, column: int, model: str) -> ReadVideo:
         )
     words, mask, frames = texts["words"][0], texts["mask"][0], videos["frames"][0]
     cosines = best_tokens(words, frames, mask).tolist()
-    names = _named(subject, query)
+    names = _token_words(subject, query)
     fits = best_words(words, frames, mask, names) if names else [None] * len(frames)
-    own = len(subject.features.videos[column].frames)
-    seen = subject.features
-    return ReadVideo(
-        model=model,
-        item=subject.items[column],
-        reading=Reading(
-            text=subject.text(query),
-            right=bool(subject.owner[query] == column),
-            score=float(subject.scores[query, column]),
-            frames=tuple(cosines[:own]),
-            learned=tuple(cosines[own:]),
-            words=tuple(fits[:own]),
-            learned_words=tuple(fits[own:]),
-        ),
-        sampled=seen.frames,
-        sampling=seen.sampling,
-    )
+    real = len(subject.features.videos[column].frames)
+    return {
+        "text": subject.text(query),
+        "right": bool(subject.owner[query] == column),
+        "score": float(subject.scores[query, column]),
+        "frames": cosines[:real],
+        "learned": cosines[real:],
+        "words": fits[:real],
+        "learned_words": fits[real:],
+    }
 
 
-def _named(subject: Subject, query: int) -> tuple[str, ...]:
+def _token_words(subject: Subject, query: int) -> Sequence[str]:
     """The word of each token of a text; none where the encoder cannot say, or says other tokens."""
     encoder = subject.scorer.encoder
     if not isinstance(encoder, HasWords):
@@ -930,8 +648,8 @@ def best_words(
     frames: Float[Tensor, "frames dim"],
     mask: Bool[Tensor, " words"],
     names: Sequence[str],
-) -> list[BestWord | None]:
-    """For each frame the word with a token that fits it best.
+) -> list[Numbers | None]:
+    """For each frame the word with a token that fits it best, and its cosine.
 
     Args:
         words: tokens of a text, learned ones behind those that have names.
@@ -944,45 +662,63 @@ def best_words(
         return [None] * len(frames)
     cosines, which = (words[held] @ frames.T).max(0)
     found = zip(which.tolist(), cosines.tolist(), strict=True)
-    return [BestWord(names[held[place]], cosine) for place, cosine in found]
+    return [{"word": names[held[place]], "cosine": cosine} for place, cosine in found]
 
 
-def _draw(title: str, rows: Sequence[ReadVideo], headings: Sequence[tuple[str, str]]) -> "Figure":
-    """A strip a row; headings are what stands above it, in bold and small."""
-    every = [v for row in rows for v in (*row.reading.frames, *row.reading.learned)]
+def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
+    """Frames with bars on one scale, from the worst to the best match of the figure."""
+    rows: list[tuple[Subject, Numbers, str, str]] = []  # with video; heading, label
+    if len(subjects) == 1:
+        title = f"{subjects[0].title}. ✓: the video's own text"
+        for one in numbers["videos"]:
+            for reading in one["texts"]:
+                heading = f"{'✓ ' if reading['right'] else ''}“{reading['text']}”"
+                row = {"video": one["video"], **reading}
+                rows.append((subjects[0], row, heading, one["video"]))
+    else:
+        first, second = tell_apart(*subjects)
+        title = (
+            f"{first} compared with {second}, {subjects[0].features.split.title()}. The best video "
+            f"of each model; of {numbers['queries']} texts the first alone finds "
+            f"{numbers['first_alone']} first, the second alone {numbers['second_alone']}"
+        )
+        for place, row in enumerate(numbers["rows"]):
+            heading = "" if place % 2 else f"“{row['text']}”"
+            found = "✓ the right video" if row["right"] else "✗ a wrong video"
+            label = f"{row['model']}: {found}, {row['video']}"
+            rows.append((subjects[place % 2], row, heading, label))
+    every = [value for _, row, *_ in rows for value in (*row["frames"], *row["learned"])]
     low, high = min(every), max(every)
-    spread = (high - low) or 1.0
+    title += (
+        ". Bar and number: cosine of the frame with the token of the text that fits it best, "
+        f"learned tokens among them, from {number(low)} to {number(high)}; below: the word that "
+        "fits it best"
+    )
     strips = []
-    for row, (heading, label) in zip(rows, headings, strict=True):
-        reading = row.reading
+    for subject, row, heading, label in rows:
         cells = [
             Cell(
-                item=row.item,
-                lines=[f"frame {at + 1}  {number(reading.frames[at])}", _said(reading.words[at])],
+                item=subject.by_name[row["video"]],
+                lines=[f"frame {at + 1}  {number(row['frames'][at])}", _quoted(row["words"][at])],
                 frame=at,
-                frames=row.sampled,
-                sampling=row.sampling,
-                shade=(reading.frames[at] - low) / spread,
+                frames=subject.features.frames,
+                sampling=subject.features.sampling,
+                shade=(row["frames"][at] - low) / ((high - low) or 1.0),
             )
-            for at in thinned(len(reading.frames), _PICTURES)
+            for at in thinned(len(row["frames"]), _PICTURES)
         ]
-        both = zip(reading.learned, reading.learned_words, strict=True)
         learned = ", ".join(
-            number(value) + ("" if word is None else f" ({_said(word)})") for value, word in both
+            number(value) + (f" ({_quoted(word)})" if word else "")
+            for value, word in zip(row["learned"], row["learned_words"], strict=True)
         )
-        label += f", score {number(reading.score)}"
+        label += f", score {number(row['score'])}"
         label += f"; learned tokens: {learned}" if learned else ""
         strips.append(Strip(heading=heading, cells=cells, label=label))
-    title = (
-        f"{title}. Bar and number: cosine of the frame with the token of the text that fits it "
-        f"best, learned tokens among them, from {number(low)} to {number(high)}; below: the word "
-        f"that fits it best"
-    )
     return draw_strips(title, strips, _PICTURES)
 
 
-def _said(word: BestWord | None) -> str:
-    return "" if word is None else f"“{word.word}” {number(word.cosine)}"
+def _quoted(word: Numbers | None) -> str:
+    return "" if word is None else f"“{word['word']}” {number(word['cosine'])}"
 
 
 def thinned(count: int, most: int) -> list[int]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
 
 from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
@@ -28,13 +27,7 @@ SMALL_IS_NEAR = frozenset({"distance", "eta", "wasserstein"})
 
 @dataclass(frozen=True)
 class Subject:
-    """A model and a split. Queries are captions of the split, at most 2000 of them.
-
-    Attributes:
-        scorer: the model, or an encoder alone.
-        features: encoded videos and captions of the split.
-        seed: number that all draws come from.
-    """
+    """A model, or an encoder alone, and a split; queries are at most 2000 captions of the split."""
 
     scorer: Scorer
     features: SplitFeatures
@@ -42,7 +35,7 @@ class Subject:
 
     @property
     def model(self) -> str:
-        """Model in words: its system and its encoder."""
+        """Its system and its encoder, in words."""
         encoder = self.scorer.encoder_name
         return encoder if self.scorer.model is None else f"{self.scorer.system} on {encoder}"
 
@@ -94,23 +87,23 @@ class Subject:
         return similarity(self.scorer.raw, self.features, captions=self.captions.tolist())
 
     def matrices(self, queries: Sequence[int]) -> dict[str, Float[np.ndarray, "chosen videos"]]:
-        """The score, and all that the system defines of a pair, of some queries and all videos."""
+        """The score, and all other values that the system gives a pair, by name."""
         found = {"score": self.scores[list(queries)]}
         if self.scorer.model is not None:
             with torch.no_grad():
                 more = self.scorer.model.system.matrices(self._texts(queries), self._videos)
-            found |= {name: _array(matrix) for name, matrix in more.items()}
+            found |= {name: matrix.cpu().numpy() for name, matrix in more.items()}
         return found
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " items"]]:
-        """What the system says of each query or video; names begin with ``text`` or ``video``."""
+        """Measures of each query or video; their names begin with ``text`` or ``video``."""
         if self.scorer.model is None:
             return {}
         every = range(len(self.captions))
         with torch.no_grad():
             found = self.scorer.model.system.measures(self._texts(every), self._videos)
-        return {name: _array(values) for name, values in found.items()}
+        return {name: values.cpu().numpy() for name, values in found.items()}
 
     def text_codes(self, queries: Sequence[int]) -> Codes:
         """Codes of some queries; none of an encoder alone."""
@@ -133,12 +126,13 @@ class Subject:
         own = [int(video) for video in self.owner[list(queries)]]
         sides = self.text_codes(queries), self.video_codes(own)
         found = [None if model is None else model.system.gaussian(codes) for codes in sides]
-        if found[0] is None or found[1] is None:
+        moved = [Gaussian(one.mean.cpu(), one.log_var.cpu()) for one in found if one is not None]
+        if len(moved) < 2:
             raise SureshotError(
                 f"{self.scorer.name} has no Gaussians to draw: {self.scorer.system} as it was "
                 f"trained makes none. DUQ, UATVR and DVTR do."
             )
-        return _moved(found[0]), _moved(found[1])
+        return moved[0], moved[1]
 
     @cached_property
     def _videos(self) -> Codes:
@@ -151,7 +145,7 @@ class Subject:
 
 
 def tell_apart(one: Subject, other: Subject) -> tuple[str, str]:
-    """What two models of one split are called beside each other; no two names are the same.
+    """Different names for two models of one split.
 
     Raises:
         SureshotError: they do not have the same videos and captions, or are one model.
@@ -163,7 +157,7 @@ def tell_apart(one: Subject, other: Subject) -> tuple[str, str]:
     if one.model != other.model:
         return one.model, other.model
     if one.scorer.name == other.scorer.name:
-        raise SureshotError(f"{one.scorer.name} stands beside itself; name another model.")
+        raise SureshotError(f"{one.scorer.name} is compared with itself; name another model.")
     first, second = _unlike_settings(one, other)
     if not first or max(len(first), len(second)) > _SETTINGS:
         folders = Path(one.scorer.name).parts, Path(other.scorer.name).parts
@@ -172,10 +166,7 @@ def tell_apart(one: Subject, other: Subject) -> tuple[str, str]:
 
 
 def _unlike_settings(one: Subject, other: Subject) -> tuple[str, str]:
-    """Settings in which two models of one system differ, with the values of each.
-
-    A system that does not keep its settings has none.
-    """
+    """Settings in which two models of one system differ, with the values of each."""
     models = (subject.scorer.model for subject in (one, other))
     configs = [None if model is None else getattr(model.system, "config", None) for model in models]
     both = [{} if config is None else to_values(config) for config in configs]
@@ -210,11 +201,3 @@ def nearest(
         array([[-0.5, -2. ]])
     """
     return -matrix if name in SMALL_IS_NEAR else matrix
-
-
-def _array(tensor: Tensor) -> Float[np.ndarray, "..."]:
-    return tensor.cpu().numpy()
-
-
-def _moved(gaussian: Gaussian) -> Gaussian:
-    return Gaussian(gaussian.mean.cpu(), gaussian.log_var.cpu())

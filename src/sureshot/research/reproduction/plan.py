@@ -456,7 +456,7 @@ class PaperFigure:
         figure: the figure of `sureshot.research.figures.catalogue` that draws it; empty where the
             paper's is a drawing.
         system: settings of the system that is trained for it.
-        beside: settings of the system that the paper compares it with; empty for none.
+        compare_with: settings of the system that the paper compares it with; empty for none.
         epochs: whether one checkpoint after each epoch is drawn.
         data: data sets that it is on, as a plan names them.
     """
@@ -465,7 +465,7 @@ class PaperFigure:
     title: str
     figure: str = ""
     system: Mapping[str, Any] = field(default_factory=dict)
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    compare_with: Mapping[str, Any] = field(default_factory=dict)
     epochs: bool = False
     data: tuple[str, ...] = ()
 
@@ -488,7 +488,8 @@ def load_figures() -> Mapping[str, PaperFigure]:
     figures = (
         build(
             PaperFigure,
-            values | {name: settings_of(values.get(name, {})) for name in ("system", "beside")},
+            values
+            | {name: settings_of(values.get(name, {})) for name in ("system", "compare_with")},
         )
         for values in _read()["figures"]
     )

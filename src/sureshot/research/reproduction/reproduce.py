@@ -23,7 +23,7 @@ from sureshot.research.answers import (
     published_answers,
     train_answers,
 )
-from sureshot.research.figures.catalogue import plot, write_figure
+from sureshot.research.figures.catalogue import plot
 from sureshot.research.reproduction.page import Facts, second_lines, spread, write_costs, write_page
 from sureshot.research.reproduction.plan import (
     HOME,
@@ -85,13 +85,13 @@ def draw_figure(
         raise SureshotError(" ".join(missing))
     place, test = places[0], bench.placed(places[0].world.test)
     models = list(_models(figure, bench, place, folder / "models", notes))
-    beside = None
-    if figure.beside:
-        compared = Variant(name=f"{figure.name}, compared", system=figure.beside)
-        beside = _trained(compared, bench, place, folder / "models", notes)
+    compare_with = None
+    if figure.compare_with:
+        compared = Variant(name=f"{figure.name}, compared", system=figure.compare_with)
+        compare_with = _trained(compared, bench, place, folder / "models", notes)
     folder.mkdir(parents=True, exist_ok=True)
-    picture = folder / f"{figure.name}.png"
-    drawn = plot(
+    pictures = [folder / f"{figure.name}{suffix}" for suffix in (".png", ".svg")]
+    plot(
         figure.figure,
         models,
         test.dataset,
@@ -103,12 +103,12 @@ def draw_figure(
         label=test.label,
         experts=test.experts,
         device=bench.plan.encoder.device,
-        to=picture,
-        beside=beside,
+        to=pictures,
+        compare_with=compare_with,
         cache=cache,
         progress=notes,
     )
-    return [picture, *write_figure(figure.name, drawn.drawing, picture.with_suffix(".svg"))]
+    return pictures
 
 
 def _models(

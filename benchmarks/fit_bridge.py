@@ -57,14 +57,14 @@ def main() -> None:
         write(fit(*both, options.strength))
         return
 
-    val, elsewhere = data.split("val"), data.flickr("val")
+    val, background = data.split("val"), data.flickr("val")
     near = Validation(
         encoder, kept("val", lambda: video_vectors(encoder, val)), [captions[i] for i in val]
     )
     far = Validation(
         encoder,
-        kept("photos-val", lambda: photo_vectors(encoder, list(elsewhere))),
-        list(elsewhere.values()),
+        kept("photos-val", lambda: photo_vectors(encoder, list(background))),
+        list(background.values()),
     )
     print("val R@1/5/10 of:         MSR-VTT               Flickr8k, fitted without it")
     print(f"bridge alone       {near.show(None)}   {far.show(None)}")

@@ -29,7 +29,7 @@ from sureshot.metrics.confidence import auroc, brier, ece, ece_floor, fpr_at_tpr
 from sureshot.models.load import Scorer, load
 from sureshot.models.similarity import Similarity
 from sureshot.research.features import SplitFeatures, caption_features, extract
-from sureshot.research.scores import elsewhere, ranking, similarity
+from sureshot.research.scores import background, ranking, similarity
 from sureshot.trust.card import Calibration
 from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import QueryContext, top_is_relevant
@@ -50,27 +50,27 @@ class Asked:
         scores: that a search ranks by.
         owner: column of the video that each query was written for.
         relevant: what counts as right.
-        elsewhere: what each query scores with the videos of the model's bank, if it has some.
+        background: what each query scores with the videos of the model's bank, if it has some.
     """
 
     scores: Scores
     owner: Integer[np.ndarray, " queries"]
     relevant: Relevant
-    elsewhere: Float[np.ndarray, " queries"] | None
+    background: Float[np.ndarray, " queries"] | None
 
     @classmethod
     def annotated(
         cls,
         scores: Scores,
         owner: Integer[np.ndarray, " queries"],
-        elsewhere: Float[np.ndarray, " queries"] | None,
+        background: Float[np.ndarray, " queries"] | None,
     ) -> "Asked":
         """Only the video that a query was written for is right."""
-        return cls(scores, owner, owner[:, None] == np.arange(scores.shape[1]), elsewhere)
+        return cls(scores, owner, owner[:, None] == np.arange(scores.shape[1]), background)
 
     def of(self, rows: np.ndarray) -> "Asked":
         """Some of the queries."""
-        apart = None if self.elsewhere is None else self.elsewhere[rows]
+        apart = None if self.background is None else self.background[rows]
         return Asked(self.scores[rows], self.owner[rows], self.relevant[rows], apart)
 
     def card(self, seed: int = 0) -> Calibration:
@@ -80,7 +80,7 @@ class Asked:
     @property
     def about(self) -> QueryContext:
         """What else is known of them."""
-        return QueryContext(elsewhere=self.elsewhere)
+        return QueryContext(background=self.background)
 
     def present(self, card: Calibration) -> Float[np.ndarray, " queries"]:
         """The p-value of each that a right video is there."""
@@ -117,14 +117,14 @@ def measured(scorer: Scorer, cache: Path | None, splits: int) -> dict[str, dict[
 
     def asked(features: SplitFeatures, how: Similarity = scorer.ranking) -> Asked:
         scores = similarity(how, features).astype(np.float64)
-        return Asked.annotated(scores, features.split.owner(), elsewhere(scorer, features))
+        return Asked.annotated(scores, features.split.owner(), background(scorer, features))
 
     def others(features: SplitFeatures, split: Split) -> Asked:
         some = split.part({item.id for item in split.items[:_FAR]})
         texts = caption_features(some, scorer.encoder, cache=cache)
         scores = ranking(scorer, features, texts).astype(np.float64)
         none = np.zeros(scores.shape, bool)
-        return Asked(scores, some.owner(), none, elsewhere(scorer, texts))
+        return Asked(scores, some.owner(), none, background(scorer, texts))
 
     val, test, single, photos = (
         seen(split) for split in (_val(), _test("full"), _test("1k-A"), _photos("val"))
@@ -268,7 +268,7 @@ def _grown(asked: Asked) -> dict[str, Any]:
         place[small] = np.arange(len(small))
         mine = np.flatnonzero(place[asked.owner] >= 0)
         own = asked.of(mine)
-        few = Asked.annotated(own.scores[:, small], place[own.owner], own.elsewhere)
+        few = Asked.annotated(own.scores[:, small], place[own.owner], own.background)
         card, rest = few.card(seed), asked.of(place[asked.owner] < 0)
         members = card.members(rest.scores, 0.9, rest.about)
         assert members is not None
@@ -292,7 +292,7 @@ def _by_captions(asked: Asked, split: Split) -> Asked:
 def without(asked: Asked, ruled_out: Relevant | None = None) -> Asked:
     """Queries without these videos, or without what they score elsewhere."""
     if ruled_out is None:
-        return replace(asked, elsewhere=None)
+        return replace(asked, background=None)
     return replace(asked, scores=np.where(ruled_out, -np.inf, asked.scores))
 
 

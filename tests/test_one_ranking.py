@@ -21,7 +21,7 @@ from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import FILE, Bank
 from sureshot.models.load import Scorer
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.scores import elsewhere, ranking, similarity, stored_videos
+from sureshot.research.scores import background, ranking, similarity, stored_videos
 from sureshot.research.training.hub_correction import encode_captions
 from tests.clips import coloured
 from tests.trained import saved
@@ -127,7 +127,9 @@ def test_with_a_bank(banked, split, features):
     evaluated = ranking(banked.scorer, features)
     found = open_index(banked.db, device="cpu").all_scores(TEXTS)
     check(evaluated, searched(banked, split))
-    np.testing.assert_allclose(elsewhere(banked.scorer, features), found.elsewhere, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        background(banked.scorer, features), found.background, atol=TOLERANCE
+    )
     corrected = np.abs(evaluated - similarity(banked.scorer.raw, features)).max() > 1e-2
     assert corrected == bool(banked.scorer.bank.weight)
 

@@ -213,15 +213,15 @@ def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_
     with pytest.raises(SureshotError, match="9 judged queries for what is here; 10 are needed"):
         calibrated(searcher, written(tmp_path, place.labels[:9]))
     done = calibrated(searcher, append_all(tmp_path / "ten", place.labels[:10]))
-    own = done.card.own
-    assert (own.queries, own.free, own.sets) == (10, "level", True)
+    own = done.card.personal
+    assert (own.queries, own.level, own.sets) == (10, "level", True)
     assert not done.card.refused and done.card.valid_for == carded.valid_for
-    assert min(own.said, own.right) <= own.says <= max(own.said, own.right)
+    assert min(own.before, own.right) <= own.after <= max(own.before, own.right)
     told = repr(done)
     assert (
         told.startswith("Calibrated on 10 judged queries (ten).") and "From 50 judgements" in told
     )
-    assert done.to_dict()["own"]["queries"] == 10
+    assert done.to_dict()["personal"]["queries"] == 10
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_
     ],
 )
 def test_more_judgements_change_more(searcher, carded, place, tmp_path, count, free):
-    own = calibrated(searcher, written(tmp_path, place.labels[:count])).card.own
-    assert (own.queries, own.free) == (count, free)
+    own = calibrated(searcher, written(tmp_path, place.labels[:count])).card.personal
+    assert (own.queries, own.level) == (count, free)
 
 
 def test_what_is_judged_counts_by_its_times_too(searcher, carded, place, tmp_path):
@@ -244,8 +244,8 @@ def test_what_is_judged_counts_by_its_times_too(searcher, carded, place, tmp_pat
         first = searcher.rivals(label.query).moments[0]
         wrong = JudgedMoment(first.path, first.start, first.end, False)
         labels.append(Label(label.query, (), judged=(first.path,), moments=(wrong,)))
-    own = calibrated(searcher, written(tmp_path, labels)).card.own
-    assert own.right == 0 and own.says < own.said
+    own = calibrated(searcher, written(tmp_path, labels)).card.personal
+    assert own.right == 0 and own.after < own.before
 
 
 def test_judgements_about_nothing_that_was_shown_are_refused(searcher, carded, tmp_path):
@@ -275,13 +275,13 @@ def test_labels_from_elsewhere_and_judgements_count_together(carded, place, tmp_
     shutil.copytree(place.db, db)
     searcher = open_index(db)
     done = calibrate(written(tmp_path, place.labels[:12]), db=searcher)
-    assert done.card.own.queries == 12 and done.labels == "labels"
+    assert done.card.personal.queries == 12 and done.labels == "labels"
     for label in place.labels[12:16]:  # a few clicks, which alone would be too few
         append(labels_of_index(str(db)), label)
     done = calibrate(db=searcher)
-    assert (done.card.own.queries, done.labels) == (16, "judged.jsonl and labelled.jsonl")
+    assert (done.card.personal.queries, done.labels) == (16, "judged.jsonl and labelled.jsonl")
     done = calibrate(written(tmp_path / "again", place.labels[:10]), db=searcher)
-    assert (done.card.own.queries, done.labels) == (14, "labels and judged.jsonl")
+    assert (done.card.personal.queries, done.labels) == (14, "labels and judged.jsonl")
     assert forget(searcher) and not given_labels_of_index(str(db)).exists()
     with pytest.raises(SureshotError, match="10 are needed"):
         calibrate(db=searcher)
@@ -292,16 +292,16 @@ def test_a_card_for_elsewhere_takes_nothing_from_the_index(carded, place, tmp_pa
     shutil.copytree(place.db, db)
     append(labels_of_index(str(db)), place.labels[20])
     done = calibrate(written(tmp_path, place.labels[:12]), db=db, to=tmp_path / "card.json")
-    assert done.card.own.queries == 12 and not given_labels_of_index(str(db)).exists()
+    assert done.card.personal.queries == 12 and not given_labels_of_index(str(db)).exists()
 
 
 def test_a_later_click_outweighs_a_label_from_elsewhere(carded, place, searcher, tmp_path):
     db = tmp_path / "db"
     shutil.copytree(place.db, db)
     some = place.labels[:12]
-    before = calibrate(written(tmp_path, some), db=db).card.own
+    before = calibrate(written(tmp_path, some), db=db).card.personal
     found = next(one for one in some if searcher.search(one.query, k=1)[0].path in one.relevant)
     append(labels_of_index(str(db)), replace(found, relevant=(), judged=found.relevant))
-    after = calibrate(db=db).card.own
+    after = calibrate(db=db).card.personal
     # The only right video is none any more, so nothing is right here as far as anybody knows.
     assert (before.queries, after.queries) == (12, 11)

@@ -169,12 +169,12 @@ def test_a_card_that_was_edited_or_damaged_is_not_used_and_that_is_said(
     assert any(reason in warning and FILE in warning for warning in answer.warnings)
 
 
-def rivals(scores, videos=None, elsewhere=None):
+def rivals(scores, videos=None, background=None):
     moments = [
         Moment(Path(f"/v/{n}.mp4"), n, [n], 0.0, 5.0, score) for n, score in enumerate(scores)
     ]
-    apart = None if elsewhere is None else np.array([elsewhere])
-    return RankedScores(moments, QueryContext(elsewhere=apart, videos=videos or len(moments)))
+    apart = None if background is None else np.array([background])
+    return RankedScores(moments, QueryContext(background=apart, videos=videos or len(moments)))
 
 
 def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
@@ -212,7 +212,7 @@ def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
     told = [
         known.present
         for _, known, _, _ in judged(
-            card, [rivals(scores, elsewhere=value) for value in (-1.0, 9.0)], [hits, hits], 0.9
+            card, [rivals(scores, background=value) for value in (-1.0, 9.0)], [hits, hits], 0.9
         )
     ]
     assert told[0] > told[1]

@@ -111,7 +111,7 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
         searcher = open_index(db)
         seen = [by_hand(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]
         apart = (seen[0] - 0.1 + seen[1]) / 2
-        assert searcher.rivals("red").about.elsewhere[0] == pytest.approx(apart, abs=1e-3)
+        assert searcher.rivals("red").about.background[0] == pytest.approx(apart, abs=1e-3)
         found = searcher.search("red", k=9, per_video=9, fold=False)
         assert found.warnings == plain.warnings
         for hit in found:
@@ -127,7 +127,7 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
                     expected.append(by_hand(model, "red", frames) - off)
             assert hit.score == pytest.approx(max(expected), abs=3e-3)
         every = searcher.all_scores(["red", "green"] * 40)
-        np.testing.assert_allclose(every.elsewhere[::2], apart, atol=1e-3)
+        np.testing.assert_allclose(every.background[::2], apart, atol=1e-3)
         for path in set(every.paths):
             row = [
                 score for score, of in zip(every.scores[0], every.paths, strict=True) if of == path

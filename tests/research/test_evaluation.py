@@ -16,7 +16,7 @@ from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load, load_searchable
 from sureshot.research.evaluation import recall_report
 from sureshot.research.features import SplitFeatures, extract
-from sureshot.research.scores import elsewhere, similarity, stored_videos
+from sureshot.research.scores import background, similarity, stored_videos
 from sureshot.research.training.hub_correction import encode_captions
 from sureshot.trust.fit import fit_card
 from sureshot.trust.report import measure
@@ -177,8 +177,8 @@ def test_a_model_with_a_bank_is_measured_with_it(evaluate, place, card):
     assert both["raw"] == plain["raw"]  # the same weights, and recalls are raw
     assert both["trust"]["orders"] != plain["trust"]["orders"]
     bank = Bank.load(folder, encoder.fingerprint).digest
-    found = elsewhere(load(folder), windows)
-    path = card(model=encoder.fingerprint, bank=bank, about=QueryContext(elsewhere=found))
+    found = background(load(folder), windows)
+    path = card(model=encoder.fingerprint, bank=bank, about=QueryContext(background=found))
     assert evaluate(folder, trust=True, card=path).trust is not None
     (folder / "bank.safetensors").unlink()
     with pytest.raises(SureshotError, match="another hub correction"):
@@ -206,7 +206,7 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
     (tmp_path / "text").write_text("{}")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     edited = tmp_path / "edited"
-    edited.write_text(other.read_text().replace('"elsewhere": false', '"elsewhere": true', 1))
+    edited.write_text(other.read_text().replace('"background": false', '"background": true', 1))
     for path, message in (
         (other, "is not about tiny. The calibration is of another model."),
         (tmp_path / "text", "The calibration card cannot be used: it is another file"),

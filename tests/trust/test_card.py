@@ -127,7 +127,7 @@ UNSORTED = {"scores": [2.0, 1.0], "sharing": [1, 1]}
         ({"references": [[]]}, "sizes of its galleries"),
         ({"top1": {"mean": [], "scale": [], "coef": [], "bias": 0.0}}, "coefficient a signal"),
         ({"references": [[{"videos": 3, "best": UNSORTED, "below": UNSORTED}]]}, "ascending"),
-        ({"own": 3}, "expected a table"),
+        ({"personal": 3}, "expected a table"),
     ],
 )
 def test_a_signed_card_that_is_wrong_inside_is_refused(card, change, message):
@@ -211,7 +211,7 @@ def test_a_smaller_gallery_makes_nothing_surer(card):
     np.testing.assert_allclose(card.p_top1(grown), expected)
 
 
-@pytest.mark.parametrize("what", ["elsewhere", "words"])
+@pytest.mark.parametrize("what", ["background", "words"])
 def test_what_a_card_was_made_with_is_asked_for(card, what):
     knowing = replace(card, valid_for=replace(card.valid_for, **{what: True}))
     scores = np.zeros((1, 5))

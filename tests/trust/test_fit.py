@@ -228,7 +228,7 @@ def bad(scores=None, **change):
         (bad(scores=lambda w: np.where(w.relevant, -np.inf, w.scores)), "NaN or infinite"),
         (bad(scores=lambda w: w.scores[:, 1:]), "same queries and videos"),
         (bad(video=np.arange(59)), "same queries and videos"),
-        (bad(about=QueryContext(elsewhere=np.zeros(59))), "same queries and videos"),
+        (bad(about=QueryContext(background=np.zeros(59))), "same queries and videos"),
         (bad(about=QueryContext(words=np.ones(59, int))), "same queries and videos"),
         (bad(sizes=(10, 61)), "cannot be drawn from 60"),
         (bad(sizes=()), "cannot be drawn from 60"),
@@ -351,12 +351,12 @@ def test_judgements_bring_what_is_said_nearer_to_what_is_true(card, strange, cou
 
 def test_it_notes_what_it_did(card, strange):
     known = judged(strange, range(20))
-    own = adapt(card, known).own
+    own = adapt(card, known).personal
     right = np.mean([query.right[0] for query in known])
     said = np.mean([card.p_top1(q.scores[None], q.about)[0] for q in known])
-    assert (own.queries, own.free, own.right) == (20, "level", right)
-    assert own.said == pytest.approx(said)
-    assert abs(own.says - right) < abs(own.said - right)
+    assert (own.queries, own.level, own.right) == (20, "level", right)
+    assert own.before == pytest.approx(said)
+    assert abs(own.after - right) < abs(own.before - right)
 
 
 def test_all_of_one_answer_are_no_reason_to_refuse(card, strange):
@@ -365,17 +365,17 @@ def test_all_of_one_answer_are_no_reason_to_refuse(card, strange):
         for q in judged(strange, range(12))
     ]
     moved = adapt(card, wrong)
-    assert moved.own.right == 0 and not moved.own.sets
-    assert 0 < moved.own.says < moved.own.said
+    assert moved.personal.right == 0 and not moved.personal.sets
+    assert 0 < moved.personal.after < moved.personal.before
     assert moved.references == card.references
 
 
 def test_sets_are_of_the_judgements_once_enough_have_a_right_hit(card, strange):
     known = judged(strange, range(40))
     right = [query for query in known if (query.right == 1).any()]
-    assert not adapt(card, right[: SETS - 1]).own.sets
+    assert not adapt(card, right[: SETS - 1]).personal.sets
     moved = adapt(card, right[:SETS])
-    assert moved.own.sets
+    assert moved.personal.sets
     below = max(q.scores[0] - q.scores[q.right == 1].max() for q in right[:SETS])
     reach = moved.reach(known[0].scores[None], 0.9)
     assert reach == pytest.approx([below], abs=1e-6)

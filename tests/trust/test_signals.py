@@ -35,7 +35,7 @@ def slow(scores, t):
         "top_logit": min(30, math.log(p[0] / sum(p[1:]))),
         "entropy": -sum(q * math.log(q) for q in p),
         "top_less_lse": s[0] - t * math.log(mass),
-        "elsewhere": 0.0,
+        "background": 0.0,
         "log_words": 0.0,
         "log_videos": math.log(len(s)),
     }
@@ -73,7 +73,7 @@ def test_result_signals_are_their_formulas():
                 "logit": math.log(p[j] / (p.sum() - p[j])),
                 "below_top": s.max() - s[j],
                 "gap": s[j] - np.sort(s)[::-1][place + 1 : place + 10].mean(),
-                "elsewhere": 0.0,
+                "background": 0.0,
                 "log_words": 0.0,
                 "log_rank": math.log(2 + place),
                 "log_videos": math.log(30),
@@ -229,11 +229,11 @@ def test_what_else_is_known_of_queries_is_a_signal_of_each():
     scores = np.random.default_rng(7).normal(size=(3, 9))
     about = QueryContext(np.array([0.1, 0.2, 0.3]), word_counts(["a", "a dog", " "]), 500)
     found = query_signals(scores, 0.1, about)
-    np.testing.assert_array_equal(found.elsewhere, about.elsewhere)
+    np.testing.assert_array_equal(found.background, about.background)
     np.testing.assert_allclose(found.log_words, np.log([1, 2, 1]))
     np.testing.assert_allclose(found.log_videos, np.log(500))
     each = result_signals(scores, 0.1, about, results=2)[1]
-    np.testing.assert_array_equal(each.elsewhere, np.repeat(about.elsewhere[:, None], 2, axis=1))
+    np.testing.assert_array_equal(each.background, np.repeat(about.background[:, None], 2, axis=1))
     one = query_signals(scores[1:2], 0.1, about.of(np.array([1])))
     np.testing.assert_allclose(features(one), features(found)[1:2])
 

@@ -278,7 +278,7 @@ def _fitted(
 
 def _about(labels: Sequence[Label], gallery: Gallery) -> QueryContext:
     queries = [label.query for label in labels if label.state == "present"]
-    return QueryContext(elsewhere=gallery.elsewhere, words=word_counts(queries))
+    return QueryContext(background=gallery.background, words=word_counts(queries))
 
 
 def _relevance(

@@ -211,10 +211,10 @@ def _of_one(
 
 def _joined(about: Sequence[QueryContext]) -> QueryContext:
     """What is known of queries to one library, as of several queries."""
-    elsewhere = [one.elsewhere for one in about if one.elsewhere is not None]
+    background = [one.background for one in about if one.background is not None]
     words = [one.words for one in about if one.words is not None]
     return QueryContext(
-        elsewhere=np.concatenate(elsewhere) if elsewhere else None,
+        background=np.concatenate(background) if background else None,
         words=np.concatenate(words) if words else None,
         videos=about[0].videos,
     )
@@ -238,7 +238,8 @@ def drift(card: Calibration, confidences: Sequence[Confidence]) -> tuple[str, ..
 def describe_card(card: Calibration) -> str:
     """What the labels of a card were of, and which libraries it holds for."""
     valid = card.valid_for
-    own = f"; then {counted(card.own.queries, 'judgement')} of your own" if card.own else ""
+    personal = card.personal
+    own = f"; then {counted(personal.queries, 'judgement')} of your own" if personal else ""
     return (
         f"{valid.queries} queries about {valid.videos} videos ({valid.dataset}, {valid.date}), in "
         f"libraries of {valid.smallest} to {valid.largest} moments{own}"

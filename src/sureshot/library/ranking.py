@@ -603,14 +603,14 @@ class Gallery:
         paths: the video of each window, in order; its windows in the order of time.
         start: where each window begins, in seconds.
         end: where it ends, in seconds.
-        elsewhere: what each text scores with videos that the model brings along; None without.
+        background: what each text scores with videos that the model brings along; None without.
     """
 
     scores: Float[np.ndarray, "texts windows"]
     paths: list[Path]
     start: Float[np.ndarray, " windows"]
     end: Float[np.ndarray, " windows"]
-    elsewhere: Float[np.ndarray, " texts"] | None = None
+    background: Float[np.ndarray, " texts"] | None = None
 
 
 def every_window(
@@ -646,7 +646,7 @@ def every_window(
         paths=[paths[row] for row in order],
         start=start[order],
         end=end[order],
-        elsewhere=comparing.background(queries),
+        background=comparing.background(queries),
     )
 
 

@@ -551,11 +551,11 @@ class Searcher:
 
     def _rivals(self, sentence: EncodedQuery, near: NearWindows, searched: int) -> RankedScores:
         apart = near.looked.copies.without(near.moments, _FOLDED)
-        elsewhere = self._comparing.background(sentence.codes)
+        background = self._comparing.background(sentence.codes)
         return RankedScores(
             moments=apart,
             about=QueryContext(
-                elsewhere=None if elsewhere is None else elsewhere.astype(np.float64),
+                background=None if background is None else background.astype(np.float64),
                 words=word_counts([sentence.text]),
                 videos=searched,
             ),

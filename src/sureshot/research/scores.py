@@ -84,7 +84,7 @@ def ranking(
     return videos.correct(raw)
 
 
-def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:
+def background(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:
     """What each caption scores with the videos of the model's bank; None for one without any."""
     found = [
         scorer.ranking.background(code_texts(scorer.ranking, features, part))
@@ -97,7 +97,7 @@ def elsewhere(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " te
 def known_of(scorer: Scorer, features: SplitFeatures) -> QueryContext:
     """What a calibration knows of captions beside their scores."""
     texts = features.split.texts()
-    return QueryContext(elsewhere=elsewhere(scorer, features), words=word_counts(texts))
+    return QueryContext(background=background(scorer, features), words=word_counts(texts))
 
 
 def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:

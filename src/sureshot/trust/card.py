@@ -422,7 +422,7 @@ class Validity:
         videos: videos that the queries are about.
         fitted: videos whose queries the probabilities were fitted to.
         certified: videos whose queries sets and p-values come from.
-        elsewhere: whether queries came with their scores against videos from elsewhere.
+        background: whether queries came with their scores against videos from elsewhere.
         words: whether they came with their number of words.
         dataset: title of where the labels come from.
         date: date of the calibration, such as 2026-11-30.
@@ -436,7 +436,7 @@ class Validity:
     videos: int
     fitted: int
     certified: int
-    elsewhere: bool
+    background: bool
     words: bool
     dataset: str
     date: str
@@ -458,23 +458,23 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Own:
+class Personal:
     """What judgements of the library itself changed about the card of its model.
 
     Attributes:
         queries: judged queries of which a first hit was known to be right or wrong.
         right: share of these first hits that was right.
-        said: mean probability of them before.
-        says: mean probability of them afterwards.
-        free: what was changed: ``level`` of all percentages; ``slope`` as well; or ``all`` weights.
+        before: mean probability of them before.
+        after: mean probability of them afterwards.
+        level: what was changed: ``level`` of all percentages; ``slope`` too; or ``all`` weights.
         sets: whether the sizes of sets are of these judgements.
     """
 
     queries: int
     right: float
-    said: float
-    says: float
-    free: str
+    before: float
+    after: float
+    level: str
     sets: bool
 
 
@@ -495,7 +495,7 @@ class Calibration:
             each data set that it was learned from.
         quality: how good the probabilities are on queries they were not fitted to; None before
             that was measured.
-        own: what judgements of the library itself changed; None where there are none.
+        personal: what judgements of the library itself changed; None where there are none.
         signals: names of the signals of a query, which must be those of this version.
         result_signals: names of the signals of a result, which must be those of this version.
         version: version of the file format.
@@ -508,7 +508,7 @@ class Calibration:
     result: Logistic
     references: tuple[tuple[Reference, ...], ...]
     quality: Quality | None
-    own: Own | None = None
+    personal: Personal | None = None
     signals: tuple[str, ...] = QuerySignals._fields
     result_signals: tuple[str, ...] = ResultSignals._fields
     version: int = VERSION
@@ -583,7 +583,7 @@ class Calibration:
         self._check_known(about)
         if not (scores.max(1) > -np.inf).all():
             raise SureshotError("A row of scores rules out every video.")
-        best, sizes = margin_over_bank(scores, about.elsewhere), _sizes(scores, about)
+        best, sizes = margin_over_bank(scores, about.background), _sizes(scores, about)
         return np.mean([_at_size(part, sizes, -best) for part in self.references], axis=0)
 
     def reach(
@@ -629,7 +629,7 @@ class Calibration:
 
     def _check_known(self, about: QueryContext) -> None:
         for what, given, needed in (
-            ("scores of videos from elsewhere", about.elsewhere, self.valid_for.elsewhere),
+            ("scores of videos from elsewhere", about.background, self.valid_for.background),
             ("their number of words", about.words, self.valid_for.words),
         ):
             if needed and given is None:

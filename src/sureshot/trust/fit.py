@@ -26,7 +26,7 @@ from sureshot.trust.card import (
     Calibration,
     Logistic,
     Nonconformity,
-    Own,
+    Personal,
     ProbabilityQuality,
     Quality,
     Reference,
@@ -180,7 +180,7 @@ def labelled(
         about: what else is known of the queries.
     """
     none = np.zeros(len(scores))
-    apart = none if about.elsewhere is None else about.elsewhere
+    apart = none if about.background is None else about.background
     words = none if about.words is None else about.words
     if scores.shape != relevant.shape or {len(video), len(apart), len(words)} != {len(scores)}:
         raise SureshotError(
@@ -287,7 +287,7 @@ def fit_over(
             videos=sum(_videos(part) for part in galleries),
             fitted=sum(_videos(part) for part in fitted),
             certified=sum(_videos(part) for part in certifying),
-            elsewhere=known.elsewhere is not None,
+            background=known.background is not None,
             words=known.words is not None,
             dataset=dataset,
             date=date,
@@ -362,7 +362,7 @@ def _references(
     references = []
     for size in sizes:
         one = queries.present(size, rng)
-        best = -margin_over_bank(one.scores, one.about.elsewhere)
+        best = -margin_over_bank(one.scores, one.about.background)
         below = one.scores.max(1).astype(np.float64) - one.best_relevant()
         references.append(
             Reference(
@@ -418,9 +418,9 @@ def _judged(
 def _absent_auroc(parts: Sequence[Labelled]) -> float | None:
     there, gone = [], []
     for part in parts:
-        there.append(margin_over_bank(part.scores, part.about.elsewhere))
+        there.append(margin_over_bank(part.scores, part.about.background))
         rest = np.where(part.relevant, -np.inf, part.scores)
-        lost = margin_over_bank(rest, part.about.elsewhere)
+        lost = margin_over_bank(rest, part.about.background)
         gone.append(lost[lost > -np.inf])
     best = np.concatenate([*there, *gone])
     present = np.arange(len(best)) < sum(map(len, there))
@@ -504,9 +504,9 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
         judged: queries whose first hit was judged, or another one; at least one of them.
     """
     known = [query for query in judged if query.right[0] >= 0]
-    free = "level" if len(known) < SLOPE else "slope" if len(known) < ALL else "all"
-    slope = 0.0 if free == "level" else _SPREAD
-    each = _EACH if free == "all" else 0.0
+    level = "level" if len(known) < SLOPE else "slope" if len(known) < ALL else "all"
+    slope = 0.0 if level == "level" else _SPREAD
+    each = _EACH if level == "all" else 0.0
     firsts = np.concatenate([_first(card, query) for query in known])
     right = np.array([query.right[0] for query in known])
     top1 = card.top1.adapted(firsts, right, shift=_LEVEL, slope=slope, each=each)
@@ -524,15 +524,15 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
                 for part in card.references
             ),
         )
-    own = Own(
+    personal = Personal(
         queries=len(known),
         right=float(right.mean()),
-        said=_mean(card.top1, firsts),
-        says=_mean(top1, firsts),
-        free=free,
+        before=_mean(card.top1, firsts),
+        after=_mean(top1, firsts),
+        level=level,
         sets=below is not None,
     )
-    return replace(moved, own=own)
+    return replace(moved, personal=personal)
 
 
 def _first(card: Calibration, query: JudgedQuery) -> Float64[np.ndarray, "one signals"]:
@@ -779,14 +779,14 @@ class Calibrated:
             "not_found": self.not_found,
             "left_out": self.left_out,
             "quality": None if card.quality is None else to_values(card.quality),
-            "own": None if card.own is None else to_values(card.own),
+            "personal": None if card.personal is None else to_values(card.personal),
             "sets": [to_values(row) for row in self.sets],
         }
 
     def __repr__(self) -> str:
         """What the labels gave, in a few sentences."""
-        if self.card.own is not None:
-            return "\n".join([*self._moved(self.card.own), *self._place()])
+        if self.card.personal is not None:
+            return "\n".join([*self._moved(self.card.personal), *self._place()])
         valid, refused = self.card.valid_for, self.card.refused
         queries = counted(valid.queries, "query", "queries")
         lines = [
@@ -805,21 +805,25 @@ class Calibrated:
         ]
         return "\n".join([*lines, *self._place()])
 
-    def _moved(self, own: Own) -> list[str]:
+    def _moved(self, personal: Personal) -> list[str]:
         """What judgements changed, and what more of them would."""
-        queries = counted(own.queries, "judged query", "judged queries")
+        queries = counted(personal.queries, "judged query", "judged queries")
         more = {
             "level": f"From {SLOPE} judgements on their spread is fitted as well, from {ALL} on "
             "every weight.",
             "slope": f"From {ALL} judgements on every weight is fitted.",
             "all": "All calibration weights were refitted.",
         }
-        sets = "" if own.sets else f" From {SETS} right hits on, how many to look through is yours."
+        sets = (
+            ""
+            if personal.sets
+            else f" From {SETS} right hits on, how many to look through is yours."
+        )
         return [
             f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
-            f"First hits were right {percent(own.right)} of the time. Average predicted: "
-            f"{percent(own.said)} before, {percent(own.says)} now.",
-            f"{more[own.free]}{sets}",
+            f"First hits were right {percent(personal.right)} of the time. Average predicted: "
+            f"{percent(personal.before)} before, {percent(personal.after)} now.",
+            f"{more[personal.level]}{sets}",
         ]
 
     def _place(self) -> list[str]:
@@ -829,7 +833,10 @@ class Calibrated:
         parts = [
             (self.absent, "with nothing right here"),
             # What is learned from judgements counts these: their first hits are wrong.
-            (self.not_found if self.card.own is None else 0, "for which nothing right was found"),
+            (
+                self.not_found if self.card.personal is None else 0,
+                "for which nothing right was found",
+            ),
             (self.left_out, "left out because their videos are not in the index"),
         ]
         return "".join(f", {count} more {what}" for count, what in parts if count)

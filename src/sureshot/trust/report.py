@@ -614,7 +614,7 @@ def measure(
         A report. Where nothing can be measured, or nothing calibrated, it says why.
     """
     papers = papers or {}
-    known = {} if about.elsewhere is None else {"elsewhere": about.elsewhere}
+    known = {} if about.background is None else {"background": about.background}
     _check(scores, owner, {**papers, **known}, scale, folds)
     relevant = owner[:, None] == np.arange(scores.shape[1])
     asked = _Asked(scores=scores, owner=owner, about=about, papers=papers)

@@ -39,7 +39,7 @@ class QuerySignals(NamedTuple):
         top_logit: log p(1) / (1 - p(1)), within -30 and 30.
         entropy: entropy of p, in nats.
         top_less_lse: s(1) - T log sum exp(s / T), 0 or less.
-        elsewhere: what the query scores with videos from elsewhere; 0 where that is not known.
+        background: what the query scores with videos from elsewhere; 0 where that is not known.
         log_words: log of its number of words; 0 where that is not known.
         log_videos: log N, the size of the whole gallery.
     """
@@ -50,7 +50,7 @@ class QuerySignals(NamedTuple):
     top_logit: Float64[np.ndarray, " queries"]
     entropy: Float64[np.ndarray, " queries"]
     top_less_lse: Float64[np.ndarray, " queries"]
-    elsewhere: Float64[np.ndarray, " queries"]
+    background: Float64[np.ndarray, " queries"]
     log_words: Float64[np.ndarray, " queries"]
     log_videos: Float64[np.ndarray, " queries"]
 
@@ -67,7 +67,7 @@ class ResultSignals(NamedTuple):
         gap: s less the mean of the nine scores after it, or of as many as there are; at the end of
             the list 0.
         log_rank: log(1 + rank), the first rank 1; ties keep the order of the columns.
-        elsewhere: what the query scores elsewhere, as in `QuerySignals`.
+        background: what the query scores elsewhere, as in `QuerySignals`.
         log_words: log of its number of words, as in `QuerySignals`.
         log_videos: log N, the size of the whole gallery.
     """
@@ -77,7 +77,7 @@ class ResultSignals(NamedTuple):
     below_top: Float64[np.ndarray, "queries results"]
     gap: Float64[np.ndarray, "queries results"]
     log_rank: Float64[np.ndarray, "queries results"]
-    elsewhere: Float64[np.ndarray, "queries results"]
+    background: Float64[np.ndarray, "queries results"]
     log_words: Float64[np.ndarray, "queries results"]
     log_videos: Float64[np.ndarray, "queries results"]
 
@@ -87,20 +87,20 @@ class QueryContext:
     """What is known of some queries beside the scores of a gallery.
 
     Attributes:
-        elsewhere: what each scores with videos from elsewhere; None for a model without any.
+        background: what each scores with videos from elsewhere; None for a model without any.
         words: number of words of each, 1 or more; None where that is not known.
         videos: size of the whole gallery, where the scores are of its best videos only; None is the
             number of scores that rule nothing out.
     """
 
-    elsewhere: Float[np.ndarray, " queries"] | None = None
+    background: Float[np.ndarray, " queries"] | None = None
     words: Int[np.ndarray, " queries"] | None = None
     videos: int | None = None
 
     def of(self, rows: Any) -> "QueryContext":
         """The same of some of the queries."""
         return QueryContext(
-            elsewhere=None if self.elsewhere is None else self.elsewhere[rows],
+            background=None if self.background is None else self.background[rows],
             words=None if self.words is None else self.words[rows],
             videos=self.videos,
         )
@@ -242,7 +242,7 @@ def top_is_relevant(
 
 def margin_over_bank(
     scores: Float[np.ndarray, "queries videos"],
-    elsewhere: Float[np.ndarray, " queries"] | None = None,
+    background: Float[np.ndarray, " queries"] | None = None,
 ) -> Float64[np.ndarray, " queries"]:
     """How far the best video of each query stands out: s(1) - 0.75 e.
 
@@ -251,10 +251,10 @@ def margin_over_bank(
     Without them it is s(1).
 
     Args:
-        elsewhere: e of each query, a score of the same kind.
+        background: e of each query, a score of the same kind.
     """
     best = scores.max(1).astype(np.float64)
-    return best if elsewhere is None else best - _ELSEWHERE * elsewhere
+    return best if background is None else best - _ELSEWHERE * background
 
 
 class _Softmax(NamedTuple):
@@ -267,7 +267,7 @@ class _Softmax(NamedTuple):
         rest: sum of z without the first; that of a single video is its own.
         videos: size of the gallery of each query, 2 at the least.
         temperature: T.
-        elsewhere: what each scores with videos from elsewhere, 0 if unknown.
+        background: what each scores with videos from elsewhere, 0 if unknown.
         log_words: log of its number of words, 0 if unknown.
     """
 
@@ -277,7 +277,7 @@ class _Softmax(NamedTuple):
     rest: Float64[np.ndarray, " queries"]
     videos: Int[np.ndarray, " queries"]
     temperature: float
-    elsewhere: Float64[np.ndarray, " queries"]
+    background: Float64[np.ndarray, " queries"]
     log_words: Float64[np.ndarray, " queries"]
 
     @classmethod
@@ -298,7 +298,7 @@ class _Softmax(NamedTuple):
             rest=np.where(there > 1, z[:, 1:].sum(1), 1.0),
             videos=np.maximum(videos, 2),
             temperature=temperature,
-            elsewhere=none if about.elsewhere is None else about.elsewhere.astype(np.float64),
+            background=none if about.background is None else about.background.astype(np.float64),
             log_words=none if about.words is None else np.log(about.words),
         )
 
@@ -319,7 +319,7 @@ def _query_signals(row: _Softmax) -> QuerySignals:
         entropy=total - (row.z * below).sum(1) / row.temperature / (1 + row.rest),
         top_less_lse=-row.temperature * total,
         log_videos=np.log(row.videos),
-        elsewhere=row.elsewhere,
+        background=row.background,
         log_words=row.log_words,
     )
 
@@ -346,7 +346,7 @@ def _result_signals(
         gap=_above(below, count),
         log_rank=np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape),
         log_videos=np.broadcast_to(np.log(row.videos)[:, None], score.shape),
-        elsewhere=np.broadcast_to(row.elsewhere[:, None], score.shape),
+        background=np.broadcast_to(row.background[:, None], score.shape),
         log_words=np.broadcast_to(row.log_words[:, None], score.shape),
     )
 

@@ -425,7 +425,7 @@ class Learner:
                     return
             try:
                 done = calibrate(db=self._desk.renew())
-                self.said = repr(done).splitlines()[1] if done.card.own else repr(done)
+                self.said = repr(done).splitlines()[1] if done.card.personal else repr(done)
             except SureshotError as error:
                 self.said = str(error)
             except BaseException:

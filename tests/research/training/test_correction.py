@@ -13,7 +13,7 @@ from sureshot.models.hub_bank import FILE, Bank
 from sureshot.models.load import load, load_searchable
 from sureshot.models.similarity import similarity_for
 from sureshot.research.features import extract
-from sureshot.research.scores import bank_similarity, elsewhere, ranking, similarity
+from sureshot.research.scores import background, bank_similarity, ranking, similarity
 from sureshot.research.training import hub_correction
 from sureshot.research.training.hub_correction import (
     CAPTIONS,
@@ -168,7 +168,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         assert told.startswith("no hub correction") and told.endswith("; 4 videos are kept")
         again = load(name, "cpu")
         np.testing.assert_array_equal(ranking(again, val), similarity(scorer.raw, val))
-        assert again.bank.title == "" and elsewhere(again, val).shape == expected.shape
+        assert again.bank.title == "" and background(again, val).shape == expected.shape
 
 
 def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch):

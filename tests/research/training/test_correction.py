@@ -160,8 +160,8 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
     if name != "tiny":
         bank.save(name)
         expected = bank.background(kept)
-        np.testing.assert_allclose(elsewhere(load(name, "cpu"), val), expected, atol=5e-3)
-        assert elsewhere(scorer, val) is None
+        np.testing.assert_allclose(background(load(name, "cpu"), val), expected, atol=5e-3)
+        assert background(scorer, val) is None
         # Without a sure gain the videos are kept all the same, and nothing is corrected.
         monkeypatch.setattr(hub_correction, "choose_weight", sure(None))
         told = save(Path(name), splits, val, sets)

@@ -109,7 +109,7 @@ def test_other_recalls_can_be_printed():
 
 def test_video_to_text_can_rank_single_captions():
     similarity, owner, _ = world()
-    found = made(how="caption")
+    found = made(video_query="caption")
     assert found.raw[1].recall == recall(video_ranks(similarity, owner, "caption"))
     assert "best own caption among all" in found.text()
 

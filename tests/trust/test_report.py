@@ -176,7 +176,7 @@ def test_scores_of_torch_are_as_good(some, found):
 
 def test_more_parts_are_fitted_to_more(some):
     report = measure(some.scores, some.video, folds=4, **FEW)
-    assert "in 4 parts by video" in report.how
+    assert "in 4 parts by video" in report.calibration
     assert report.orders[0].auroc.value > 0.8
 
 
@@ -186,8 +186,8 @@ def test_where_a_half_is_too_little_there_are_five_parts():
     assert "Only 48" in measure(few.scores, few.video, **FEW).refused
     some = world(videos=70)
     report = measure(some.scores, some.video, **FEW)
-    assert report.refused == "" and "in 5 parts" in report.how
-    assert "in 5 parts by video" in report.how
+    assert report.refused == "" and "in 5 parts" in report.calibration
+    assert "in 5 parts by video" in report.calibration
 
 
 # --- a card ---------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_where_a_half_is_too_little_there_are_five_parts():
 def test_a_card_is_asked_as_it_is(some):
     card = card_of(world(seed=9, videos=200, captions=2), dataset="other data", date="2026-01-02")
     report = measure(some.scores, some.video, title="these data", card=card, **FEW)
-    assert report.how == (
+    assert report.calibration == (
         "Calibrated by a card that was made on 400 queries about 200 videos of other data, "
         "2026-01-02."
     )
@@ -205,7 +205,7 @@ def test_a_card_is_asked_as_it_is(some):
     assert report.orders[0].auroc.value == pytest.approx(expected)
     holds = card.members(some.scores, 0.9)[np.arange(500), some.video]
     assert report.sets[1].covered.value == pytest.approx(by_video(holds, some.video))
-    assert "by a card" in report.how
+    assert "by a card" in report.calibration
 
 
 def test_a_card_of_the_same_data_is_told_of(some):

@@ -70,7 +70,7 @@ def text_ranks(
 def video_ranks(
     similarity: Float[np.ndarray, "texts videos"],
     owner: Integer[np.ndarray, " texts"],
-    how: VideoQuery = "group",
+    video_query: VideoQuery = "group",
     *,
     ties: Ties = "mean",
 ) -> Float64[np.ndarray, " queries"]:
@@ -88,7 +88,7 @@ def video_ranks(
     Args:
         similarity: higher is better; ``-inf`` rules a text out, ``+inf`` beats every number.
         owner: column of the video that each text describes.
-        how: what a candidate is.
+        video_query: what a candidate is.
         ties: what equal scores do to the rank, as in `text_ranks`.
 
     Differs:
@@ -113,14 +113,14 @@ def video_ranks(
         groups = np.maximum.reduceat(texts, starts, axis=0)
         own = np.arange(len(videos))[part]
         sought = groups[own, np.arange(len(own))]
-        match how:
+        match video_query:
             case "group":
                 better, same = (groups > sought).sum(0), (groups == sought).sum(0) - 1
             case "caption":
                 mine = owner[order][:, None] == videos[part]
                 better, same = (texts > sought).sum(0), ((texts == sought) & ~mine).sum(0)
             case _:
-                assert_never(how)
+                assert_never(video_query)
         ranks[part] = _rank(better, same, ties)
     return ranks
 

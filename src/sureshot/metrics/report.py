@@ -104,13 +104,13 @@ class Judge:
 
     Attributes:
         owner: column of the video that each text describes.
-        how: candidates of video to text.
+        video_query: candidates of video to text.
         resamples: number of times that videos are drawn for the intervals.
         seed: seed of that chance; each line starts from it anew, so that all see the same videos.
     """
 
     owner: Integer[np.ndarray, " texts"]
-    how: VideoQuery
+    video_query: VideoQuery
     resamples: int
     seed: int
 
@@ -121,7 +121,7 @@ class Judge:
 
     def videos(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
         """Ranks of video to text."""
-        rank = partial(video_ranks, similarity, self.owner, self.how)
+        rank = partial(video_ranks, similarity, self.owner, self.video_query)
         return Ranks(rank(), rank(ties="best"))
 
     def line(
@@ -176,7 +176,7 @@ class RecallReport:
         matches: printed rows of each direction.
         undescribed: videos without a text: candidates, but no queries of video to text.
         hubness: skewness of the 10-occurrence of the raw scores.
-        how: candidates of video to text.
+        video_query: candidates of video to text.
         ks: recalls that are printed.
         resamples: number of times that videos were drawn for the intervals.
         seed: seed of that chance.
@@ -190,7 +190,7 @@ class RecallReport:
     matches: Mapping[Direction, tuple[Match, ...]]
     undescribed: int
     hubness: float
-    how: VideoQuery
+    video_query: VideoQuery
     ks: tuple[int, ...]
     resamples: int
     seed: int
@@ -223,7 +223,7 @@ class RecallReport:
             "published": to_values(self.matches),
             "undescribed_videos": self.undescribed,
             "hubness_skewness_10": self.hubness,
-            "video_to_text": self.how,
+            "video_to_text": self.video_query,
             "resamples": self.resamples,
             "seed": self.seed,
         }
@@ -252,7 +252,7 @@ class RecallReport:
 
     def _results(self) -> Iterator[str]:
         for raw in self.raw:
-            also = f", {_GROUPS[self.how]}" if raw.direction == "v2t" else ""
+            also = f", {_GROUPS[self.video_query]}" if raw.direction == "v2t" else ""
             yield f"\n{_WAYS[raw.direction]}, n = {raw.recall.n}{also}"
             lines = [raw, *(line for line in self.post if line.direction == raw.direction)]
             heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
@@ -312,7 +312,7 @@ def report(
     bank_name: str = "other captions",
     post: Sequence[str] = (),
     corrected: Sequence[CorrectedScores] = (),
-    how: VideoQuery = "group",
+    video_query: VideoQuery = "group",
     ks: Sequence[int] = (1, 5, 10),
     resamples: int = 1000,
     seed: int = 0,
@@ -337,14 +337,14 @@ def report(
             ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
             those two correct videos and have no row for video to text.
         corrected: scores that were corrected elsewhere, shown below those of ``post``.
-        how: candidates of video to text, as in `video_ranks`.
+        video_query: candidates of video to text, as in `video_ranks`.
         ks: recalls to print, of 1, 5, 10, 50.
         resamples: number of times that videos are drawn for the intervals.
         seed: seed of that chance.
     """
     if not title.strip():
         raise SureshotError("The report has no title; name the protocol, that is data and split.")
-    judge = Judge(owner=owner, how=how, resamples=resamples, seed=seed)
+    judge = Judge(owner=owner, video_query=video_query, resamples=resamples, seed=seed)
     raw_texts, raw_videos = judge.texts(similarity), judge.videos(similarity)
     raw = (
         judge.line("raw", "t2v", raw_texts, None),
@@ -384,7 +384,7 @@ def report(
         matches={way: _matches(setting, against, way) for way in _WAYS},
         undescribed=videos - raw[1].recall.n,
         hubness=hubness_skewness(similarity),
-        how=how,
+        video_query=video_query,
         ks=tuple(ks),
         resamples=resamples,
         seed=seed,

@@ -348,7 +348,7 @@ class TrustReport:
         correction: what was done to the scores before; empty if nothing.
         nothing: why nothing could be measured; empty if something was.
         refused: why nothing could be calibrated; then there are only orders.
-        how: how it was calibrated.
+        calibration: how it was calibrated.
         gain: AUROC of ours minus that of the highest similarity.
         probabilities: of a right first result; ``results``: of each of the first ten.
         absent: how each signal separates queries with and without their video.
@@ -369,7 +369,7 @@ class TrustReport:
     correction: str = ""
     nothing: str = ""
     refused: str = ""
-    how: str = ""
+    calibration: str = ""
     warnings: tuple[str, ...] = ()
     orders: tuple[Order, ...] = ()
     gain: Interval | None = None
@@ -394,7 +394,7 @@ class TrustReport:
             "correction": self.correction,
             "nothing": self.nothing,
             "refused": self.refused,
-            "calibration": self.how,
+            "calibration": self.calibration,
             "warnings": list(self.warnings),
             "orders": to_values(self.orders),
             "auroc_gain": to_values(self.gain),
@@ -427,7 +427,7 @@ class TrustReport:
         if self.nothing:
             yield from _warning(self.nothing)
             return
-        yield from _wrapped(self.how)
+        yield from _wrapped(self.calibration)
         if self.refused:
             yield from _warning(f"Nothing could be calibrated. {self.refused}")
         for warning in self.warnings:
@@ -648,8 +648,10 @@ def measure(
             orders=orders(confidences, graded),
             confidences=confidences,
         )
-    how, warnings = _described(parts, card, report)
-    return _measured(replace(report, how=how, warnings=warnings), asked, graded, parts, scale)
+    calibration, warnings = _described(parts, card, report)
+    return _measured(
+        replace(report, calibration=calibration, warnings=warnings), asked, graded, parts, scale
+    )
 
 
 def _measured(
@@ -727,14 +729,14 @@ def _described(
 ) -> tuple[str, tuple[str, ...]]:
     """How it was calibrated, and what speaks against the numbers."""
     if card is None:
-        how = (
+        calibration = (
             f"Calibrated on these queries, in {len(parts)} parts by video: no query is judged by a "
             "fit that saw its video."
         )
         refusals = dict.fromkeys(part.card.refused for part in parts if part.card.refused)
-        return how, tuple(f"Such a calibration would be refused. {why}" for why in refusals)
+        return calibration, tuple(f"Such a calibration would be refused. {why}" for why in refusals)
     valid = card.valid_for
-    how = (
+    calibration = (
         f"Calibrated by a card that was made on {valid.queries} queries about {valid.videos} "
         f"videos of {valid.dataset or 'unnamed data'}{', ' if valid.date else ''}{valid.date}."
     )
@@ -751,7 +753,7 @@ def _described(
             f"The gallery has {report.videos} videos, and the card was made with {valid.smallest} "
             f"to {valid.largest}; its probabilities are extrapolated."
         )
-    return how, tuple(warnings)
+    return calibration, tuple(warnings)
 
 
 def _check(

@@ -5,9 +5,8 @@
 For each way: videos and frames (12 a video) a second of processor time, from the file to what the
 network reads, decoding included; the peak of the memory that the process takes for it; and how far
 the prepared pixels are from Pillow's bicubic on whole frames, in grey levels. The ways: torch's
-bicubic on whole frames while they are decoded (ours), Pillow's in its place, and the area filter
-that shrank frames before the bicubic in the first version. Each runs in a process of its own, on
-patterns of fine lines, 10 s at 25 frames a second; medians.
+bicubic on whole frames while they are decoded (ours), and Pillow's in its place. Each runs in a
+process of its own, on patterns of fine lines, 10 s at 25 frames a second; medians.
 """
 
 import argparse
@@ -27,7 +26,7 @@ from sureshot.media.sampling import sample_frames
 from sureshot.media.signature import FrameSize
 from sureshot.models.encoders.clip import Preprocessing, Snapshot
 
-WAYS = ("ours", "pillow", "area first")
+WAYS = ("ours", "pillow")
 _FRAMES, _SIDE = 12, 224
 
 
@@ -99,8 +98,6 @@ def measured(way: str, paths: Sequence[Path], rounds: int) -> tuple[float, float
 
 def size_of(way: str, recipe: Preprocessing) -> FrameSize:
     """How frames are shrunk while they are decoded."""
-    if way == "area first":
-        return recipe.shorter
     return recipe.resize if way == "ours" else partial(by_pillow, recipe=recipe)
 
 
@@ -111,7 +108,7 @@ def by_pillow(
     from PIL import Image
 
     height, width = frame.shape[:2]
-    shorter = recipe.shorter
+    shorter = _SIDE
     target = [int(shorter * length / min(height, width)) for length in (width, height)]
     bicubic = Image.Resampling.BICUBIC
     return np.asarray(Image.fromarray(frame).resize((target[0], target[1]), bicubic))

@@ -246,7 +246,7 @@ class Padding(nn.Module):
         """All texts of the batch, whatever is asked for."""
         ids, mask = self.official.inputs["ids"].long(), self.official.inputs["mask"].bool()
         if not self.masked:
-            return TextTokens(*self.tuned.encoder._read_texts(ids), mask)
+            return TextTokens(*self.tuned.encoder.read_texts(ids), mask)
         network: Any = self.tuned.network
         seen = network.text_model(input_ids=ids, attention_mask=mask.long())
         project = network.text_projection

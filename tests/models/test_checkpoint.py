@@ -17,7 +17,6 @@ from sureshot.models.checkpoint import (
     WEIGHTS,
     Checkpoint,
     EncoderNote,
-    _as_first,
     is_checkpoint,
 )
 from sureshot.models.encoders.base import FrameFeatures, stack
@@ -102,13 +101,6 @@ def test_a_model_is_built_again_with_its_experts(tmp_path, kind):
         assert torch.equal(read.model.state_dict()[name], weight)
 
 
-def test_a_checkpoint_of_before_there_were_experts_has_none(folder):
-    config = json.loads((folder / CONFIG).read_text())
-    assert config["encoder"].pop("experts") == {}
-    (folder / CONFIG).write_text(json.dumps(config))
-    assert Checkpoint.from_pretrained(folder).encoder.experts == {}
-
-
 def test_a_checkpoint_replaces_the_one_before_it_and_leaves_nothing_beside_it(folder):
     second = checkpoint("duq", "linear", seed=1)
     assert not torch.equal(
@@ -185,42 +177,6 @@ def test_weights_of_another_model_are_refused(folder, tmp_path):
     reason = r"are not those of its config\.json .*: it is damaged, or its layers have changed"
     with pytest.raises(ModelError, match=rf"The weights of {folder} {reason}"):
         Checkpoint.from_pretrained(folder)
-
-
-def test_a_model_of_the_first_format_reads_sentences_at_unit_length(tmp_path):
-    """Before, no other length reached a system; what it learned then must score the same now."""
-    folder = tmp_path / "model"
-    checkpoint("duq", "none").save_pretrained(folder)
-    texts = text_tokens(TINY.encode_texts(["a red wall", "blue"]))
-    texts = texts._replace(sentence=3 * texts.sentence)
-    new = Checkpoint.from_pretrained(folder).model.stem.texts(texts).sentence
-    assert torch.equal(new, texts.sentence)
-
-    def earlier(config):
-        config["format"] = 1
-        del config["stem"]["sentence"]
-
-    rewrite(folder, earlier)
-    found = Checkpoint.from_pretrained(folder)
-    torch.testing.assert_close(found.model.stem.texts(texts).sentence, texts.sentence / 3)
-    found.save_pretrained(tmp_path / "again")
-    assert json.loads((tmp_path / "again" / CONFIG).read_text())["format"] == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"name": "uatvr"}, {"interaction": "mean"}),
-        ({"name": "uatvr", "interaction": "weighted"}, {"interaction": "weighted"}),
-        ({"name": "duq"}, {"kappa": 20.0}),
-        ({"name": "duq", "mode": "paper"}, {}),
-        ({"name": "dvtr", "base": {"name": "duq"}}, {"base": {"name": "duq", "kappa": 20.0}}),
-        ({"name": "ce"}, {"gate": "printed"}),
-        ({"name": "xpool"}, {}),
-    ],
-)
-def test_a_model_of_the_first_format_keeps_the_defaults_of_then(settings, expected):
-    assert _as_first(settings) == settings | expected
 
 
 @pytest.mark.parametrize("version", [FORMAT + 1, 1000])
@@ -349,7 +305,7 @@ def test_a_tuned_encoder_is_part_of_the_folder_and_noted_as_it_lies_there(tmp_pa
     assert read.load_encoder(tmp_path / "model", "cpu").fingerprint == there.fingerprint
     card = (tmp_path / "model" / CARD).read_text("utf-8")
     assert "# xpool on openai/clip" in card
-    assert "`openai/clip`, which was trained with it and lies beside it" in card
+    assert "`openai/clip`, which was trained with it and is in the folder `encoder`" in card
     assert there.fingerprint[:16] in card
 
 

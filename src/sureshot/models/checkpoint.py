@@ -26,12 +26,12 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Sizes, load_system
 from sureshot.models.weights import with_weights
 from sureshot.settings import Ranged, Within, build, read_json, to_values, within
-from sureshot.trust.card import FILE as TRUST
 
 _WIDEST = 65_536  # numbers of a vector that any encoder gives
-FORMAT = 2  # 1 had other defaults and sentences at unit length
+FORMAT = 2
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
+TRUST = "trust.json"  # the calibration card, which `sureshot.trust.card` writes next to a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,12 @@ class Checkpoint:
     """A model and what is known of it.
 
     Attributes:
-        model: stem and system.
-        encoder: what it was trained on.
         system: settings of the system, with its ``name``.
         recipe: the whole recipe it was trained by; empty if it was not trained by one.
         scores: what was measured, by name; never on test data while choosing.
         note: sentences for the card: data, licences, limits.
         tuned: writes the encoder that was trained with the model into a new folder; None where the
             encoder was left as it is. Saving notes its fingerprint.
-        format: version of the settings, in which some defaults were others; kept when it is saved.
     """
 
     model: Model
@@ -95,7 +92,6 @@ class Checkpoint:
     scores: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     tuned: Callable[[Path], None] | None = None
-    format: int = FORMAT
 
     @property
     def encoder_name(self) -> str:
@@ -126,14 +122,13 @@ class Checkpoint:
             raise ModelError(
                 f"{folder} needs the encoder {named!r} it was trained on: {error}"
             ) from None
-        trained_on = encoders.of_fingerprint(encoder, self.encoder.fingerprint)
-        if trained_on is None:
+        if encoder.fingerprint != self.encoder.fingerprint:
             raise ModelError(
                 f"{folder} was trained on another version of the encoder {named!r}, whose features "
                 f"it cannot read. Train it again, or bring back the version of that encoder, or of "
                 f"Sureshot, that it was trained with."
             )
-        return trained_on
+        return encoder
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the folder, whole or not at all; what lay there before is replaced.
@@ -167,15 +162,14 @@ class Checkpoint:
             missing=f"{folder} is no checkpoint: it holds no {CONFIG}.",
             named="a Sureshot checkpoint",
         )
-        given, system = config["stem"], config["system"]
-        if config["format"] < 2:
-            given, system = {"sentence": "unit", **given}, _as_first(system)
         try:
             encoder = build(EncoderNote, config["encoder"], "encoder")
             sizes = Sizes(
                 dim=encoder.dim, channels=encoder.channels, experts=tuple(encoder.experts.items())
             )
-            make = partial(_built, build(StemConfig, given, "stem"), system, sizes)
+            make = partial(
+                _built, build(StemConfig, config["stem"], "stem"), config["system"], sizes
+            )
             model = with_weights(make, folder / WEIGHTS, CONFIG)
         except ModelError:
             raise
@@ -190,7 +184,6 @@ class Checkpoint:
             scores=config["scores"],
             note=config["note"],
             tuned=partial(shutil.copytree, folder / ENCODER) if is_tuned else None,
-            format=config["format"],
         )
 
     def _write(self, folder: Path) -> None:
@@ -207,7 +200,7 @@ class Checkpoint:
 
     def _config(self) -> dict[str, Any]:
         return {
-            "format": self.format,
+            "format": FORMAT,
             "encoder": to_values(self.encoder),
             "stem": to_values(self.model.stem.config),
             "system": dict(self.system),
@@ -219,9 +212,8 @@ class Checkpoint:
     def _card(self) -> str:
         """The card, with the metadata the Hugging Face hub reads at its top."""
         count = sum(p.numel() for p in self.model.parameters())
-        own = (
-            ", which was trained with it and lies beside it" if self.encoder.name == ENCODER else ""
-        )
+        tuned = self.encoder.name == ENCODER
+        own = f", which was trained with it and is in the folder `{ENCODER}`" if tuned else ""
         measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
         return f"""---
 library_name: sureshot
@@ -248,22 +240,6 @@ def _built(stem: StemConfig, system: Mapping[str, Any], sizes: Sizes) -> Model:
     """A model with fresh weights."""
     made = Stem(stem, sizes)
     return Model(made, load_system(system, made.sizes))
-
-
-def _as_first(system: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a system with the defaults of format 1, those of the system it is put on too."""
-    defaults: dict[str, Any] = {}
-    match system.get("name"):
-        case "uatvr":
-            defaults = {"interaction": "mean"}
-        case "ce":
-            defaults = {"gate": "printed"}
-        case "duq" if system.get("mode") != "paper":
-            defaults = {"kappa": 20.0}
-    filled = defaults | dict(system)
-    if isinstance(filled.get("base"), Mapping):
-        filled["base"] = _as_first(filled["base"])
-    return filled
 
 
 def is_checkpoint(folder: str | Path) -> bool:
@@ -305,7 +281,7 @@ def read_config(
             f"{path.parent} has the format {version}; this Sureshot reads up to {newest}. "
             "Update it: pip install -U sureshot"
         )
-    if type(version) is int:
+    if version == newest and type(version) is int:
         held = {**{name: {} for name in usual}, "note": "", **config}
         if all(isinstance(held.get(name), kind) for name, kind in kinds.items()):
             return held

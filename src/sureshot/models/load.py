@@ -386,11 +386,8 @@ class Retriever(ModelSimilarity):
         from sureshot.models.checkpoint import WEIGHTS
         from sureshot.settings import to_values
 
-        stem = to_values(self._model.stem.config)
-        if stem["kind"] == "linear" or stem["sentence"] == "unit":
-            del stem["sentence"]  # which was added later: models from before keep their digest
         settings = {
-            "stem": stem,
+            "stem": to_values(self._model.stem.config),
             "system": to_values(self._checkpoint.system),
         }
         try:

@@ -33,8 +33,6 @@ class StemConfig(Ranged):
         dropout: share of the input features set to zero while training, with ``linear``.
         backbone: whether a frame's backbone features are read beside its vector, with ``linear``.
         words: whether word tokens are mapped as well; a system that reads none saves the weights.
-        sentence: ``own`` passes sentences on at the length the encoder gives them, ``unit`` at
-            unit length as models of earlier versions had them, with ``none``.
     """
 
     at = "stem"
@@ -44,7 +42,6 @@ class StemConfig(Ranged):
     dropout: Annotated[float, Within(0, 0.99)] = 0.3
     backbone: bool = True
     words: bool = True
-    sentence: Literal["own", "unit"] = "own"
 
 
 class Stem(nn.Module):
@@ -70,8 +67,6 @@ class Stem(nn.Module):
     def texts(self, tokens: TextTokens) -> TextTokens:
         """Texts in the system's space; padding words are zero."""
         if self.config.kind == "none":
-            if self.config.sentence == "unit":
-                return tokens._replace(sentence=normalize(tokens.sentence, dim=-1))
             return tokens
         # Unit vectors are brought to unit variance, in which the weights' first values make sense.
         sentence = normalize(tokens.sentence, dim=-1) * tokens.sentence.shape[-1] ** 0.5

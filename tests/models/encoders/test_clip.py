@@ -27,12 +27,9 @@ from transformers import (
 )
 
 import sureshot.models.encoders.clip as module
-from sureshot.errors import ModelError, StoreError
-from sureshot.models.encoders import Encoder, load_encoder, of_fingerprint
-from sureshot.models.encoders.clip import ClipEncoder, Snapshot
-from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.store.index import Store
-from sureshot.store.rows import IndexSettings
+from sureshot.errors import ModelError
+from sureshot.models.encoders import Encoder, load_encoder
+from sureshot.models.encoders.clip import ClipEncoder
 from tests.paths import SOURCE
 
 SIDE, LONGEST = 32, 16
@@ -311,27 +308,6 @@ def test_what_an_encoder_says_of_itself(checkpoint, encoder):
     by_name: Encoder = load_encoder(encoder.name, "cpu")
     assert isinstance(by_name, ClipEncoder)
     assert by_name.fingerprint == encoder.fingerprint
-
-
-def test_models_of_before_see_frames_as_they_did(checkpoint, encoder):
-    earlier = encoder.earlier()
-    assert earlier.frame_size == SIDE and earlier.name == encoder.name
-    assert earlier.fingerprint == Snapshot(checkpoint.folder).fingerprint("clip-1")
-    assert earlier.fingerprint != encoder.fingerprint
-    assert of_fingerprint(encoder, encoder.fingerprint) is encoder
-    found = of_fingerprint(encoder, earlier.fingerprint)
-    assert found.fingerprint == earlier.fingerprint and found.frame_size == SIDE
-    assert of_fingerprint(encoder, "0" * 64) is None
-    assert of_fingerprint(TinyEncoder(), "0" * 64) is None
-    close(earlier.encode_texts(TEXTS).sentence, encoder.encode_texts(TEXTS).sentence)
-
-
-def test_an_index_of_before_is_not_mixed_with_frames_of_today(encoder, tmp_path):
-    settings = IndexSettings(model=encoder.name)
-    before = encoder.earlier().fingerprint
-    store = Store.create(tmp_path / "index", settings, before, encoder.dim)
-    with pytest.raises(StoreError, match=r"by another version of the model .*\. Index again, into"):
-        store.check_model(encoder.name, encoder.fingerprint)
 
 
 def test_a_large_vocabulary_is_that_of_many_languages(broken):

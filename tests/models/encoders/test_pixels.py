@@ -154,18 +154,6 @@ def test_settings_inside_a_processor_come_first(tmp_path):
     assert recipe.resize_to == SIDE + 8
 
 
-@pytest.mark.parametrize(
-    ("settings", "shorter"),
-    [
-        ({"size": 60, "crop_size": SIDE}, 60),
-        ({"size": {"height": 64, "width": 56}, "crop_size": SIDE}, 56),
-        ({"do_resize": False, "crop_size": SIDE}, SIDE),
-    ],
-)
-def test_shorter_is_the_side_after_resizing(tmp_path, settings, shorter):
-    assert from_settings(tmp_path, settings).shorter == shorter
-
-
 @pytest.mark.parametrize("layout", ["reversed", "strided", "transposed", "read-only"])
 def test_memory_layout_does_not_matter(tmp_path, layout):
     recipe = Preprocessing.read(Snapshot(tmp_path), "clip", SIDE)

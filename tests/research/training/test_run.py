@@ -14,7 +14,6 @@ from sureshot.errors import ModelError, SureshotError
 from sureshot.library.search import open_index
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoint
-from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.load import load
@@ -470,18 +469,6 @@ def test_a_checkpoint_with_its_encoder_is_searched_with_wherever_it_lies(place, 
     assert hit.path.name == "9.mp4" and np.isfinite(hit.score)
     assert load(moved).searchable.summary == f"xpool on the encoder {place / 'clip'}"
     assert scorer.encoder.name == str(moved / ENCODER)
-
-
-def test_a_checkpoint_of_before_sees_frames_as_it_did(place, tuned, tmp_path):
-    Checkpoint.from_pretrained(tuned.folder).save_pretrained(tmp_path / "model")
-    config = json.loads((tmp_path / "model" / CONFIG).read_text("utf-8"))
-    kept = load_encoder(str(tmp_path / "model" / ENCODER), "cpu")
-    assert config["encoder"]["fingerprint"] == kept.fingerprint
-    config["encoder"]["fingerprint"] = kept.earlier().fingerprint
-    (tmp_path / "model" / CONFIG).write_text(json.dumps(config), "utf-8")
-    scorer = load(str(tmp_path / "model"), "cpu")
-    assert scorer.encoder.fingerprint == kept.earlier().fingerprint
-    assert scorer.encoder.frame_size == kept.earlier().frame_size
 
 
 def test_an_encoder_that_is_gone_or_changed_is_told(place, tuned, tmp_path):

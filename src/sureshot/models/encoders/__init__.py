@@ -22,7 +22,6 @@ __all__ = [
     "TextFeatures",
     "VideoFeatures",
     "load_encoder",
-    "of_fingerprint",
     "stack",
 ]
 
@@ -31,8 +30,8 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:
-        name: ``bundled``, ``bundled-bf16``, ``bridge`` (that without its trained head), ``tiny``,
-            ``small``, which is to be trained with a system, a local folder, or the hub id of a
+        name: ``bundled``, ``bundled-bf16``, ``bridge`` (bundled without its trained head),
+            ``tiny``, ``small`` (to be trained with a system), a local folder, or the hub id of a
             CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         engine: ``torch`` or ``openvino``, which the bundled models and ``bridge`` know; None takes
@@ -72,21 +71,6 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
             from sureshot.models.encoders.clip import ClipEncoder
 
             return ClipEncoder.load(name, device)
-
-
-def of_fingerprint(encoder: Encoder, fingerprint: str) -> Encoder | None:
-    """The encoder in the version that has a fingerprint; None where it never had that.
-
-    A model goes on seeing what it was trained on, though new models see frames as they are.
-    """
-    if encoder.fingerprint == fingerprint:
-        return encoder
-    from sureshot.models.encoders.clip import ClipEncoder
-
-    if not isinstance(encoder, ClipEncoder):
-        return None
-    earlier = encoder.earlier()
-    return earlier if earlier.fingerprint == fingerprint else None
 
 
 def _kind_of(folder: str) -> str:

@@ -1,9 +1,11 @@
 """CLIP, SigLIP and SigLIP2: the dual encoders of transformers, from the hub or from a folder.
 
-Weights come from safetensors only, texts are cut by ``tokenizer.json`` and frames prepared by our
-own `Preprocessing`: a checkpoint is three plain files and a config, and nothing in it can run.
-NaFlex checkpoints (model type ``siglip2``) read frames of any shape and are refused; the SigLIP2
-checkpoints of a fixed size have the model type ``siglip`` and are welcome.
+A checkpoint is three plain files and a config, and nothing in it can run: weights come from
+safetensors only, and texts are cut by ``tokenizer.json``. Frames are prepared by `Preprocessing`:
+without torchvision the image processors of transformers resize by Pillow, which takes seven times
+as long for an HD frame, and pixels of ours are within two of 256 levels of theirs (LOG.md). NaFlex
+checkpoints (model type ``siglip2``) read frames of any shape and are refused; the SigLIP2
+checkpoints of a fixed size have the model type ``siglip`` and work.
 """
 
 import contextlib
@@ -17,11 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import tokenizers
 from jaxtyping import Bool, Float, Float32, Int64, UInt8
 from safetensors import SafetensorError, safe_open
-from tokenizers import Tokenizer
-from tokenizers.normalizers import Lowercase, Normalizer
-from tokenizers.normalizers import Sequence as Normalizers
 
 from sureshot.errors import ModelError, option
 from sureshot.files import file_digest
@@ -33,26 +33,31 @@ from sureshot.settings import read_json
 if TYPE_CHECKING:
     import torch
 
-
 CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.json", "tokenizer_config.json"
 IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 _SETTINGS = (CONFIG, IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS)
-_WEIGHTS, _INDEX, _SHARDS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "model-*.safetensors",
-)
+_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_SHARDS = "model-*.safetensors"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _LONGEST = 200  # characters of a name on the hub; there are 96 at most
 _PATIENCE = 5.0  # seconds; the hub client's own default is to wait for ever
 _CONVERTER = "SFconvertbot"  # the hub's own robot, which offers safetensors as a pull request
 _AGAIN = "Copy or download the folder again, whole."
+_OTHER = "Give a CLIP, SigLIP or fixed-size SigLIP2, such as google/siglip2-base-patch16-224."
+_MATCH = f"Put the {TOKENIZER} of the same checkpoint next to its weights."
+
+_VERSION = "clip-2"  # part of every fingerprint; change it when the vectors of a checkpoint change
+_FRAMES, _TEXTS = 32, 128  # a batch
+_MULTILINGUAL = 100_000  # tokens: English networks know up to 50,000, the others from 250,000 on
+_NO_END = 2  # CLIP's config before 2023 names this end token; the largest is then taken for the end
+
+Family = Literal["clip", "siglip"]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of a model's files."""
+    """The folder of one version of a model's files."""
 
     folder: Path
 
@@ -94,11 +99,7 @@ class Snapshot:
         return files
 
     def fingerprint(self, version: str) -> str:
-        """Hex digest of weights and settings, wherever the folder lies; costly only the first time.
-
-        Args:
-            version: version of the code that turns these files into vectors.
-        """
+        """Hex digest of weights, settings and the version of the code that reads them."""
         present = [self.folder / name for name in (*_SETTINGS, _INDEX)]
         files = [path for path in present if path.is_file()] + self.weights()
         lines = [version, *(f"{path.name} {file_digest(path)}" for path in files)]
@@ -226,7 +227,6 @@ def _convert(source: Path | str) -> str:
     )
 
 
-Family = Literal["clip", "siglip"]
 _FILTERS: Mapping[object, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}
 _SLIVER = 32  # times as long as wide: more of a frame is not worth the memory
 _FIX = "Give a checkpoint that resizes or crops every frame to the square its network reads."
@@ -237,8 +237,8 @@ class Preprocessing:
     """What happens to a frame before a network reads it.
 
     Attributes:
-        side: pixels along a side of the square that comes out; what is larger is cropped around the
-            centre, what is smaller is surrounded by black.
+        side: pixels along a side of the square that comes out; larger frames are cropped around the
+            centre, smaller ones are surrounded by black.
         resize_to: the shorter side or (height, width) to resize to, in pixels; None for neither.
         method: the filter that resizes.
         values: what each of the 256 levels of a byte becomes, for red, green and blue.
@@ -251,11 +251,7 @@ class Preprocessing:
 
     @classmethod
     def read(cls, snapshot: Snapshot, family: Family, side: int) -> "Preprocessing":
-        """What a model's folder asks for, with the defaults of its family where it says nothing.
-
-        Args:
-            side: pixels along a side of the square that the network reads.
-        """
+        """What a model's folder asks for, with the defaults of its family where it says nothing."""
         nested = snapshot.settings(PROCESSOR).get("image_processor")
         given = nested if isinstance(nested, dict) else snapshot.settings(IMAGES)
         asked = _defaults(family, side) | {k: v for k, v in given.items() if v is not None}
@@ -276,17 +272,6 @@ class Preprocessing:
         method = _FILTERS.get(asked["resample"], "bicubic")
         return cls(side=side, resize_to=resize, method=method, values=values)
 
-    @property
-    def shorter(self) -> int:
-        """The shorter side, in pixels, that a frame has after resizing."""
-        match self.resize_to:
-            case None:
-                return self.side
-            case int():
-                return self.resize_to
-            case _:
-                return min(self.resize_to)
-
     def apply(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> Float[np.ndarray, "frames 3 side side"]:
@@ -298,11 +283,7 @@ class Preprocessing:
         return self.values[np.arange(3)[:, None, None], square]
 
     def resize(self, frame: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "height width 3"]:
-        """The first step of `apply`, which then has nothing left to resize.
-
-        Args:
-            frame: a whole frame; of a sliver the middle is taken, which is all that `apply` crops.
-        """
+        """The first step of `apply`; of a sliver only the middle is kept, as `apply` crops it."""
         most = _SLIVER * min(frame.shape[:2])
         if isinstance(self.resize_to, int) and max(frame.shape[:2]) > most:
             # As odd or even as before, so that the middle stays the middle.
@@ -331,7 +312,7 @@ class Preprocessing:
 
 
 def _defaults(family: Family, side: int) -> dict[str, Any]:
-    """What the image processor of a family does untold, at the size its network reads."""
+    """What the image processor of a family does by default, at the size its network reads."""
     if family == "clip":
         mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
         shape: dict[str, Any] = {"size": side, "do_center_crop": True, "crop_size": side}
@@ -386,25 +367,17 @@ def _window(length: int, side: int) -> tuple[slice, slice]:
     return slice(source, source + kept), slice(target, target + kept)
 
 
-_MATCH = f"Put the {TOKENIZER} of the same checkpoint beside its weights."
-
-
 @dataclass(frozen=True, slots=True)
-class Subwords:
-    """Texts as rows of token ids.
-
-    Attributes:
-        ids: special tokens and padding included.
-        truncated: True where the end of a text was dropped.
-    """
+class TokenIds:
+    """Texts as rows of token ids; special tokens are real, padding is not."""
 
     ids: Int64[np.ndarray, "texts words"]
     mask: Bool[np.ndarray, "texts words"]
     truncated: Bool[np.ndarray, " texts"]
 
 
-class Cutter:
-    """Cuts texts with the ``tokenizer.json`` of a model's folder.
+class Tokenizer:
+    """Texts to token ids, by the ``tokenizer.json`` of a model's folder.
 
     Args:
         longest: tokens the network reads at most, special tokens included.
@@ -415,85 +388,73 @@ class Cutter:
     Differs:
         Where the settings ask for lower case and the tokenizer does not see to it, it is done here.
         SigLIP2 was trained on lower case; transformers 5 lowers it for the NaFlex checkpoints only.
+        Its AutoTokenizer is not used, since it reads a SigLIP with sentencepiece alone.
     """
 
     def __init__(
         self, snapshot: Snapshot, *, longest: int, vocabulary: int, fill: bool, end: int | None
     ) -> None:
-        path = snapshot.require(TOKENIZER, _write(snapshot))
+        write = (
+            'Write it once: python -c "from transformers import AutoTokenizer as T; '
+            f"T.from_pretrained('{snapshot.folder}').save_pretrained('{snapshot.folder}')\""
+        )
+        path = snapshot.require(TOKENIZER, write)
         settings = snapshot.settings(TOKENIZER_SETTINGS)
         try:
-            tokenizer = Tokenizer.from_file(str(path))
+            tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises no narrower one
             reason = f"{TOKENIZER} cannot be read ({first_line(error)})"
             raise snapshot.refuse(reason, _MATCH) from None
-        if settings.get("do_lower_case") and _keeps_case(tokenizer.normalizer):
-            known = [tokenizer.normalizer] if tokenizer.normalizer else []
-            tokenizer.normalizer = Normalizers([Lowercase(), *known])
-        told = settings.get("model_max_length")
-        self._longest = min(longest, int(told)) if isinstance(told, int | float) else longest
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self._longest)
+        normal = tokenizer.normalizer
+        if settings.get("do_lower_case") and (not normal or "A" in normal.normalize_str("A")):
+            lower = tokenizers.normalizers.Lowercase()
+            steps = [lower, normal] if normal else [lower]
+            tokenizer.normalizer = tokenizers.normalizers.Sequence(steps)
         padding = settings.get("pad_token")
         padding = padding.get("content") if isinstance(padding, dict) else padding
         pad = tokenizer.token_to_id(padding) if isinstance(padding, str) else None
         if pad is None and fill:
             fix = f"Add the pad_token the model was trained with to {TOKENIZER_SETTINGS}."
             raise snapshot.refuse("its padding is unknown, and the network reads it", fix)
-        self._pad = pad or 0
-        self._left = settings.get("padding_side") == "left"
+        self._pad, self._fill = pad or 0, fill
+        self._side = "left" if settings.get("padding_side") == "left" else "right"
         self._tokenizer, self._snapshot = tokenizer, snapshot
-        self._vocabulary, self._fill, self._end = vocabulary, fill, end
+        self._vocabulary, self._end = vocabulary, end
+        allowed = settings.get("model_max_length")
+        self._longest = longest
+        self.limit(int(allowed) if isinstance(allowed, int | float) else longest)
 
     def limit(self, longest: int) -> None:
         """Read no more than so many tokens of a text from now on, special ones included."""
         self._longest = min(self._longest, longest)
         self._tokenizer.enable_truncation(self._longest)
+        length = self._longest if self._fill else None
+        self._tokenizer.enable_padding(direction=self._side, pad_id=self._pad, length=length)
 
-    def cut(self, texts: Sequence[str]) -> Subwords:
-        """Cut texts; at least one."""
+    def encode(self, texts: Sequence[str]) -> TokenIds:
+        """Ids of the tokens of texts; at least one text."""
         found = self._tokenizer.encode_batch(list(texts))
-        width = self._longest if self._fill else max(len(text.ids) for text in found)
-        ids = np.full((len(found), width), self._pad, np.int64)
-        mask = np.zeros(ids.shape, bool)
-        for row, text in enumerate(found):
-            first = width - len(text.ids) if self._left else 0
-            ids[row, first : first + len(text.ids)] = text.ids
-            mask[row, first : first + len(text.ids)] = True
+        ids = np.array([text.ids for text in found], np.int64)
         if ids.max() >= self._vocabulary:
             reason = f"{TOKENIZER} gives token {ids.max()}, the network knows {self._vocabulary}"
             raise self._snapshot.refuse(reason, _MATCH)
         if self._end is not None and not (ids == self._end).any(axis=1).all():
             reason = f"{TOKENIZER} does not end a text with token {self._end}"
             raise self._snapshot.refuse(reason, _MATCH)
-        truncated = np.array([bool(text.overflowing) for text in found])
-        return Subwords(ids=ids, mask=mask, truncated=truncated)
+        return TokenIds(
+            ids=ids,
+            mask=np.array([text.attention_mask for text in found], bool),
+            truncated=np.array([bool(text.overflowing) for text in found]),
+        )
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each token that is not padding."""
         found = self._tokenizer.encode_batch(list(texts))
-        return [token_words(*both) for both in zip(texts, found, strict=True)]
-
-
-def _keeps_case(normalizer: Normalizer | None) -> bool:
-    return normalizer is None or "A" in normalizer.normalize_str("A")
-
-
-def _write(snapshot: Snapshot) -> str:
-    return (
-        'Write it once: python -c "from transformers import AutoTokenizer as T; '
-        f"T.from_pretrained('{snapshot.folder}').save_pretrained('{snapshot.folder}')\""
-    )
-
-
-# Part of every fingerprint; change it when the vectors of a checkpoint change. The first version
-# looked at frames that an area filter had shrunk before, up to 24 grey levels from CLIP's own.
-_VERSION, _FIRST_VERSION = "clip-2", "clip-1"
-_FRAMES, _TEXTS = 32, 128  # a batch
-_OTHER = "Give a CLIP, SigLIP or fixed-size SigLIP2, such as google/siglip2-base-patch16-224."
-_WHOLE = "Copy or download the folder again, whole."
-_MULTILINGUAL = 100_000  # tokens: English networks know up to 50,000, the others from 250,000 on
-_NO_END = 2  # CLIP's config before 2023 names this end token; the largest is then taken for the end
+        words = (token_words(*both) for both in zip(texts, found, strict=True))
+        return [
+            tuple(word for word, real in zip(own, text.attention_mask, strict=True) if real)
+            for own, text in zip(words, found, strict=True)
+        ]
 
 
 class ClipEncoder:
@@ -504,21 +465,13 @@ class ClipEncoder:
     Args:
         name: what a user types to get this encoder again.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-        version: way of preparing frames; see `earlier`.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        name: str,
-        device: str | None = None,
-        *,
-        version: str = _VERSION,
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, name: str, device: str | None = None) -> None:
         from sureshot.models.weights import device_for
 
         self.name = name
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._family: Family = _family(snapshot)
         snapshot.weights()
         text, vision, shared = _sizes(snapshot, self._family)
@@ -526,15 +479,12 @@ class ClipEncoder:
         self.channels: int = vision.hidden_size
         self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
         self.side: int = self._preprocessing.side
-        self._version = version
         self.frame_size: FrameSize = self._preprocessing.resize
-        if version == _FIRST_VERSION:
-            self.frame_size = self._preprocessing.shorter
         self.latin_only: bool = text.vocab_size < _MULTILINGUAL
         self.vocabulary: frozenset[str] | None = None
         end = text.eos_token_id
         searched = self._family == "clip" and isinstance(end, int) and end != _NO_END
-        self._cutter = Cutter(
+        self.tokenizer = Tokenizer(
             snapshot,
             longest=text.max_position_embeddings,
             vocabulary=text.vocab_size,
@@ -562,33 +512,29 @@ class ClipEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of weights, config, tokenizer and preprocessing; moving the folder keeps it."""
-        return self._snapshot.fingerprint(self._version)
-
-    def earlier(self) -> "ClipEncoder":
-        """The same network with frames as before, for the models that were trained on those."""
-        return ClipEncoder(self._snapshot, self.name, self.device, version=_FIRST_VERSION)
+        return self.snapshot.fingerprint(_VERSION)
 
     def limit_words(self, longest: int) -> None:
         """Read no more than so many tokens of a text from now on, special ones included.
 
         The fingerprint stays as it is, so nothing that is encoded after this may be kept under it.
         """
-        self._cutter.limit(longest)
+        self.tokenizer.limit(longest)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
-        """Encode texts; what lies beyond the 77 (SigLIP: 64) tokens it reads is dropped and told.
+        """Encode texts; tokens after the 77th (SigLIP: 64th) are dropped and marked as truncated.
 
         ``sentence`` is the library's ``get_text_features`` at unit length. ``words`` are the final
         states of all real tokens, special ones included, through the same projection.
         """
         import torch
 
-        cut = self._cutter.cut(texts)
+        cut = self.tokenizer.encode(texts)
         sentences, states, lengths = [], [], []
         with torch.inference_mode():
             for first in range(0, len(texts), _TEXTS):
                 ids = torch.from_numpy(cut.ids[first : first + _TEXTS]).to(self.device)
-                sentence, state = self._read_texts(ids)
+                sentence, state = self.read_texts(ids)
                 sentences.append(torch.nn.functional.normalize(sentence, dim=-1).cpu())
                 states.append(state.cpu())
                 lengths.append(sentence.norm(dim=-1).cpu())
@@ -606,7 +552,7 @@ class ClipEncoder:
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each word token, see `sureshot.models.encoders.base`."""
-        return self._cutter.words_of(texts)
+        return self.tokenizer.words_of(texts)
 
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
@@ -629,9 +575,8 @@ class ClipEncoder:
             for first in range(0, max(len(prepared), 1), _FRAMES):
                 batch = np.require(prepared[first : first + _FRAMES], requirements=["C", "W"])
                 if not len(batch):  # the networks of transformers cannot count in an empty batch
-                    side = self._preprocessing.side
-                    batch = np.zeros((1, 3, side, side), np.float32)
-                read = self._read_frames(torch.from_numpy(batch).to(self.device))
+                    batch = np.zeros((1, 3, self.side, self.side), np.float32)
+                read = self.read_frames(torch.from_numpy(batch).to(self.device))
                 parts.append(tuple(part[: len(prepared)].cpu() for part in read))
         frames, patches, backbone = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
         return FrameFeatures(frames=frames, patches=patches, backbone=backbone)
@@ -640,23 +585,23 @@ class ClipEncoder:
         """Weights of CLIP's text network by their names within it; none of a SigLIP."""
         if self._family == "siglip":
             return {}
-        weights: dict[str, torch.Tensor] = self._model.text_model.state_dict()
+        weights: dict[str, torch.Tensor] = self.network.text_model.state_dict()
         return weights
 
-    def _read_texts(self, ids: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
+    def read_texts(self, ids: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
         """Sentence and word vectors. No attention mask: CLIP looks back only, SigLIP has none."""
-        model = self._model
+        model = self.network
         out = model.text_model(input_ids=ids)
         if self._family == "siglip":
             return out.pooler_output, model.text_model.head(out.last_hidden_state)
         project = model.text_projection
         return project(out.pooler_output), project(out.last_hidden_state)
 
-    def _read_frames(
+    def read_frames(
         self, batch: "torch.Tensor"
     ) -> tuple["torch.Tensor", "torch.Tensor", "torch.Tensor"]:
         """Frame, patch and backbone vectors."""
-        model = self._model
+        model = self.network
         out = model.vision_model(pixel_values=batch)
         pooled = out.pooler_output
         if self._family == "siglip":
@@ -665,8 +610,9 @@ class ClipEncoder:
         return model.visual_projection(pooled), model.visual_projection(cells), pooled
 
     @cached_property
-    def _model(self) -> Any:
-        return _read_model(self._snapshot, self._family).to(self.device)
+    def network(self) -> Any:
+        """The model of transformers, on its device."""
+        return _read_model(self.snapshot, self._family).to(self.device)
 
 
 def _family(snapshot: Snapshot) -> Family:
@@ -715,7 +661,7 @@ def _read_model(snapshot: Snapshot, family: Family) -> Any:
 
     kind = CLIPModel if family == "clip" else SiglipModel
     try:
-        with _silence():
+        with silence():
             model, report = kind.from_pretrained(
                 snapshot.folder,
                 dtype=torch.float32,  # the default is the file's own, often half precision
@@ -725,17 +671,17 @@ def _read_model(snapshot: Snapshot, family: Family) -> Any:
                 ignore_mismatched_sizes=True,  # reported, and refused below with our own words
             )
     except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
-        raise snapshot.refuse(f"it cannot be read ({first_line(error)})", _WHOLE) from None
+        raise snapshot.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
     odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     if odd:
         reason = f"weights are missing or of another size than {CONFIG} says ({_some(odd)})"
-        raise snapshot.refuse(reason, _WHOLE)
+        raise snapshot.refuse(reason, _AGAIN)
     check_finite(model, str(snapshot.folder))
     return model.eval()
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Keep the progress bar and load report of transformers off the user's terminal."""
     from transformers.utils import logging
 

@@ -33,7 +33,7 @@ from sureshot.models.encoders.clip import (
     TOKENIZER,
     TOKENIZER_SETTINGS,
     ClipEncoder,
-    _silence,
+    silence,
 )
 from sureshot.models.encoders.small import SmallEncoder, SmallNetwork
 from sureshot.models.systems.base import Frozen, System, TextTokens, VideoTokens
@@ -117,7 +117,7 @@ class TunedClip(nn.Module):
         self._words = words
         if words is not None:
             encoder.limit_words(words)
-        self.network: nn.Module = encoder._model
+        self.network: nn.Module = encoder.network
         stays = () if system is None else _FROZEN[system.frozen]
         for name, weight in self.network.named_parameters():
             # The networks' own logit scale takes no part in tokens: no gradient would reach it.
@@ -129,10 +129,10 @@ class TunedClip(nn.Module):
 
     def texts(self, texts: Sequence[str]) -> TextTokens:
         """Texts as `ClipEncoder.encode_texts` has them, at least one; sentences at their length."""
-        cut = self.encoder._cutter.cut(texts)
+        cut = self.encoder.tokenizer.encode(texts)
         ids = torch.from_numpy(cut.ids).to(self.encoder.device)
         real = torch.from_numpy(cut.mask).to(self.encoder.device)
-        sentence, states = self.encoder._read_texts(ids)
+        sentence, states = self.encoder.read_texts(ids)
         words = [state[mask] for state, mask in zip(states, real, strict=True)]
         mask = [mask[mask] for mask in real]
         return TextTokens(
@@ -145,7 +145,7 @@ class TunedClip(nn.Module):
         """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
         lengths = [len(frames) for frames in prepared]
         batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
-        frames, patches, backbone = self.encoder._read_frames(batch)
+        frames, patches, backbone = self.encoder.read_frames(batch)
         parts = (frames, patches if self._whole_grid else _pooled(patches), backbone)
         padded = [
             pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in parts
@@ -159,18 +159,18 @@ class TunedClip(nn.Module):
         Raises:
             ModelError: it cannot be written.
         """
-        origin = self.encoder._snapshot.folder
+        origin = self.encoder.snapshot.folder
         if self.log_scale is not None:
             self._own_scale().data.fill_(self.log_scale.item())
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _silence():  # it would draw a bar of its own
+            with silence():  # it would draw a bar of its own
                 self.network.save_pretrained(folder)  # type: ignore[operator]
             for name in (IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS):
                 if (origin / name).is_file():
                     shutil.copyfile(origin / name, folder / name)
             if self._words is not None:
-                settings = self.encoder._snapshot.settings(TOKENIZER_SETTINGS)
+                settings = self.encoder.snapshot.settings(TOKENIZER_SETTINGS)
                 most = {"model_max_length": self._words}
                 write_json(folder / TOKENIZER_SETTINGS, {**settings, **most})
         except OSError as error:

@@ -4,17 +4,24 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import (
+    CrossAttentionPooling,
+    PooledVideos,
     SelfAttentionPooling,
     TanhPooling,
     WeightedPooling,
+    fast_scores,
     masked_mean,
     mean_of_units,
+    precompute,
+    scores_direct,
     token_shares,
 )
-from tests.models.layers.weights import sample, shake, tensor
+from tests.models.layers.weights import load, sample, shake, tensor
 
 MASK = torch.tensor([[True] * 4, [True, False, True, False], [False, True, False, False]])
 
@@ -132,3 +139,416 @@ def test_tanh_pooling_starts_without_biases_and_of_the_right_size():
     assert last.bias is None
     bound = (6 / (64 + 128)) ** 0.5
     assert 0.98 * bound < first.weight.abs().max() <= bound
+
+
+CROSS_ATTENTION_MASK = torch.tensor(
+    [[True] * 4, [True, False, True, False], [False, True, False, False]]
+)
+
+XPOOL = {
+    "queries": "cross_attn.q_proj",
+    "keys": "cross_attn.k_proj",
+    "values": "cross_attn.v_proj",
+    "out": "cross_attn.out_proj",
+    "linear": "linear_proj",
+    "norm_inputs": "layer_norm1",
+    "norm_pooled": "layer_norm2",
+    "norm_out": "layer_norm3",
+}
+
+
+def norm(vector, layer):
+    centred = vector - vector.mean()
+    return centred / math.sqrt(centred.square().mean() + layer.eps) * layer.weight + layer.bias
+
+
+def project(vector, layer):
+    return layer.weight @ vector + layer.bias
+
+
+def one_pair(pooling, text, frames):
+    """A video as one text sees it, one frame and one head at a time."""
+    frames = [norm(frame, pooling.norm_inputs) for frame in frames]
+    query = project(norm(text, pooling.norm_texts or pooling.norm_inputs), pooling.queries)
+    width = len(text) // pooling.heads
+    mixed = []
+    for head in range(pooling.heads):
+        at = slice(head * width, (head + 1) * width)
+        logits = [
+            (query[at] @ project(frame, pooling.keys)[at]).item() / math.sqrt(width)
+            for frame in frames
+        ]
+        total = sum(math.exp(logit) for logit in logits)
+        values = [project(frame, pooling.values)[at] for frame in frames]
+        mixed.append(sum(math.exp(x) / total * v for x, v in zip(logits, values, strict=True)))
+    pooled = norm(project(torch.cat(mixed), pooling.out), pooling.norm_pooled)
+    return norm(pooled + project(pooled, pooling.linear), pooling.norm_out)
+
+
+def pooling_of(**options):
+    pooling = CrossAttentionPooling(6, **options).double().eval().requires_grad_(False)
+    shake(pooling)
+    return pooling
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": 3}, {"separate_norms": True, "heads": 2}])
+def test_agrees_with_one_pair_at_a_time(options):
+    pooling = pooling_of(**options)
+    texts, frames = sample(5, 6, dtype=torch.float64), sample(3, 4, 6, dtype=torch.float64)
+    pooled, scores = (
+        pooling(texts, frames, CROSS_ATTENTION_MASK),
+        scores_direct(pooling, texts, frames, CROSS_ATTENTION_MASK),
+    )
+    assert pooled.shape == (3, 5, 6)
+    for i in range(5):
+        for j in range(3):
+            expected = one_pair(pooling, texts[i], frames[j][CROSS_ATTENTION_MASK[j]])
+            torch.testing.assert_close(pooled[j, i], expected)
+            cosine = texts[i] @ expected / math.sqrt(texts[i] @ texts[i] * (expected @ expected))
+            torch.testing.assert_close(scores[i, j], cosine)
+
+
+def released_pooling(told, names, **options):
+    text, video = tensor(told["inputs"]["text"]), tensor(told["inputs"]["video"])
+    pooling = CrossAttentionPooling(text.shape[1], **options)
+    load(pooling, told["weights"], names)
+    return pooling, text, video, torch.ones(video.shape[:2], dtype=torch.bool)
+
+
+@pytest.mark.parametrize(("heads", "suffix"), [(1, ""), (2, "_heads2")])
+def test_xpool(golden, heads, suffix):
+    told = golden("xpool_pooling")
+    pooling, text, video, mask = released_pooling(told, XPOOL, heads=heads)
+    torch.testing.assert_close(
+        pooling(text, video, mask), tensor(told["outputs"][f"pooled{suffix}"]), rtol=1e-6, atol=1e-8
+    )
+    torch.testing.assert_close(
+        scores_direct(pooling, text, video, mask),
+        tensor(told["outputs"][f"sims{suffix}"]),
+        rtol=1e-6,
+        atol=1e-8,
+    )
+
+
+def test_xpool_before_training(golden):
+    told = golden("xpool_pooling")
+    text, video = tensor(told["inputs"]["text"]), tensor(told["inputs"]["video"])
+    mask = torch.ones(video.shape[:2], dtype=torch.bool)
+    untrained = CrossAttentionPooling(text.shape[1]).double().eval()
+    found = scores_direct(untrained, text, video, mask)
+    torch.testing.assert_close(
+        found, tensor(told["outputs"]["sims_identity_init"]), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_duq_with_separate_norms(golden):
+    told = golden("duq_head_cam")
+    names = XPOOL | {
+        "norm_texts": "ln1",
+        "norm_inputs": "ln2",
+        "norm_pooled": "ln3",
+        "norm_out": "ln4",
+    }
+    pooling, text, video, mask = released_pooling(told, names, separate_norms=True)
+    torch.testing.assert_close(
+        pooling(text, video, mask), tensor(told["outputs"]["pooled"]), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_duq_at_the_earlier_commit(golden):
+    told = golden("duq_c89_cross_attention")
+    pooling, text, video, mask = released_pooling(told, XPOOL)
+    torch.testing.assert_close(
+        pooling(text, video, mask), tensor(told["outputs"]["pooled"]), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_padding_has_no_influence():
+    pooling = pooling_of()
+    texts, frames = sample(5, 6, dtype=torch.float64), sample(3, 4, 6, dtype=torch.float64)
+    spoilt = frames.masked_fill(~CROSS_ATTENTION_MASK[..., None], torch.nan)
+    pooled = pooling(texts, frames, CROSS_ATTENTION_MASK)
+    assert torch.equal(pooling(texts, spoilt, CROSS_ATTENTION_MASK), pooled)
+    wide = torch.cat([spoilt, torch.full((3, 2, 6), torch.inf, dtype=torch.float64)], dim=1)
+    wide_mask = torch.cat([CROSS_ATTENTION_MASK, torch.zeros(3, 2, dtype=torch.bool)], dim=1)
+    torch.testing.assert_close(pooling(texts, wide, wide_mask), pooled)
+
+
+def test_no_pair_knows_of_the_others():
+    pooling = pooling_of(heads=2)
+    texts, frames = sample(5, 6, dtype=torch.float64), sample(3, 4, 6, dtype=torch.float64)
+    together = scores_direct(pooling, texts, frames, CROSS_ATTENTION_MASK)
+    alone = scores_direct(pooling, texts[3:4], frames[1:2], CROSS_ATTENTION_MASK[1:2])
+    torch.testing.assert_close(together[3:4, 1:2], alone)
+
+
+def test_dropout_takes_part_in_training_only():
+    pooling = CrossAttentionPooling(64, dropout=0.5)
+    texts, frames, mask = (
+        sample(2, 64),
+        sample(3, 4, 64, seed=1),
+        torch.ones(3, 4, dtype=torch.bool),
+    )
+    torch.manual_seed(0)
+    assert not torch.equal(pooling(texts, frames, mask), pooling(texts, frames, mask))
+    pooling.eval()
+    assert torch.equal(pooling(texts, frames, mask), pooling(texts, frames, mask))
+
+
+def test_gradients_reach_every_weight_and_stay_finite_beside_padding():
+    pooling = pooling_of(separate_norms=True).requires_grad_(True).train()
+    frames = sample(3, 4, 6, dtype=torch.float64).masked_fill(
+        ~CROSS_ATTENTION_MASK[..., None], torch.nan
+    )
+    scores_direct(pooling, sample(5, 6, dtype=torch.float64), frames, CROSS_ATTENTION_MASK)[
+        0
+    ].sum().backward()
+    for name, weight in pooling.named_parameters():
+        assert weight.grad.isfinite().all(), name
+        if name != "keys.bias":  # moves all logits of a text alike
+            assert weight.grad.abs().max() > 1e-9, name
+
+
+def test_no_weight_is_stored_twice():
+    state = CrossAttentionPooling(6).state_dict()
+    assert len({weight.data_ptr() for weight in state.values()}) == len(state)
+
+
+def test_heads_that_do_not_divide_are_refused_of_cross_attention():
+    with pytest.raises(SureshotError, match="do not divide"):
+        CrossAttentionPooling(6, heads=4)
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": 3}, {"separate_norms": True}])
+def test_a_paired_video_is_the_one_its_text_sees_among_all(options):
+    pooling = pooling_of(**options)
+    double = torch.float64
+    texts, frames = sample(3, 6, dtype=double), sample(3, 4, 6, seed=1, dtype=double)
+    found = pooling.paired(texts, frames, CROSS_ATTENTION_MASK)
+    for row in range(3):
+        torch.testing.assert_close(
+            found[row], one_pair(pooling, texts[row], frames[row][CROSS_ATTENTION_MASK[row]])
+        )
+    torch.testing.assert_close(found, pooling(texts, frames, CROSS_ATTENTION_MASK).diagonal().T)
+
+
+def pooling_of_fast_pooling(dim=6, size=0.3, seed=0, **options):
+    pooling = CrossAttentionPooling(dim, **options).eval()
+    shake(pooling, seed, size)
+    return pooling
+
+
+def exact(pooling, texts, frames, mask):
+    """The direct form in double precision."""
+    double = CrossAttentionPooling(
+        texts.shape[1], heads=pooling.heads, separate_norms=pooling.norm_texts is not None
+    ).double()
+    double.load_state_dict(pooling.state_dict())
+    double.eval()
+    return scores_direct(double, texts.double(), frames.double(), mask).float().detach()
+
+
+def fast(pooling, texts, frames, mask, **options):
+    return fast_scores(pooling, texts, precompute(pooling, frames, mask), **options)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from([(16, 1), (16, 2), (24, 3), (512, 1)]),
+    st.sampled_from([0.0, 0.05, 0.3, 1.0]),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.booleans(),
+    st.integers(0, 10_000),
+)
+def test_agrees_with_the_direct_form(
+    texts, videos, count, shape, size, length, separate_norms, seed
+):
+    dim, heads = shape
+    # Weights of 512 x 512 at 1.0 make logits of thousands: there the direct form itself is noise.
+    size = min(size, 0.05) if dim == 512 else size
+    pooling = pooling_of_fast_pooling(dim, size, seed, heads=heads, separate_norms=separate_norms)
+    asked, frames = (
+        sample(texts, dim, seed=seed),
+        length * sample(videos, count, dim, seed=seed + 1),
+    )
+    mask = sample(videos, count, seed=seed + 2) > 0
+    mask[:, seed % count] = True
+    torch.testing.assert_close(
+        fast(pooling, asked, frames, mask),
+        exact(pooling, asked, frames, mask),
+        rtol=0,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(("heads", "suffix"), [(1, ""), (2, "_heads2")])
+def test_xpool_of_fast_pooling(golden, heads, suffix):
+    told = golden("xpool_pooling")
+    pooling, text, video, mask = released_pooling(told, XPOOL, heads=heads)
+    found = fast(pooling.float(), text.float(), video.float(), mask)
+    expected = tensor(told["outputs"][f"sims{suffix}"], torch.float32)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_pooling_in_double_precision_is_stored_in_single(golden):
+    told = golden("xpool_pooling")
+    pooling, text, video, mask = released_pooling(told, XPOOL)
+    videos = precompute(pooling, video, mask)
+    assert {getattr(videos, name).dtype for name in PooledVideos.__slots__} == {torch.float32}
+    expected = tensor(told["outputs"]["sims"], torch.float32)
+    torch.testing.assert_close(fast_scores(pooling, text, videos), expected, rtol=0, atol=1e-5)
+
+
+def test_frames_that_are_all_the_same():
+    pooling = pooling_of_fast_pooling()
+    frames = sample(3, 1, 6).expand(3, 4, 6)
+    texts = sample(5, 6)
+    found = fast(pooling, texts, frames, MASK)
+    torch.testing.assert_close(found, exact(pooling, texts, frames, MASK), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found, fast(pooling, texts, frames[:, :1], MASK[:, :1] | True))
+
+
+@pytest.mark.parametrize("small", ["out", "norm_pooled"])
+def test_sums_so_small_that_the_norms_do_not_bring_them_to_full_size(small):
+    pooling = pooling_of_fast_pooling()
+    with torch.no_grad():
+        for weight in getattr(pooling, small).parameters():
+            weight *= 0.003
+    texts, frames = sample(5, 6), sample(3, 4, 6)
+    found = fast(pooling, texts, frames, MASK)
+    torch.testing.assert_close(found, exact(pooling, texts, frames, MASK), rtol=0, atol=1e-5)
+
+
+def test_a_frame_of_zeros_and_a_text_of_zeros():
+    pooling = pooling_of_fast_pooling()
+    texts, frames = sample(2, 6), sample(3, 4, 6)
+    texts[0] = 0
+    frames[0] = 0
+    found = fast(pooling, texts, frames, MASK)
+    assert found[0].tolist() == [0.0, 0.0, 0.0]
+    torch.testing.assert_close(found, exact(pooling, texts, frames, MASK), rtol=0, atol=1e-5)
+
+
+def test_a_video_pooled_to_nothing_scores_zero():
+    pooling = pooling_of_fast_pooling()
+    torch.nn.init.zeros_(pooling.norm_out.weight)
+    torch.nn.init.zeros_(pooling.norm_out.bias)
+    assert fast(pooling, sample(5, 6), sample(3, 4, 6), MASK).count_nonzero() == 0
+
+
+def test_scores_keep_to_their_range():
+    pooling = pooling_of_fast_pooling(16)
+    scores = fast(pooling, sample(200, 16), sample(50, 3, 16), torch.ones(50, 3, dtype=torch.bool))
+    assert scores.abs().max() <= 1 + 1e-6
+    assert scores.min() < 0 < scores.max()
+
+
+def test_padding_has_no_influence_of_fast_pooling():
+    pooling = pooling_of_fast_pooling(heads=2)
+    texts, frames = sample(5, 6), sample(3, 4, 6)
+    spoilt = frames.masked_fill(~MASK[..., None], torch.nan)
+    found = fast(pooling, texts, frames, MASK)
+    assert torch.equal(fast(pooling, texts, spoilt, MASK), found)
+    wide = torch.cat([spoilt, torch.full((3, 2, 6), torch.inf)], dim=1)
+    wide_mask = torch.cat([MASK, torch.zeros(3, 2, dtype=torch.bool)], dim=1)
+    torch.testing.assert_close(fast(pooling, texts, wide, wide_mask), found, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 100])
+def test_blocks_do_not_matter(block):
+    pooling = pooling_of_fast_pooling(32)
+    texts, frames, mask = sample(11, 32), sample(9, 5, 32), sample(9, 5) > 0
+    mask[:, 2] = True
+    whole = fast(pooling, texts, frames, mask)
+    videos = precompute(pooling, frames, mask, block=block)
+    found = fast_scores(pooling, texts, videos, block=block)
+    torch.testing.assert_close(found, whole, rtol=0, atol=1e-5)
+
+
+def test_neither_the_order_nor_the_company_of_texts_and_videos_matters():
+    pooling = pooling_of_fast_pooling(32)
+    texts, frames, mask = sample(11, 32), sample(9, 5, 32), torch.ones(9, 5, dtype=torch.bool)
+    whole = fast(pooling, texts, frames, mask)
+    back = fast(pooling, texts.flip(0), frames.flip(0), mask).flip(0, 1)
+    torch.testing.assert_close(back, whole, rtol=0, atol=1e-5)
+    alone = fast(pooling, texts[4:5], frames[7:8], mask[7:8])
+    torch.testing.assert_close(alone, whole[4:5, 7:8], rtol=0, atol=1e-5)
+
+
+def test_the_same_call_twice_gives_the_same_bits():
+    pooling = pooling_of_fast_pooling(32)
+    texts, frames, mask = sample(11, 32), sample(9, 5, 32), torch.ones(9, 5, dtype=torch.bool)
+    assert torch.equal(fast(pooling, texts, frames, mask), fast(pooling, texts, frames, mask))
+
+
+def test_nothing_of_either_gives_nothing():
+    pooling = pooling_of_fast_pooling()
+    texts, frames = sample(5, 6), sample(3, 4, 6)
+    assert fast(pooling, texts[:0], frames, MASK).shape == (0, 3)
+    assert fast(pooling, texts, frames[:0], MASK[:0]).shape == (5, 0)
+
+
+def test_pooled_videos_can_be_cut_and_joined():
+    pooling = pooling_of_fast_pooling()
+    texts, frames = sample(5, 6), sample(3, 4, 6)
+    videos = precompute(pooling, frames, MASK)
+    assert len(videos) == 3
+    assert len(videos[1:]) == 2
+    joined = PooledVideos.joined([videos[2:], videos[:2]])
+    torch.testing.assert_close(
+        fast_scores(pooling, texts, joined),
+        fast_scores(pooling, texts, videos)[:, [2, 0, 1]],
+        rtol=0,
+        atol=1e-5,
+    )
+
+
+def test_joining_nothing_or_different_numbers_of_frames_is_refused():
+    pooling = pooling_of_fast_pooling()
+    one = precompute(pooling, sample(1, 4, 6), MASK[:1])
+    other = precompute(pooling, sample(1, 3, 6), MASK[:1, :3])
+    with pytest.raises(SureshotError, match=r"Pooled videos of \[3, 4\] frames cannot be joined"):
+        PooledVideos.joined([one, other])
+    with pytest.raises(SureshotError, match="at least one part"):
+        PooledVideos.joined([])
+
+
+def test_training_with_dropout_is_refused_and_without_is_not():
+    pooling = pooling_of_fast_pooling()
+    videos = precompute(pooling, sample(3, 4, 6), MASK)
+    pooling.train()
+    with pytest.raises(SureshotError, match="call its eval"):
+        precompute(pooling, sample(3, 4, 6), MASK)
+    with pytest.raises(SureshotError, match="scores_direct"):
+        fast_scores(pooling, sample(5, 6), videos)
+    without = pooling_of_fast_pooling(dropout=0.0).train()
+    fast(without, sample(5, 6), sample(3, 4, 6), MASK)
+
+
+def test_gradients_are_those_of_the_direct_form() -> None:
+    torch.manual_seed(0)
+    pooling = CrossAttentionPooling(16, dropout=0.0)
+    with torch.no_grad():
+        for weight in pooling.parameters():
+            weight.add_(0.2 * torch.randn_like(weight))
+    texts, frames = torch.randn(5, 16), torch.randn(4, 3, 16)
+    mask = torch.tensor([[True] * 3, [True, True, False], [True, False, False], [True] * 3])
+    weighing = torch.randn(5, 4)
+    found = []
+    for direct in (True, False):
+        pooling.zero_grad()
+        inputs = texts.clone().requires_grad_(), frames.clone().requires_grad_()
+        scores = (
+            scores_direct(pooling, *inputs, mask)
+            if direct
+            else fast_scores(
+                pooling, inputs[0], precompute(pooling, inputs[1], mask, block=2), block=3
+            )
+        )
+        (scores * weighing).sum().backward()
+        found.append([*(i.grad for i in inputs), *(p.grad.clone() for p in pooling.parameters())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=2e-6)

@@ -4,10 +4,26 @@ import math
 
 import pytest
 import torch
+from torch import nn
+from transformers import CLIPTextConfig
+from transformers.models.clip.modeling_clip import CLIPTextModel
 
 from sureshot.errors import SureshotError
+from sureshot.models.layers.gaussian import LocalAggregation
 from sureshot.models.layers.pooling import mean_of_units
-from sureshot.models.layers.transformer import Block, SequentialTransformer, Transformer, quick_gelu
+from sureshot.models.layers.transformer import (
+    Block,
+    SequentialTransformer,
+    Transformer,
+    draw_as_torch,
+    draw_linear,
+    embedding,
+    identity,
+    linear,
+    quick_gelu,
+    start_from_clip,
+    xavier,
+)
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
 
@@ -241,3 +257,125 @@ def test_uatvr_with_extra_tokens_and_a_shared_transformer(golden):
                 sides["video"][1],
             )
             torch.testing.assert_close(found, expected[i, j], rtol=1e-6, atol=1e-8)
+
+
+def test_new_weights_are_small_and_biases_zero():
+    torch.manual_seed(0)
+    layer = linear(300, 200)
+    assert abs(layer.weight.std().item() - 0.02) < 0.0005
+    assert abs(layer.weight.mean().item()) < 0.0005
+    assert layer.bias.count_nonzero() == 0
+    assert abs(embedding(300, 200).weight.std().item() - 0.02) < 0.0005
+
+
+def test_glorots_weights_are_uniform_and_biases_zero():
+    torch.manual_seed(0)
+    layer = xavier(300, 200)
+    bound = (6 / 500) ** 0.5
+    assert 0.99 * bound < layer.weight.abs().max() <= bound
+    assert abs(layer.weight.std().item() - bound / 3**0.5) < 0.0005
+    assert layer.bias.count_nonzero() == 0
+
+
+def test_a_layer_without_a_bias():
+    assert linear(3, 2, bias=False).bias is None
+    assert xavier(3, 2, bias=False).bias is None
+
+
+def test_identity_passes_on_what_it_gets():
+    values = torch.randn(4, 7)
+    assert torch.equal(identity(7)(values), values)
+
+
+def test_the_seed_decides_the_weights():
+    torch.manual_seed(5)
+    one = linear(4, 4)
+    torch.manual_seed(5)
+    assert torch.equal(one.weight, linear(4, 4).weight)
+
+
+def test_torchs_own_draw_is_wide_in_an_attention_and_has_biases_elsewhere() -> None:
+    torch.manual_seed(0)
+    made = LocalAggregation(64)
+    draw_as_torch(made)
+    attention = made.block.queries_keys_values
+    assert attention.weight.std().item() == pytest.approx((2 / (64 + 192)) ** 0.5, rel=0.05)
+    assert not attention.bias.any() and not made.block.out.bias.any()
+    assert made.mlp[0].bias.std() > 0.05
+
+
+def test_small_draws_reach_every_linear_layer_within() -> None:
+    made = nn.Sequential(nn.Linear(64, 64), nn.Sequential(nn.Linear(64, 64, bias=False)))
+    draw_linear(made)
+    assert made[0].weight.std() < 0.03 and made[1][0].weight.std() < 0.03
+    assert not made[0].bias.any()
+
+
+@pytest.fixture(scope="module")
+def clip():
+    """CLIP's text model with three small blocks of random weights."""
+    settings = CLIPTextConfig(
+        vocab_size=10,
+        hidden_size=12,
+        intermediate_size=48,
+        projection_dim=12,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        max_position_embeddings=9,
+        hidden_act="quick_gelu",
+    )
+    model = CLIPTextModel(settings).eval().requires_grad_(False)
+    shake(model)
+    return getattr(model, "text_model", model)
+
+
+def sequential_from_clip(dim=12, layers=2, positions=7, extra=0):
+    return SequentialTransformer(Transformer(dim, layers, 2), dim, positions, extra=extra).eval()
+
+
+def test_the_blocks_compute_what_clips_compute(clip):
+    module = sequential_from_clip()
+    start_from_clip(module, clip.state_dict())
+    frames = sample(2, 5, 12)
+    expected = frames + clip.embeddings.position_embedding.weight[:5]
+    for layer in clip.encoder.layers[:2]:
+        out = layer(expected, attention_mask=None)
+        expected = out[0] if isinstance(out, tuple) else out
+    found = module(frames, torch.ones(2, 5, dtype=torch.bool))
+    torch.testing.assert_close(found, frames + expected, rtol=1e-4, atol=1e-5)
+
+
+def test_every_weight_but_the_extra_tokens_is_clips(clip):
+    module = sequential_from_clip(extra=2)
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    start_from_clip(module, clip.state_dict())
+    same = [
+        name for name, weight in module.state_dict().items() if torch.equal(weight, before[name])
+    ]
+    assert same == ["extra.weight"]
+
+
+def test_what_is_trained_afterwards_is_not_clips_own(clip):
+    module = sequential_from_clip()
+    weights = clip.state_dict()
+    start_from_clip(module, weights)
+    untouched = weights["encoder.layers.0.mlp.fc1.weight"].clone()
+    shake(module)
+    assert torch.equal(weights["encoder.layers.0.mlp.fc1.weight"], untouched)
+    assert all(weight.requires_grad for weight in module.parameters())
+
+
+def test_positions_beyond_clips_last_stay_as_they_are(clip):
+    module = sequential_from_clip(positions=11)
+    before = module.positions.weight.clone()
+    start_from_clip(module, clip.state_dict())
+    assert torch.equal(module.positions.weight[9:], before[9:])
+    assert torch.equal(module.positions.weight[:9], clip.embeddings.position_embedding.weight)
+
+
+def test_a_clip_that_does_not_fit_is_refused(clip):
+    weights = clip.state_dict()
+    with pytest.raises(SureshotError, match=r"no encoder\.layers\.3\.layer_norm1"):
+        start_from_clip(sequential_from_clip(layers=4), weights)
+    with pytest.raises(SureshotError, match="CLIP's text width"):
+        start_from_clip(sequential_from_clip(dim=6), weights)

@@ -7,7 +7,17 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from sureshot.errors import SureshotError
-from sureshot.models.losses.contrastive import info_nce, mil_nce
+from sureshot.models.losses.contrastive import info_nce, key_nce, mil_nce, weigh, weigh_logits
+from sureshot.models.losses.uncertainty import (
+    distance_loss,
+    distance_loss_as_printed,
+    evidence,
+    evidential,
+    evidential_distance,
+    max_margin,
+    mil_margin,
+    soft_contrastive,
+)
 
 
 def noise(seed, *shape):
@@ -189,3 +199,140 @@ def test_not_a_number_comes_through():
     assert info_nce(similarity, 1.0).isnan()
     for average in ("inside", "outside"):
         assert mil_nce(similarity[:, None, :, None], 1.0, average).isnan()
+
+
+ITEMS, WIDTH = 4, 6
+
+
+def unit(*shape, seed):
+    draw = torch.Generator().manual_seed(seed)
+    return torch.nn.functional.normalize(torch.randn(*shape, generator=draw), dim=-1).double()
+
+
+LOSSES = {
+    "info_nce": lambda s, eta: info_nce(s, 100.0, eta=eta),
+    "mil_nce": lambda s, eta: mil_nce(pairs(s), 10.0, eta=eta),
+    "mil_nce averaged": lambda s, eta: mil_nce(pairs(s), 10.0, "outside", eta=eta),
+    "distance": lambda s, eta: distance_loss(1 - s, 100.0, eta),
+    "distance as printed": lambda s, eta: distance_loss_as_printed(1 - s, 100.0, eta),
+    "evidential": lambda s, eta: evidential(weigh(evidence(s, kappa=20.0), eta)),
+    "evidential of distances": lambda s, eta: evidential_distance(1 - s, eta=eta, kappa=20.0),
+    "evidential as printed": lambda s, eta: evidential_distance(1 - s, "unmatched_sum", eta=eta),
+    "margin": lambda s, eta: mil_margin(1 - s, 0.5, eta=eta),
+    "hardest": lambda s, eta: mil_margin(1 - s, 0.5, "hardest", eta=eta),
+    "max margin": lambda s, eta: max_margin(s, 0.5, eta),
+}
+
+
+def pairs(similarity):
+    """Two samples of each item that say much the same."""
+    wide = similarity[:, None, :, None].expand(-1, 2, -1, 2)
+    return wide + 0.01 * unit(2, 2, seed=9)[:, None]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_negative_of_weight_zero_is_left_in_peace(name):
+    """Whatever its similarity is: even where it is far above that of the matched pair."""
+    similarity = (unit(ITEMS, WIDTH, seed=0) @ unit(ITEMS, WIDTH, seed=1).T).requires_grad_()
+    eta = torch.zeros(ITEMS, ITEMS, dtype=torch.float64)
+    LOSSES[name](similarity, eta).backward()
+    others = ~torch.eye(ITEMS, dtype=torch.bool)
+    assert not similarity.grad[others].any()
+    similarity.grad = None
+    LOSSES[name](similarity, eta + 0.5).backward()
+    assert similarity.grad[others].any()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_weights_of_one_change_nothing(name):
+    similarity = unit(ITEMS, WIDTH, seed=0) @ unit(ITEMS, WIDTH, seed=1).T
+    ones = torch.ones(ITEMS, ITEMS, dtype=torch.float64)
+    torch.testing.assert_close(LOSSES[name](similarity, ones), LOSSES[name](similarity, None))
+
+
+def test_a_logit_counts_eta_times_in_both_directions():
+    similarity = unit(ITEMS, WIDTH, seed=0) @ unit(ITEMS, WIDTH, seed=1).T
+    eta = torch.rand(ITEMS, ITEMS, generator=torch.Generator().manual_seed(2)).double()
+    odds = (10 * similarity).exp()
+    expected = 0.0
+    for i in range(ITEMS):
+        row = odds[i, i] + sum(eta[i, k] * odds[i, k] for k in range(ITEMS) if k != i)
+        column = odds[i, i] + sum(eta[k, i] * odds[k, i] for k in range(ITEMS) if k != i)
+        expected -= ((odds[i, i] / row).log() + (odds[i, i] / column).log()) / (2 * ITEMS)
+    torch.testing.assert_close(info_nce(similarity, 10.0, eta=eta), expected)
+
+
+def test_samples_of_negatives_are_left_in_peace():
+    texts, videos = (unit(ITEMS, 3, WIDTH, seed=seed).requires_grad_() for seed in (0, 1))
+    eta = torch.zeros(ITEMS, ITEMS, dtype=torch.float64)
+    for weighing in ("balanced", "sum"):
+        loss = soft_contrastive(texts, videos, 5.0, 5.0, weighing=weighing, eta=eta)
+        alone = [
+            soft_contrastive(texts[i : i + 1], videos[i : i + 1], 5.0, 5.0, weighing=weighing)
+            for i in range(ITEMS)
+        ]
+        expected = torch.stack(alone).sum() / (ITEMS if weighing == "balanced" else 1)
+        torch.testing.assert_close(loss, expected)
+
+
+def test_keys_of_the_batch_take_weights_and_those_of_the_memory_none():
+    queries, keys, memory = (unit(ITEMS, WIDTH, seed=seed) for seed in range(3))
+    eta = torch.zeros(ITEMS, ITEMS, dtype=torch.float64)
+    assert key_nce(queries, keys, memory[:0], 10.0, eta) == 0
+    odds = (10 * (queries * keys).sum(-1)).exp()
+    expected = -(odds / (odds + (10 * queries @ memory.T).exp().sum(1))).log().mean()
+    torch.testing.assert_close(key_nce(queries, keys, memory, 10.0, eta), expected)
+
+
+def test_no_weights_give_the_very_same_tensor():
+    values = unit(ITEMS, ITEMS, seed=0)
+    assert weigh(values, None) is values and weigh_logits(values, None) is values
+
+
+def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def by_loops(queries: list, keys: list, memory: list, scale: float) -> float:
+    total = 0.0
+    for i, query in enumerate(queries):
+        marks = [
+            math.exp(scale * math.fsum(a * b for a, b in zip(query, key, strict=True)))
+            for key in keys + memory
+        ]
+        total -= math.log(marks[i] / math.fsum(marks))
+    return total / len(queries)
+
+
+@pytest.mark.parametrize("slots", [0, 1, 7])
+@pytest.mark.parametrize("items", [1, 4])
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_it_is_the_loop(items: int, slots: int, scale: float) -> None:
+    parts = drawn(items, 5), drawn(items, 5, seed=1), drawn(slots, 5, seed=2)
+    expected = by_loops(*(part.tolist() for part in parts), scale)
+    assert key_nce(*parts, scale).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_keys_and_memory_are_given_and_only_queries_and_scale_learn() -> None:
+    parts = [drawn(3, 4, seed=seed).requires_grad_() for seed in range(3)]
+    scale = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    key_nce(*parts, scale).backward()
+    assert parts[0].grad is not None and parts[0].grad.abs().max() > 0
+    assert parts[1].grad is None and parts[2].grad is None
+    assert scale.grad is not None and scale.grad != 0
+
+
+def test_one_pair_and_no_memory_cost_nothing_and_right_answers_little() -> None:
+    one = drawn(1, 4)
+    assert key_nce(one, one, one[:0], 3.0).item() == 0
+    own = torch.eye(4, dtype=torch.float64)
+    assert key_nce(own, own, -own, 100.0).item() < 1e-12
+    assert key_nce(own, own.roll(1, 0), -own, 100.0).item() == pytest.approx(100.0)
+
+
+def test_a_nan_is_not_hidden() -> None:
+    queries, keys, memory = drawn(3, 4), drawn(3, 4, seed=1), drawn(2, 4, seed=2)
+    for part in (queries, keys, memory):
+        part[1, 0] = torch.nan
+        assert key_nce(queries, keys, memory, 1.0).isnan()
+        part[1, 0] = 0.0

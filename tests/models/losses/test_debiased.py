@@ -6,10 +6,15 @@ import math
 import pytest
 import torch
 
+from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import Gaussian, kl_between, wasserstein2
 from sureshot.models.losses.debiased import (
+    AMBIGUITY,
+    FITS,
     alignment,
     alignment_as_printed,
+    known_eta,
+    known_spreads,
     matching_cost,
     matching_cost_as_printed,
     shuffled,
@@ -113,3 +118,26 @@ def test_shuffling_keeps_the_numbers_and_the_diagonal():
     torch.testing.assert_close(mixed.flatten().sort().values, eta.flatten().sort().values)
     again = shuffled(eta, torch.Generator().manual_seed(0))
     assert torch.equal(mixed, again)
+
+
+GAUSSIAN = Gaussian(torch.eye(3), torch.full((3, 3), 9.0))
+
+
+def test_a_caption_that_fits_is_no_negative():
+    fits = torch.tensor([[True, False], [True, True]])
+    assert known_eta({FITS: fits}).tolist() == [[0, 1], [0, 0]]
+
+
+def test_the_spread_of_a_text_goes_with_its_ambiguity_and_means_stay():
+    known = {AMBIGUITY: torch.tensor([0.0, 0.5, 1.0])}
+    texts, videos = known_spreads(known, GAUSSIAN, GAUSSIAN)
+    assert texts.log_var.exp().sum(-1) == pytest.approx([0.02, 1.0, 2.0])
+    assert videos.log_var.exp().sum(-1) == pytest.approx([0.02] * 3)
+    assert torch.equal(texts.mean, GAUSSIAN.mean)
+
+
+def test_who_is_not_told_says_where_the_truth_is():
+    with pytest.raises(SureshotError, match='only dataset = "synthetic" has it'):
+        known_eta({})
+    with pytest.raises(SureshotError, match='only dataset = "synthetic" has it'):
+        known_spreads({}, GAUSSIAN, GAUSSIAN)

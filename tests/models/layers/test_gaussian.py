@@ -1,0 +1,378 @@
+"""Sampling and divergences, against torch.distributions and the papers' numbers."""
+
+import math
+
+import pytest
+import torch
+from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
+
+from sureshot.models.layers.gaussian import (
+    Branch,
+    Gaussian,
+    GaussianHead,
+    LocalAggregation,
+    PieAggregation,
+    PieDeviation,
+    PieGaussianHead,
+    draw_noise,
+    kl_between,
+    kl_to_prior,
+    sample,
+    wasserstein2,
+)
+from tests.models.layers.weights import blocks, load, shake, tensor
+from tests.models.layers.weights import sample as randoms
+from tests.models.systems.every import WIDTH, texts
+
+PIE = {
+    "duq_c89_local_prob": {
+        "inputs": "global_feat",
+        "mean": {
+            "pool.worth.0": "local_merge.attention.w_1",
+            "pool.worth.2": "local_merge.attention.w_2",
+            "linear": "local_merge.fc",
+            "norm": "local_merge.layer_norm",
+        },
+        "deviation": {
+            "pool.worth.0": "prob_embed.attention.w_1",
+            "pool.worth.2": "prob_embed.attention.w_2",
+            "linear": "prob_embed.fc",
+            "linear_whole": "prob_embed.fc1",
+        },
+        "masked": ("out_with_pad_mask_last2", 2),
+        "log_deviation": "sigma",
+        "unit": "mu",
+    },
+    "uatvr_pie_heads": {
+        "inputs": "pooled",
+        "mean": {
+            "pool.worth.0": "pie.attention.w_1",
+            "pool.worth.2": "pie.attention.w_2",
+            "linear": "pie.fc",
+            "norm": "pie.layer_norm",
+        },
+        "deviation": {
+            "pool.worth.0": "unc.attention.w_1",
+            "pool.worth.2": "unc.attention.w_2",
+            "linear": "unc.fc",
+            "linear_whole": "unc.fc2",
+        },
+        "masked": ("out_masked_last", 1),
+        "log_deviation": "logsigma",
+        "unit": "mean",
+    },
+}
+
+
+def drawn(seed, *shape):
+    generator = torch.Generator().manual_seed(seed)
+    mean = 3 * draw_noise(shape, generator, torch.float64)
+    return Gaussian(mean, 2 * draw_noise(shape, generator, torch.float64) - 1)
+
+
+def torchs(gaussian):
+    return Independent(Normal(gaussian.mean, (0.5 * gaussian.log_var).exp()), 1)
+
+
+def double(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_samples_have_the_mean_and_the_deviation_of_their_item():
+    gaussian = drawn(0, 3, 4)
+    noise = draw_noise((3, 20000, 4), torch.Generator().manual_seed(1), torch.float64)
+    samples = sample(gaussian, noise)
+    assert samples.shape == (3, 20000, 4)
+    assert torch.allclose(samples.mean(1), gaussian.mean, atol=0.1)
+    assert torch.allclose(samples.std(1).log(), 0.5 * gaussian.log_var, atol=0.03)
+
+
+def test_sampling_is_the_released_codes_with_twice_its_logarithm(golden):
+    file = golden("duq_c89_local_prob")
+    gaussian = Gaussian(double(file["outputs"]["mu"]), 2 * double(file["outputs"]["sigma"]))
+    expected = double(file["outputs"]["samples"])
+    assert torch.allclose(sample(gaussian, double(file["inputs"]["eps"])), expected, rtol=1e-6)
+
+
+def test_gradients_reach_mean_and_spread():
+    gaussian = drawn(2, 2, 3)
+    noise = draw_noise((2, 4, 3), torch.Generator().manual_seed(0), torch.float64)
+    for values in gaussian:
+        values.requires_grad_()
+    assert torch.autograd.gradcheck(lambda m, v: sample(Gaussian(m, v), noise), tuple(gaussian))
+
+
+@pytest.mark.parametrize("prior_log_var", [0.0, -math.log(5), 1.5])
+def test_divergence_from_the_prior_is_torchs(prior_log_var):
+    gaussian = drawn(1, 6, 5)
+    prior = Gaussian(double([[0.0] * 5] * 6), double([[prior_log_var] * 5] * 6))
+    expected = kl_divergence(torchs(gaussian), torchs(prior))
+    assert torch.allclose(kl_to_prior(gaussian, prior_log_var), expected, rtol=1e-9)
+    assert torch.allclose(kl_to_prior(prior, prior_log_var), torch.zeros(6).double(), atol=1e-12)
+
+
+def test_divergence_from_the_prior_is_pcmes(golden):
+    file = golden("kl_unit_gaussian")
+    video, text = (
+        Gaussian(double(file["inputs"][f"mu_{side}"]), double(file["inputs"][f"s_{side}"]))
+        for side in ("video", "text")
+    )
+    outputs = file["outputs"]
+    assert kl_to_prior(video).sum().item() == pytest.approx(outputs["pcme_video_mu"], rel=1e-6)
+    mean = kl_to_prior(video).mean().item() / video.mean.shape[-1]
+    assert mean == pytest.approx(outputs["pcmepp_video_mu_mean"], rel=1e-6)
+    # The released UATVR and DUQ: the mean of the samples for the mean, both sides added up.
+    coded = sum(
+        kl_to_prior(Gaussian(double(file["inputs"][f"samples_{side}"]).mean(1), own.log_var)).sum()
+        for side, own in (("video", video), ("text", text))
+    )
+    assert coded.item() == pytest.approx(outputs["duq_samples"], rel=1e-6)
+    # Read as the deviation, which their sampling does, the same numbers diverge otherwise.
+    deviation = Gaussian(video.mean, 2 * video.log_var)
+    assert kl_to_prior(deviation).sum().item() == pytest.approx(
+        outputs["torch_log_std_sum"], rel=1e-6
+    )
+
+
+def test_divergence_between_items_is_torchs():
+    one, other = drawn(3, 6, 5), drawn(4, 6, 5)
+    expected = kl_divergence(torchs(one), torchs(other))
+    assert torch.allclose(kl_between(one, other), expected, rtol=1e-9)
+    assert torch.equal(kl_between(one, one), torch.zeros(6).double())
+
+
+def test_wasserstein_is_the_general_formula_with_matrix_roots():
+    one, other = drawn(5, 4, 3), drawn(6, 4, 3)
+    for i in range(4):
+        first, second = (
+            MultivariateNormal(g.mean[i], g.log_var[i].exp().diag()) for g in (one, other)
+        )
+        root = second.covariance_matrix.sqrt()
+        inner = root @ first.covariance_matrix @ root
+        trace = (
+            first.covariance_matrix.trace()
+            + second.covariance_matrix.trace()
+            - 2 * torch.linalg.eigvalsh(inner).sqrt().sum()
+        )
+        expected = (first.mean - second.mean).square().sum() + trace
+        assert wasserstein2(one, other)[i].item() == pytest.approx(expected.item(), rel=1e-9)
+    assert torch.equal(wasserstein2(one, one), torch.zeros(4).double())
+
+
+def test_divergence_of_a_batch_without_items_is_empty():
+    empty = Gaussian(torch.zeros(0, 3), torch.zeros(0, 3))
+    assert kl_to_prior(empty).shape == (0,)
+
+
+def test_not_a_number_comes_through():
+    gaussian = Gaussian(torch.tensor([[0.0, torch.nan], [0.0, 0.0]]), torch.zeros(2, 2))
+    assert kl_to_prior(gaussian).isnan().tolist() == [True, False]
+    assert wasserstein2(gaussian, Gaussian(*reversed(gaussian))).isnan().tolist() == [True, False]
+
+
+def test_mean_and_spread_are_linear_and_the_mean_has_unit_length():
+    head = GaussianHead(6)
+    shake(head)
+    features = randoms(4, 6)
+    gaussian = head(features)
+    for z, mean, log_var in zip(features, gaussian.mean, gaussian.log_var, strict=True):
+        expected = head.mean.weight @ z + head.mean.bias
+        torch.testing.assert_close(mean, expected / math.sqrt((expected @ expected).item()))
+        torch.testing.assert_close(log_var, head.spread.weight @ z + head.spread.bias)
+
+
+def test_the_literal_head_is_two_plain_linear_layers_and_gives_a_log_deviation():
+    head = GaussianHead(6, literal=True)
+    shake(head)
+    features = randoms(4, 6)
+    gaussian = head(features)
+    for z, mean, log_var in zip(features, gaussian.mean, gaussian.log_var, strict=True):
+        torch.testing.assert_close(mean, head.mean.weight @ z + head.mean.bias)
+        torch.testing.assert_close(
+            (log_var / 2).exp(), (head.spread.weight @ z + head.spread.bias).exp()
+        )
+
+
+def test_it_starts_as_the_feature_with_noise_about_as_long():
+    torch.manual_seed(0)
+    head = GaussianHead(512)
+    features = torch.nn.functional.layer_norm(randoms(20, 512), (512,))
+    gaussian = head(features)
+    torch.testing.assert_close(gaussian.mean, torch.nn.functional.normalize(features, dim=-1))
+    noise = gaussian.log_var.exp().sum(1).sqrt()
+    assert 0.9 < noise.min() <= noise.max() < 1.3
+
+
+def test_the_spread_to_start_from_can_be_chosen():
+    head = GaussianHead(6, init_log_var=-4.0)
+    assert head(torch.zeros(1, 6)).log_var.tolist() == [[-4.0] * 6]
+    literal = GaussianHead(6, literal=True)(torch.zeros(1, 6))
+    assert literal.log_var.tolist() == [[0.0] * 6]
+    assert literal.mean.tolist() == [[0.0] * 6]
+
+
+@pytest.mark.parametrize("name", PIE)
+def test_pie_head(golden, name):
+    told, here = golden(name), PIE[name]
+    whole, tokens = tensor(told["inputs"][here["inputs"]]), tensor(told["inputs"]["tokens"])
+    head = PieGaussianHead(whole.shape[1], told["config"]["hidden"])
+    names = {
+        f"{part}.{own}": to for part in ("mean", "deviation") for own, to in here[part].items()
+    }
+    load(head, told["weights"], names)
+    gaussian = head(whole, tokens, torch.ones(tokens.shape[:2], dtype=torch.bool))
+    close = {"rtol": 1e-6, "atol": 1e-8}
+    torch.testing.assert_close(gaussian.mean, tensor(told["outputs"][here["unit"]]), **close)
+    deviation = (gaussian.log_var / 2).exp()
+    samples = gaussian.mean[:, None] + deviation[:, None] * tensor(told["inputs"]["eps"])
+    torch.testing.assert_close(samples, tensor(told["outputs"]["samples"]), **close)
+
+
+def test_pie_head_starts_from_the_spread_asked_for():
+    torch.manual_seed(0)
+    zeros = torch.zeros(1, 6), torch.zeros(1, 2, 6), torch.ones(1, 2, dtype=torch.bool)
+    assert PieGaussianHead(6, 3)(*zeros).log_var.tolist() == [[0.0] * 6]
+    assert PieGaussianHead(6, 3, init_log_var=-4.0)(*zeros).log_var.tolist() == [[-4.0] * 6]
+
+
+def test_a_branch_is_its_head_on_its_aggregation() -> None:
+    torch.manual_seed(0)
+    words = texts(3)
+    for kind, layer in (("attention", LocalAggregation), ("pie", PieAggregation)):
+        for literal in (False, True):
+            branch = Branch(WIDTH, kind, literal=literal)
+            assert type(branch.aggregate) is layer
+            assert branch.head.literal == literal
+            expected = branch.head(branch.aggregate(*words))
+            found = branch(*words)
+            assert torch.equal(found.mean, expected.mean)
+            assert torch.equal(found.log_var, expected.log_var)
+    assert Branch(WIDTH, "attention", literal=True).aggregate.residual == "double"
+    assert Branch(WIDTH, "attention", literal=False).aggregate.residual == "single"
+
+
+def test_a_text_without_a_word_is_its_sentence_alone() -> None:
+    torch.manual_seed(0)
+    branch, words = Branch(WIDTH, "attention", literal=False), texts(2)
+    none = torch.zeros_like(words.mask)
+    found = branch(words.sentence, words.words, none)
+    bare = branch(words.sentence, words.words[:, :0], none[:, :0])
+    torch.testing.assert_close(found.mean, bare.mean)
+    assert found.mean.isfinite().all()
+
+
+# The last item has no real token but the global feature, which only LocalAggregation allows.
+MASK = torch.tensor([[True] * 4, [True, False, True, False], [False] * 4])
+
+
+def duq(told, part):
+    mlp = {"agg": "agg.mlp", "prob": "prob.feat_mlp"}[part]
+    width = len(told["inputs"]["tokens"][0][0])
+    module = LocalAggregation(width, heads=told["config"]["heads"])
+    load(
+        module,
+        told["weights"],
+        blocks("block", f"{part}.attention.ResBlock")
+        | {f"pool.worth.{i}": f"{part}.attention.feat_w.{i}" for i in (0, 2)}
+        | {"mlp": mlp, "norm": f"{part}.ln"},
+    )
+    return module
+
+
+def across_the_batch(module, tokens):
+    """What the released code computes: its attention takes the first axis for the sequence."""
+    swapped = tokens.transpose(0, 1)
+    seen = module.block(swapped, torch.ones(swapped.shape[:2], dtype=torch.bool)).transpose(0, 1)
+    full = torch.ones(tokens.shape[:2], dtype=torch.bool)
+    return module.norm(module.mlp(module.pool(tokens + seen, full)))
+
+
+def test_duq_but_for_attention_across_the_batch(golden):
+    told = golden("duq_head_agg_prob")
+    out, tokens = told["outputs"], tensor(told["inputs"]["tokens"])
+    aggregate, deviation = duq(told, "agg"), duq(told, "prob")
+    close = {"rtol": 1e-6, "atol": 1e-8}
+    z = across_the_batch(aggregate, tokens)
+    torch.testing.assert_close(z, tensor(out["z"]), **close)
+    torch.testing.assert_close(torch.nn.functional.normalize(z, dim=-1), tensor(out["mu"]), **close)
+    torch.testing.assert_close(across_the_batch(deviation, tokens), tensor(out["sigma"]), **close)
+    changed = across_the_batch(aggregate, tensor(told["inputs"]["tokens_changed"]))
+    torch.testing.assert_close(changed[0], tensor(out["z_changed_row0"]), **close)
+    alone = torch.cat([across_the_batch(aggregate, item[None]) for item in tokens])
+    torch.testing.assert_close(alone, tensor(out["z_single_items"]), **close)
+
+
+def test_duq_free_of_the_defect_where_one_token_is_all_there_is(golden):
+    # A sequence of one token, the global feature, attends to itself in either reading.
+    told = golden("duq_head_agg_prob")
+    module, first = duq(told, "agg"), tensor(told["inputs"]["tokens"])[:1, 0]
+    found = module(first, first[:, None], torch.zeros(1, 1, dtype=torch.bool))
+    torch.testing.assert_close(found, across_the_batch(module, first[:, None]))
+
+
+def test_company_does_not_change_an_item(golden):
+    told = golden("duq_head_agg_prob")
+    module = duq(told, "agg")
+    tokens, changed = (tensor(told["inputs"][name]) for name in ("tokens", "tokens_changed"))
+    full = torch.ones_like(tokens[:, 1:, 0], dtype=torch.bool)
+    one, other = (module(x[:, 0], x[:, 1:], full) for x in (tokens, changed))
+    torch.testing.assert_close(one[0], other[0])
+    assert not torch.allclose(one[1], other[1])
+
+
+def local(residual="double"):
+    module = LocalAggregation(6, 2, residual).eval()
+    shake(module)
+    return module
+
+
+@pytest.mark.parametrize("residual", ["single", "double"])
+def test_local_aggregation_agrees_with_one_item_at_a_time(residual):
+    module, whole, tokens = local(residual), randoms(3, 6), randoms(3, 4, 6, seed=1)
+    found = module(whole, tokens, MASK)
+    for i in range(3):
+        x = torch.cat([whole[i : i + 1], tokens[i][MASK[i]]])[None]
+        seen = module.block(x, torch.ones(x.shape[:2], dtype=torch.bool))
+        seen = seen[0] + x[0] if residual == "double" else seen[0]
+        weights = module.pool.worth(seen).squeeze(-1).exp()
+        pooled = sum(w / weights.sum() * token for w, token in zip(weights, seen, strict=True))
+        torch.testing.assert_close(found[i], module.norm(module.mlp(pooled)))
+
+
+def pie(kind):
+    module = kind(6, 5).eval()
+    shake(module)
+    return module
+
+
+@pytest.mark.parametrize("module", [local(), pie(PieAggregation), pie(PieDeviation)])
+def test_padding_has_no_influence(module):
+    rows = 3 if isinstance(module, LocalAggregation) else 2
+    whole, tokens, mask = randoms(rows, 6), randoms(rows, 4, 6, seed=1), MASK[:rows]
+    found = module(whole, tokens, mask)
+    assert found.isfinite().all()
+    spoilt = tokens.masked_fill(~mask[..., None], torch.nan)
+    assert torch.equal(module(whole, spoilt, mask), found)
+    wide = torch.cat([spoilt, torch.full((rows, 2, 6), torch.inf)], dim=1)
+    wide_mask = torch.cat([mask, torch.zeros(rows, 2, dtype=torch.bool)], dim=1)
+    torch.testing.assert_close(module(whole, wide, wide_mask), found)
+
+
+@pytest.mark.parametrize("name", PIE)
+def test_pie(golden, name):
+    told, here = golden(name), PIE[name]
+    whole, tokens = tensor(told["inputs"][here["inputs"]]), tensor(told["inputs"]["tokens"])
+    sizes = whole.shape[1], told["config"]["hidden"]
+    mean, deviation = PieAggregation(*sizes), PieDeviation(*sizes)
+    load(mean, told["weights"], here["mean"])
+    load(deviation, told["weights"], here["deviation"])
+    out, close = told["outputs"], {"rtol": 1e-6, "atol": 1e-8}
+    full = torch.ones(tokens.shape[:2], dtype=torch.bool)
+    torch.testing.assert_close(mean(whole, tokens, full), tensor(out["out"]), **close)
+    torch.testing.assert_close(
+        deviation(whole, tokens, full), tensor(out[here["log_deviation"]]), **close
+    )
+    output, last = here["masked"]
+    masked = full.clone()
+    masked[:, -last:] = False
+    torch.testing.assert_close(mean(whole, tokens, masked), tensor(out[output]), **close)

@@ -1,0 +1,507 @@
+"""Evidence, belief and vacuity; the loss against torch's Dirichlet distribution."""
+
+import math
+import re
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.distributions import Dirichlet
+
+from sureshot.models.losses.contrastive import info_nce
+from sureshot.models.losses.uncertainty import (
+    distance_loss,
+    distance_loss_as_printed,
+    evidence,
+    evidential,
+    evidential_distance,
+    evidential_rows,
+    exp_evidence,
+    match_cost,
+    max_margin,
+    mean_of_others,
+    mil_margin,
+    opinion,
+    relu_evidence,
+    soft_contrastive,
+    softplus_evidence,
+    uniformity,
+)
+
+# Similarities that the file of the released code names but does not hold.
+CONSTANT = {
+    "zero": lambda count: torch.zeros(count, count),
+    "identity": torch.eye,
+    "ones": lambda count: torch.ones(count, count),
+}
+
+
+def noise(seed, *shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_loss_and_vacuity_are_the_released_codes(golden):
+    file = golden("duq_um")
+    for name, expected in file["outputs"].items():
+        if name in file["inputs"]:
+            similarity = torch.tensor(file["inputs"][name], dtype=torch.float64)
+        else:
+            similarity = CONSTANT[name.rstrip("0123456789")](len(expected["per_row"])).double()
+        found, labels = relu_evidence(similarity), torch.eye(len(similarity)).double()
+        assert evidential(found, total="mean").item() == pytest.approx(expected["loss"], rel=1e-6)
+        both = expected["loss_rows"] + expected["loss_cols"]
+        assert evidential(found).item() == pytest.approx(both, rel=1e-6)
+        rows = evidential_rows(found, labels).tolist()
+        assert rows == pytest.approx(expected["per_row"], rel=1e-6)
+        returned = (1 - opinion(found).vacuity).tolist()
+        assert returned == pytest.approx(expected["returned_second"], rel=1e-6, abs=1e-8)
+
+
+def test_rows_are_the_expected_squared_error_of_a_dirichlet_distribution():
+    found = noise(0, 4, 5).abs() * 3
+    labels = torch.rand(4, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for i in range(4):
+        dirichlet = Dirichlet(found[i] + 1)
+        closed = ((labels[i] - dirichlet.mean).square() + dirichlet.variance).sum().item()
+        assert evidential_rows(found, labels)[i].item() == pytest.approx(closed, rel=1e-9)
+    torch.manual_seed(0)
+    drawn = Dirichlet(found + 1).sample((20000,))
+    expected = (drawn - labels).square().sum(-1).mean(0)
+    assert torch.allclose(evidential_rows(found, labels), expected, rtol=0.03)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=9))
+def test_vacuity_and_beliefs_make_one(numbers):
+    found = torch.tensor(numbers, dtype=torch.float64)
+    belief, vacuity = opinion(found)
+    strength = sum(x + 1 for x in numbers)
+    assert vacuity.item() == pytest.approx(len(numbers) / strength, rel=1e-9)
+    assert belief.tolist() == pytest.approx([x / strength for x in numbers], rel=1e-9)
+    assert (belief.sum() + vacuity).item() == pytest.approx(1)
+    assert 0 < vacuity <= 1
+    assert (belief >= 0).all()
+
+
+def test_no_evidence_is_full_vacuity_in_every_row():
+    belief, vacuity = opinion(torch.zeros(2, 3, 4))
+    assert torch.equal(vacuity, torch.ones(2, 3))
+    assert torch.equal(belief, torch.zeros(2, 3, 4))
+
+
+@pytest.mark.parametrize("s", [-300.0, -2.0, -0.1, 0.0, 0.3, 1.0, 7.0])
+def test_functions_of_evidence_at_single_similarities(s):
+    at = torch.tensor([s], dtype=torch.float64)
+    assert relu_evidence(at).item() == max(0, s)
+    assert softplus_evidence(at).item() == pytest.approx(math.log1p(math.exp(s)))
+    assert softplus_evidence(at, 3.0).item() == pytest.approx(
+        math.log1p(math.exp(3 * s)) / 3, abs=1e-6
+    )
+    assert exp_evidence(at).item() == pytest.approx(math.exp(s / 5))
+    assert exp_evidence(at, 0.5).item() == pytest.approx(math.exp(2 * s))
+
+
+def test_softplus_is_linear_above_its_threshold():
+    at = torch.tensor([1.4, 1.6], dtype=torch.float64)
+    below, above = softplus_evidence(at, 2.0, 3.0).tolist()
+    assert below > 1.4 + 0.02
+    assert above == 1.6
+
+
+def test_no_similarity_overflows_the_loss():
+    extreme = torch.tensor([[1e4, -1e4], [1e4, 1e4]])
+    for kind in ("relu", "softplus", "exp"):
+        found = evidence(extreme, kind, kappa=1.0 if kind == "relu" else 100.0)
+        assert (found >= 0).all()
+        assert evidential(found).isfinite()
+
+
+@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
+def test_steepness_and_offset_come_before_the_function(kind):
+    similarity = noise(0, 3, 4).tanh()
+    named = {"relu": relu_evidence, "softplus": softplus_evidence, "exp": exp_evidence}[kind]
+    assert torch.equal(evidence(similarity, kind), named(similarity))
+    expected = named(20.0 * (similarity - 0.3))
+    assert torch.allclose(evidence(similarity, kind, kappa=20.0, offset=0.3), expected)
+
+
+@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
+def test_gradients_reach_similarities_steepness_and_offset(kind):
+    kappa, offset = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (5.0, 0.1))
+    inputs = noise(0, 3, 3).tanh().requires_grad_(), kappa, offset
+    assert torch.autograd.gradcheck(
+        lambda s, k, m: evidential(evidence(s, kind, kappa=k, offset=m)), inputs
+    )
+
+
+def test_labels_of_texts_hold_transposed_for_videos():
+    found = noise(0, 3, 4).abs()
+    labels = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0]]).double()
+    expected = evidential_rows(found, labels).mean() + evidential_rows(found.T, labels.T).mean()
+    assert torch.equal(evidential(found, labels), expected)
+    assert torch.equal(evidential(found, labels, total="mean"), expected / 2)
+
+
+def test_cosines_as_evidence_are_backwards_and_hardly_move_the_loss():
+    none, ideal, same = torch.zeros(32, 32), torch.eye(32), torch.ones(32, 32)
+    assert opinion(ideal).vacuity[0].item() == pytest.approx(32 / 33)
+    assert opinion(same).vacuity[0].item() == pytest.approx(0.5)
+    assert evidential(none, total="mean").item() == pytest.approx(0.998, abs=5e-4)
+    assert evidential(ideal, total="mean").item() == pytest.approx(0.939, abs=5e-4)
+
+
+@pytest.mark.parametrize(("kappa", "loss", "vacuity"), [(1.0, 0.939, 0.970), (100.0, 0.060, 0.242)])
+def test_steep_evidence_lets_one_match_stand_out(kappa, loss, vacuity):
+    found = evidence(torch.eye(32), kappa=kappa)
+    assert evidential(found, total="mean").item() == pytest.approx(loss, abs=5e-4)
+    assert opinion(found).vacuity[0].item() == pytest.approx(vacuity, abs=5e-4)
+
+
+def test_more_evidence_for_the_match_costs_less_and_for_another_more():
+    base = torch.full((4, 4), 0.2, dtype=torch.float64)
+    match, other = base + torch.eye(4), base + torch.eye(4).roll(1, 0)
+    assert evidential(match) < evidential(base) < evidential(other)
+
+
+@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
+@pytest.mark.parametrize("similarity", [-1.0, 0.0, 1.0])
+def test_a_batch_of_one_costs_nothing(kind, similarity):
+    assert evidential(evidence(torch.tensor([[similarity]]), kind)).item() == 0
+
+
+def test_not_a_number_comes_through():
+    similarity = noise(0, 3, 3)
+    similarity[1, 2] = torch.nan
+    for kind in ("relu", "softplus", "exp"):
+        assert evidential(evidence(similarity, kind)).isnan()
+        assert opinion(evidence(similarity, kind)).vacuity.isnan().tolist() == [False, True, False]
+
+
+def distances(seed, items):
+    draw = torch.Generator().manual_seed(seed)
+    return 2 * torch.rand(items, items, generator=draw, dtype=torch.float64)
+
+
+def parted(items):
+    """Matched pairs at distance 0, all others at 1."""
+    return 1 - torch.eye(items, dtype=torch.float64)
+
+
+def test_losses_are_those_of_loops():
+    distance, scale, items = distances(0, 5), 7.0, 5
+    ours = printed = 0.0
+    for i in range(items):
+        for line in (distance[i], distance[:, i]):
+            own = distance[i, i].item()
+            near = math.exp(-scale * own) / sum(math.exp(-scale * d) for d in line.tolist())
+            far = math.exp(scale * own) / sum(math.exp(scale * d) for d in line.tolist())
+            ours -= math.log(near) / (2 * items)
+            printed += math.log(far) / (2 * items)
+    assert distance_loss(distance, scale).item() == pytest.approx(ours, rel=1e-9)
+    assert distance_loss_as_printed(distance, scale).item() == pytest.approx(printed, rel=1e-9)
+
+
+def test_the_printed_loss_is_never_satisfied_and_ours_is():
+    distance = parted(32).requires_grad_()
+    (of_printed,) = torch.autograd.grad(distance_loss_as_printed(distance, 100.0), distance)
+    (of_ours,) = torch.autograd.grad(distance_loss(distance, 100.0), distance)
+    assert distance_loss_as_printed(distance, 100.0).item() == pytest.approx(-103.4, abs=0.05)
+    assert of_printed.diagonal().tolist() == pytest.approx([100 / 32] * 32)
+    assert distance_loss(distance, 100.0).item() == pytest.approx(0, abs=1e-9)
+    assert of_ours.abs().max().item() == pytest.approx(0, abs=1e-9)
+
+
+def test_both_want_matched_pairs_closer():
+    distance = distances(1, 4).requires_grad_()
+    for loss in (distance_loss, distance_loss_as_printed):
+        (slope,) = torch.autograd.grad(loss(distance, 2.0), distance)
+        assert (slope.diagonal() > 0).all()
+        assert (slope[~torch.eye(4).bool()] < 0).all()
+
+
+def test_a_learned_scale_gets_no_gradient_from_distances():
+    scale = torch.tensor(5.0, dtype=torch.float64, requires_grad=True)
+    distance = distances(0, 3).requires_grad_()
+    loss = distance_loss(distance, scale)
+    assert torch.equal(loss, info_nce(-distance, 5.0))
+    loss.backward()
+    assert scale.grad is None
+    assert distance.grad is not None
+
+
+@pytest.mark.parametrize("loss", [distance_loss, distance_loss_as_printed])
+def test_gradients_of_picking(loss):
+    distance = distances(0, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda d: loss(d, 3.0), [distance])
+
+
+@pytest.mark.parametrize("labels", ["matched", "unmatched", "unmatched_sum"])
+@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
+def test_gradients_of_evidential_losses(labels, kind):
+    distance = distances(0, 3).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda d: evidential_distance(d, labels, kind, kappa=3.0, offset=0.2), [distance]
+    )
+
+
+@pytest.mark.parametrize(("labels", "share"), [("unmatched_sum", 1), ("unmatched", 4)])
+def test_distance_as_evidence_against_a_match(labels, share):
+    distance = distances(0, 5)
+    target = (1 - torch.eye(5).double()) / share
+    found = evidence(distance, "softplus", kappa=4.0, offset=0.5)
+    both = evidential_rows(found, target).mean() + evidential_rows(found.T, target).mean()
+    options = {"kind": "softplus", "kappa": 4.0, "offset": 0.5}
+    assert torch.allclose(evidential_distance(distance, labels, **options), both)
+    mean = evidential_distance(distance, labels, total="mean", **options)
+    assert torch.allclose(mean, both / 2)
+
+
+def test_closeness_as_evidence_of_a_match():
+    distance, target = distances(0, 5), torch.eye(5).double()
+    found = evidence(1 - distance, kappa=4.0, offset=0.5)
+    both = evidential_rows(found, target).mean() + evidential_rows(found.T, target).mean()
+    assert torch.allclose(evidential_distance(distance, kappa=4.0, offset=0.5), both)
+    mean = evidential_distance(distance, kappa=4.0, offset=0.5, total="mean")
+    assert torch.allclose(mean, both / 2)
+
+
+def test_labels_that_do_not_make_one_leave_a_constant():
+    none, equal = torch.zeros(32, 32).double(), torch.ones(32, 32).double()
+    floor = 30**2 / 31
+    printed = [
+        evidential_distance(d, "unmatched_sum", total="mean").item()
+        for d in (none, equal, parted(32), 1e6 * parted(32))
+    ]
+    assert printed[:3] == pytest.approx([29.123, 29.109, 29.078], abs=1e-3)
+    assert printed[3] == pytest.approx(floor, abs=1e-3)
+    assert all(floor - 1e-9 <= p < 1.004 * floor for p in printed)
+    fitted = [
+        evidential_distance(d, "unmatched", total="mean").item()
+        for d in (none, parted(32), 1e6 * parted(32))
+    ]
+    assert fitted[:2] == pytest.approx([0.0303, 0.0154], abs=1e-4)
+    assert fitted[2] == pytest.approx(0, abs=1e-3)
+
+
+def test_parting_costs_less_by_every_choice_of_labels():
+    near = 0.5 * torch.ones(6, 6).double()
+    for labels in ("matched", "unmatched", "unmatched_sum"):
+        assert evidential_distance(parted(6), labels) < evidential_distance(near, labels)
+
+
+@pytest.mark.parametrize("distance", [0.0, 1.0, 2.0])
+def test_a_batch_of_one_gives_a_finite_loss(distance):
+    one = torch.tensor([[distance]], requires_grad=True)
+    assert distance_loss(one, 100.0).item() == 0
+    assert distance_loss_as_printed(one, 100.0).item() == 0
+    for labels, expected in (("matched", 0), ("unmatched", 2), ("unmatched_sum", 2)):
+        loss = evidential_distance(one, labels)
+        assert loss.item() == expected
+        (slope,) = torch.autograd.grad(loss, one)
+        assert slope.isfinite().all()
+
+
+def test_not_a_number_comes_through_of_distance():
+    distance = distances(0, 3)
+    distance[0, 1] = torch.nan
+    assert distance_loss(distance, 1.0).isnan()
+    assert distance_loss_as_printed(distance, 1.0).isnan()
+    for labels in ("matched", "unmatched", "unmatched_sum"):
+        assert evidential_distance(distance, labels).isnan()
+
+
+@pytest.fixture
+def pcme(golden):
+    """Samples of images and of captions, PCME's settings by case, and its losses of them."""
+    file = golden("pcme_soft_contrastive")
+    images, captions = (
+        torch.tensor(file["inputs"][f"{side}_samples"], dtype=torch.float64)
+        for side in ("image", "caption")
+    )
+    cases = {name: [float(x) for x in case] for name, case in file["config"]["cases"].items()}
+    return images, captions, cases, file["outputs"]
+
+
+def slow_cost(text, video, matched, a, b, factor):
+    """One pair of samples at a time."""
+    total = 0.0
+    for one in text:
+        for other in video:
+            distance = math.sqrt((one - other).square().sum().item() + 1e-6)
+            p = 1 / (1 + math.exp(-factor * (b - a * distance)))
+            total += p if matched else 1 - p
+    return -math.log(total / (len(text) * len(video)))
+
+
+@pytest.mark.parametrize("doubled", [False, True])
+def test_cost_is_that_of_a_loop_over_samples(doubled):
+    texts, videos = noise(0, 3, 2, 4), noise(1, 2, 3, 4)
+    matched = torch.tensor([[True, False], [False, True], [True, False]])
+    cost = match_cost(texts, videos, matched, 1.5, 2.0, doubled=doubled)
+    for i in range(3):
+        for j in range(2):
+            pair = texts[i], videos[j], matched[i, j]
+            expected = slow_cost(*pair, 1.5, 2.0, 2 if doubled else 1)
+            assert cost[i, j].item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_doubled_sigmoid_summed_over_pairs_is_pcme(pcme):
+    images, captions, cases, outputs = pcme
+    matched = torch.eye(len(images)).bool()
+    for case, (b, a, *_) in cases.items():
+        total = soft_contrastive(images, captions, a, b, doubled=True, weighing="sum").item()
+        assert total == pytest.approx(outputs[case]["i2t_loss"], rel=1e-6)
+        cost = match_cost(images, captions, matched, a, b, doubled=True)
+        own = cost.diagonal().sum().item()
+        assert own == pytest.approx(outputs[case]["i2t_pos_loss"], rel=1e-6)
+        assert total - own == pytest.approx(outputs[case]["i2t_neg_loss"], rel=1e-6)
+        expected = outputs.get(f"nll_pairs_{case}")
+        if expected is not None:
+            assert cost.flatten().tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_balanced_is_the_mean_of_matches_plus_the_mean_of_others():
+    texts, videos = noise(0, 4, 3, 5), noise(1, 4, 3, 5)
+    own = torch.eye(4).bool()
+    cost = match_cost(texts, videos, own, 2.0, 3.0)
+    expected = cost[own].mean() + cost[~own].mean()
+    assert torch.allclose(soft_contrastive(texts, videos, 2.0, 3.0), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 1.0, 1e3])
+def test_no_distance_overflows_in_thirty_two_bits(far):
+    texts = torch.zeros(2, 2, 3, requires_grad=True)
+    videos = torch.full((2, 2, 3), far)
+    for doubled in (False, True):
+        loss = soft_contrastive(texts, videos, 15.0, 15.0, doubled=doubled)
+        (slope,) = torch.autograd.grad(loss, texts)
+        assert loss.isfinite()
+        assert slope.isfinite().all()
+    if far == 1e3:  # a logarithm of a probability that 32 bits cannot hold
+        expected = 15.0 * 1e3 * 3**0.5 - 15.0
+        cost = match_cost(texts, videos, torch.eye(2).bool(), 15.0, 15.0)
+        assert cost[0, 0].item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_small_distances_far_from_the_origin_keep_their_digits():
+    texts, videos = (20 + 0.01 * noise(seed, 8, 7, 16).float() for seed in (0, 1))
+    exact = soft_contrastive(texts.double(), videos.double(), 5.0, 1.0).item()
+    assert soft_contrastive(texts, videos, 5.0, 1.0).item() == pytest.approx(exact, rel=1e-6)
+
+
+def test_gradients_of_soft_contrastive_reach_steepness_and_shift():
+    a, b = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (2.0, 3.0))
+    inputs = noise(0, 2, 2, 3).requires_grad_(), noise(1, 2, 2, 3).requires_grad_(), a, b
+    assert torch.autograd.gradcheck(soft_contrastive, inputs)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.2, 1.0])
+def test_margin_is_that_of_a_loop_over_pairs(margin):
+    distance = noise(0, 4, 4).abs()
+    every = hardest = 0.0
+    for i in range(4):
+        for line in (distance[i], distance[:, i]):
+            terms = [max(0, margin + (distance[i, i] - line[j]).item()) for j in range(4) if j != i]
+            every += sum(terms) / 8
+            hardest += max(terms) / 8
+    assert mil_margin(distance, margin).item() == pytest.approx(every, rel=1e-9)
+    assert mil_margin(distance, margin, "hardest").item() == pytest.approx(hardest, rel=1e-9)
+
+
+@pytest.mark.parametrize("negatives", ["all", "hardest"])
+def test_margin_is_satisfied_by_pairs_that_are_closer(negatives):
+    parted = 1 - torch.eye(4).double()
+    assert mil_margin(parted, 0.9, negatives).item() == 0
+    assert mil_margin(parted, 1.1, negatives).item() > 0
+    distance = noise(0, 3, 3).abs().requires_grad_()
+    assert torch.autograd.gradcheck(lambda d: mil_margin(d, 0.5, negatives), [distance])
+
+
+def test_uniformity_is_pcmes_over_all_samples_of_both_sides(pcme):
+    images, captions, cases, outputs = pcme
+    samples = torch.cat([images, captions]).flatten(0, 1)
+    pairs = [
+        math.exp(-2 * (samples[i] - samples[j]).square().sum().item())
+        for i in range(len(samples))
+        for j in range(i)
+    ]
+    expected = math.log(sum(pairs) / len(pairs))
+    assert uniformity(samples).item() == pytest.approx(expected, rel=1e-9)
+    full, (b, a, weight, beta) = outputs["full"], cases["full"]
+    assert expected == pytest.approx(full["uniform_loss"], rel=1e-6)
+    pairs = soft_contrastive(images, captions, a, b, doubled=True, weighing="sum")
+    whole = 2 * pairs + weight * uniformity(samples) + beta * full["vib_loss"]
+    assert whole.item() == pytest.approx(full["loss"], rel=1e-6)
+
+
+def test_vectors_that_spread_are_more_uniform():
+    unit = torch.nn.functional.normalize(noise(0, 8, 3), dim=-1)
+    crowded = torch.nn.functional.normalize(unit + 5, dim=-1)
+    assert uniformity(unit) < uniformity(crowded) < 0
+    assert uniformity(unit[:1].repeat(4, 1)).item() == pytest.approx(0, abs=1e-12)
+    assert uniformity(1e3 * unit.float()).isfinite()  # no term of the sum is a number of 32 bits
+    assert torch.autograd.gradcheck(uniformity, [noise(1, 4, 3).requires_grad_()])
+
+
+def test_a_batch_of_one_gives_finite_losses():
+    text, video = noise(0, 1, 3, 4).requires_grad_(), noise(1, 1, 3, 4)
+    expected = match_cost(text, video, torch.ones(1, 1).bool(), 2.0, 3.0).item()
+    assert soft_contrastive(text, video, 2.0, 3.0).item() == pytest.approx(expected)
+    assert mil_margin(torch.tensor([[0.7]])).item() == 0
+    assert mil_margin(torch.tensor([[0.7]]), 0.2, "hardest").item() == 0
+    alone = uniformity(text[0, :1])
+    assert alone.item() == 0
+    (slope,) = torch.autograd.grad(alone, text)
+    assert torch.equal(slope, torch.zeros_like(text))
+
+
+def test_equal_samples_have_a_gradient():
+    same = torch.ones(2, 2, 3, requires_grad=True)
+    loss = soft_contrastive(same, same.detach(), 5.0, 5.0) + uniformity(same.flatten(0, 1))
+    loss.backward()
+    assert same.grad.isfinite().all()
+
+
+def test_not_a_number_comes_through_of_matching():
+    texts, videos = noise(0, 2, 2, 3), noise(1, 2, 2, 3)
+    texts[0, 1, 2] = torch.nan
+    assert soft_contrastive(texts, videos, 2.0, 3.0).isnan()
+    assert soft_contrastive(texts, videos, 2.0, 3.0, weighing="sum").isnan()
+    assert uniformity(texts.flatten(0, 1)).isnan()
+    distance = noise(0, 3, 3).abs()
+    distance[0, 1] = torch.nan
+    assert mil_margin(distance).isnan()
+    assert mil_margin(distance, 0.2, "hardest").isnan()
+
+
+def test_the_bidirectional_margin_is_the_mean_over_wrong_pairs_as_released(golden):
+    told = golden("ce_max_margin")
+    scores = told["inputs"]["similarity"]
+    outputs = {
+        float(re.findall(r"[\d.]+", name)[0]): loss
+        for name, loss in told["outputs"].items()
+        if name.endswith("_fixnormTrue")
+    }
+    for margin, expected in outputs.items():
+        hinges = [
+            max(0.0, margin + wrong - scores[i][i])
+            for i in range(len(scores))
+            for j in range(len(scores))
+            if i != j
+            for wrong in (scores[i][j], scores[j][i])
+        ]
+        found = max_margin(torch.tensor(scores, dtype=torch.float64), margin).item()
+        assert found == pytest.approx(math.fsum(hinges) / len(hinges), rel=1e-12)
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_bidirectional_margin_of_one_pair_is_nothing():
+    assert max_margin(torch.tensor([[-0.3]])).item() == 0
+    assert max_margin(torch.tensor([[torch.nan, 0.0], [0.0, 1.0]])).isnan()
+
+
+def test_the_mean_of_others_leaves_the_matched_out():
+    cost = noise(3, 4, 4)
+    others = [cost[i, j].item() for i in range(4) for j in range(4) if i != j]
+    assert mean_of_others(cost).item() == pytest.approx(sum(others) / 12)
+    assert mean_of_others(cost[:1, :1]) == 0

@@ -1,0 +1,498 @@
+"""Distances of sets of samples and of distributions, for all pairs."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity
+
+from sureshot.models.layers import gaussian
+from sureshot.models.layers.gaussian import Gaussian
+from sureshot.models.scoring import (
+    candidate_bonus,
+    expected_distance,
+    kl_distance,
+    labelled_distance,
+    rerank,
+    rerank_as_printed,
+    sample_cosines,
+    sample_distance,
+    token_interaction,
+    wasserstein_distance,
+    weighted_token_interaction,
+)
+from tests.models.layers.weights import load, tensor
+
+
+def both_divergences(one, other):
+    """Mean of the divergences in both directions, of each item and its partner."""
+    return (gaussian.kl_between(one, other) + gaussian.kl_between(other, one)) / 2
+
+
+def between_samples(one, other):
+    """Mean squared distance of a sample of each item and one of its partner."""
+    return gaussian.wasserstein2(one, other) + 2 * ((one.log_var + other.log_var) / 2).exp().sum(-1)
+
+
+CLOSED = [
+    (kl_distance, both_divergences),
+    (wasserstein_distance, gaussian.wasserstein2),
+    (expected_distance, between_samples),
+]
+REDUCED = {"mean": lambda d: sum(d) / len(d), "min": min, "max": max}
+
+
+def noise(seed, *shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def gaussians(seed, count, dim=6):
+    return Gaussian(2 * noise(seed, count, dim), noise(seed + 100, count, dim) - 1)
+
+
+def first_places(distance):
+    """Share of texts whose own video is the closest."""
+    return (distance.argmin(1) == torch.arange(len(distance))).double().mean().item()
+
+
+def test_all_samples_meet_all_samples():
+    texts, videos = noise(0, 2, 3, 5), noise(1, 4, 2, 5)
+    cosines = sample_cosines(texts, videos)
+    assert cosines.shape == (2, 3, 4, 2)
+    for t, k, v, m in torch.cartesian_prod(*(torch.arange(n) for n in cosines.shape)).tolist():
+        expected = cosine_similarity(texts[t, k], videos[v, m], dim=0)
+        assert cosines[t, k, v, m].item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 2, 64])
+@pytest.mark.parametrize("reduction", ["mean", "min", "max"])
+def test_distances_are_those_of_a_loop_over_samples(reduction, block):
+    texts, videos = noise(0, 3, 4, 5), noise(1, 2, 3, 5)
+    distance = sample_distance(texts, videos, reduction, block=block)
+    for t in range(3):
+        for v in range(2):
+            each = [
+                1 - cosine_similarity(one, other, dim=0).item()
+                for one in texts[t]
+                for other in videos[v]
+            ]
+            assert distance[t, v].item() == pytest.approx(REDUCED[reduction](each), abs=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "min", "max"])
+def test_gradients_of_distances(reduction):
+    inputs = [noise(0, 2, 3, 4).requires_grad_(), noise(1, 3, 2, 4).requires_grad_()]
+    assert torch.autograd.gradcheck(lambda t, v: sample_distance(t, v, reduction), inputs)
+
+
+def test_one_sample_has_one_distance():
+    texts, videos = noise(0, 3, 1, 4), noise(1, 3, 1, 4)
+    mean, least, most = (sample_distance(texts, videos, how) for how in ("mean", "min", "max"))
+    assert torch.allclose(mean, least, atol=1e-12)
+    assert torch.equal(least, most)
+    assert torch.equal(least, labelled_distance(texts, videos, torch.eye(3).bool()))
+
+
+@pytest.mark.parametrize("block", [2, 64])
+def test_labels_choose_the_closest_for_matches_and_the_farthest_for_others(block):
+    texts, videos = noise(0, 5, 3, 4), noise(1, 5, 3, 4)
+    matched = torch.eye(5).bool()
+    matched[1, 3] = True  # a second caption of a video
+    distance = labelled_distance(texts, videos, matched, block=block)
+    closest, farthest = (sample_distance(texts, videos, how) for how in ("min", "max"))
+    assert torch.allclose(distance[matched], closest[matched], atol=1e-14)
+    assert torch.allclose(distance[~matched], farthest[~matched], atol=1e-14)
+    assert (farthest - closest).min() > 0.1
+
+
+@pytest.mark.parametrize("reduction", ["mean", "min", "max"])
+def test_noise_is_ranked_at_chance_without_labels_and_without_error_with_them(reduction):
+    texts, videos = noise(5, 200, 7, 32), noise(6, 200, 7, 32)
+    distance = sample_distance(texts, videos, reduction)
+    assert first_places(distance) <= 0.03  # chance is 1 of 200
+    assert first_places(distance.T) <= 0.03
+    leaked = labelled_distance(texts, videos, torch.eye(200).bool())
+    assert first_places(leaked) == 1
+    wrong = torch.eye(200).bool().roll(1, 0)
+    assert first_places(labelled_distance(texts, videos, wrong)) == 0
+
+
+@pytest.mark.parametrize(("all_pairs", "one_pair"), CLOSED)
+def test_matrices_hold_the_distances_of_all_pairs(all_pairs, one_pair):
+    texts, videos = gaussians(0, 4), gaussians(1, 3)
+    matrix = all_pairs(texts, videos)
+    assert matrix.shape == (4, 3)
+    for t in range(4):
+        for v in range(3):
+            pair = (Gaussian(*(x[i] for x in g)) for g, i in ((texts, t), (videos, v)))
+            assert matrix[t, v].item() == pytest.approx(one_pair(*pair).item(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("all_pairs", "one_pair"), CLOSED)
+def test_thirty_two_bits_rank_as_sixty_four_do(all_pairs, one_pair):
+    # The regime of training: means of length 1 in 512 dimensions, samples about as long.
+    unit = torch.nn.functional.normalize
+    texts, videos = (
+        Gaussian(unit(noise(s, 40, 512), dim=-1), noise(s + 9, 40, 512) * 0.3 - 6.2) for s in (0, 1)
+    )
+    single = all_pairs(*(Gaussian(g.mean.float(), g.log_var.float()) for g in (texts, videos)))
+    double = all_pairs(texts, videos)
+    assert single.dtype == torch.float32
+    assert (single - double).abs().max() < 1e-4 * double.std()
+    same = all_pairs(texts, texts).diagonal()
+    assert torch.allclose(same, one_pair(texts, texts), atol=1e-9)
+    assert (all_pairs(*[Gaussian(*(x.float() for x in texts))] * 2) >= 0).all()
+
+
+@pytest.mark.parametrize(("all_pairs", "_"), CLOSED)
+def test_gradients_of_closed_forms(all_pairs, _):
+    inputs = [x.requires_grad_() for x in (*gaussians(0, 2, 3), *gaussians(1, 3, 3))]
+    assert torch.autograd.gradcheck(
+        lambda a, b, c, d: all_pairs(Gaussian(a, b), Gaussian(c, d)), inputs
+    )
+
+
+@pytest.mark.parametrize(("all_pairs", "_"), CLOSED)
+def test_noise_is_ranked_at_chance_by_closed_forms(all_pairs, _):
+    texts, videos = gaussians(2, 200, 16), gaussians(3, 200, 16)
+    assert first_places(all_pairs(texts, videos)) <= 0.03
+    assert first_places(all_pairs(texts, videos).T) <= 0.03
+
+
+def test_closed_forms_are_pcme_plus_plus(golden):
+    file = golden("pcmepp_csd")
+    image, caption = (
+        Gaussian(
+            torch.tensor(file["inputs"][f"{side}_mean"], dtype=torch.float64),
+            torch.tensor(file["inputs"][f"{side}_std"], dtype=torch.float64),
+        )
+        for side in ("image", "caption")
+    )
+    for name, function in (("csd", expected_distance), ("w2_squared", wasserstein_distance)):
+        expected = torch.tensor(file["outputs"][name], dtype=torch.float64)
+        assert torch.allclose(function(image, caption), expected, rtol=1e-6)
+
+
+def test_not_a_number_stays_with_its_item():
+    texts, videos = noise(0, 3, 2, 4), noise(1, 3, 2, 4)
+    texts[1, 0, 0] = torch.nan
+    for reduction in ("mean", "min", "max"):
+        rows = sample_distance(texts, videos, reduction).isnan().all(1)
+        assert rows.tolist() == [False, True, False]
+    spoilt = gaussians(0, 3)
+    spoilt.mean[1, 0] = torch.nan
+    for all_pairs, _ in CLOSED:
+        rows = all_pairs(spoilt, gaussians(1, 3)).isnan().all(1)
+        assert rows.tolist() == [False, True, False]
+
+
+def test_no_texts_give_no_distances():
+    assert sample_distance(noise(0, 0, 2, 4), noise(1, 3, 2, 4), "max").shape == (0, 3)
+
+
+TEXTS, WORDS, VIDEOS, FRAMES, DIM = 5, 4, 3, 6, 8
+
+
+def batch(seed=0, dtype=torch.float64):
+    """Tokens and masks; every item has a real token, the first text and video only one."""
+    draw = torch.Generator().manual_seed(seed)
+    words = torch.randn(TEXTS, WORDS, DIM, generator=draw, dtype=dtype)
+    frames = torch.randn(VIDEOS, FRAMES, DIM, generator=draw, dtype=dtype)
+    word_mask = torch.rand(TEXTS, WORDS, generator=draw) < 0.5
+    frame_mask = torch.rand(VIDEOS, FRAMES, generator=draw) < 0.5
+    word_mask[0], frame_mask[0] = False, False
+    word_mask[:, 1], frame_mask[:, 2] = True, True
+    return words, frames, word_mask, frame_mask
+
+
+def weights(mask, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    logits = torch.randn(mask.shape, generator=draw, dtype=torch.float64)
+    return logits.masked_fill(~mask, -torch.inf).softmax(-1)
+
+
+def slow(words, frames, word_weights, frame_weights, word_mask, frame_mask):
+    """One pair of tokens at a time."""
+    scores = torch.zeros(len(words), len(frames), dtype=torch.float64)
+    for t, text in enumerate(words):
+        for v, video in enumerate(frames):
+            real = [n for n in range(len(text)) if word_mask[t, n]]
+            shown = [m for m in range(len(video)) if frame_mask[v, m]]
+
+            def cosine(n, m, text=text, video=video):
+                return (text[n] @ video[m] / text[n].norm() / video[m].norm()).item()
+
+            of_words = sum(word_weights[t, n] * max(cosine(n, m) for m in shown) for n in real)
+            of_frames = sum(frame_weights[v, m] * max(cosine(n, m) for n in real) for m in shown)
+            scores[t, v] = (of_words + of_frames) / 2
+    return scores
+
+
+def equal(mask):
+    return mask.double() / mask.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("block", [1, 2, 5, 99])
+def test_scores_are_those_of_a_loop_over_all_tokens(block, sign):
+    words, frames, word_mask, frame_mask = batch()
+    if sign < 0:  # all similarities negative
+        words, frames = words.abs(), -frames.abs()
+    expected = slow(words, frames, equal(word_mask), equal(frame_mask), word_mask, frame_mask)
+    scores = token_interaction(words, frames, word_mask, frame_mask, block=block)
+    assert torch.allclose(scores, expected, atol=1e-12)
+    given = weights(word_mask), weights(frame_mask)
+    scores = weighted_token_interaction(words, frames, *given, word_mask, frame_mask, block=block)
+    assert torch.allclose(scores, slow(words, frames, *given, word_mask, frame_mask), atol=1e-12)
+
+
+def test_scores_are_the_released_codes_where_nothing_is_padded(golden):
+    file = golden("uatvr_token_interaction")
+    words, frames = (
+        torch.tensor(file["inputs"][name], dtype=torch.float64)
+        for name in ("text_token", "video_token")
+    )
+    masks = torch.ones(words.shape[:2]).bool(), torch.ones(frames.shape[:2]).bool()
+    expected = torch.tensor(file["outputs"]["ti_all_valid"], dtype=torch.float64)
+    # The stored unit vectors are rounded, and the code takes their inner products.
+    assert torch.allclose(token_interaction(words, frames, *masks), expected, rtol=0, atol=2e-6)
+
+
+def test_padding_does_not_win_over_negative_similarities_as_in_the_released_code(golden):
+    file = golden("uatvr_token_interaction")
+    values, outputs = (
+        {name: torch.tensor(numbers, dtype=torch.float64) for name, numbers in file[part].items()}
+        for part in ("inputs", "outputs")
+    )
+    masks = values["text_mask"].bool(), values["video_mask"].bool()
+    tokens = values["text_token"], values["video_token"]
+    given = outputs["text_weight"], outputs["video_weight"]
+    scores = weighted_token_interaction(*tokens, *given, *masks)
+    assert torch.allclose(scores, slow(*tokens, *given, *masks), atol=1e-8)
+    # Theirs are those whose padding has a cosine of 0 with everything, so ours are never higher.
+    real = masks[0][:, None, :, None] & masks[1][None, :, None, :]
+    cosines = torch.einsum("tnd,vmd->tvnm", *tokens).masked_fill(~real, 0)
+    theirs = torch.einsum("tn,tvn->tv", given[0], cosines.amax(3))
+    theirs += torch.einsum("vm,tvm->tv", given[1], cosines.amax(2))
+    assert torch.allclose(theirs / 2, outputs["wti"], rtol=0, atol=2e-6)
+    assert (scores <= outputs["wti"] + 2e-6).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "video", "names"),
+    [
+        ("tv", "text_samples", "video_samples", ("t_prob_w", "v_prob_w")),
+        ("wp", "words", "patches", ("w_feat_w", "p_feat_w")),
+    ],
+)
+def test_samples_and_patches_meet_as_in_the_released_code_of_duq(golden, kind, text, video, names):
+    file = golden("duq_head_similarities")
+    tokens = [tensor(file["inputs"][side]) for side in (text, video)]
+    given = []
+    for name, own in zip(names, tokens, strict=True):
+        hidden, width = tensor(file["weights"][f"{name}.0.weight"]).shape
+        worth = torch.nn.Sequential(
+            torch.nn.Linear(width, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1)
+        )
+        load(worth, file["weights"], {str(i): f"{name}.{i}" for i in (0, 2)})
+        given.append(worth(own).squeeze(-1).softmax(-1))
+    masks = [torch.ones(own.shape[:2]).bool() for own in tokens]
+    scores = weighted_token_interaction(*tokens, *given, *masks)
+    torch.testing.assert_close(
+        scores, tensor(file["outputs"][f"sims_{kind}"]), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_more_padding_changes_no_score_whatever_stands_there():
+    words, frames, word_mask, frame_mask = batch()
+    before = token_interaction(words, frames, word_mask, frame_mask)
+    for garbage in (0.0, 1e6, torch.nan, torch.inf):
+        longer = torch.full((TEXTS, 3, DIM), garbage).double()
+        more = torch.full((VIDEOS, 2, DIM), garbage).double()
+        after = token_interaction(
+            torch.cat([words, longer], 1),
+            torch.cat([more, frames], 1),
+            torch.cat([word_mask, torch.zeros(TEXTS, 3).bool()], 1),
+            torch.cat([torch.zeros(VIDEOS, 2).bool(), frame_mask], 1),
+        )
+        assert torch.allclose(after, before, atol=1e-14)
+
+
+def test_gradients_are_right_and_nothing_comes_back_from_padding():
+    words, frames, word_mask, frame_mask = batch()
+    words[~word_mask], frames[~frame_mask] = torch.nan, torch.nan
+    words.requires_grad_()
+    frames.requires_grad_()
+    token_interaction(words, frames, word_mask, frame_mask).sum().backward()
+    assert (words.grad[~word_mask] == 0).all()
+    assert (frames.grad[~frame_mask] == 0).all()
+    assert (words.grad[word_mask].norm(dim=-1) > 0).all()
+    clean = [x.detach().nan_to_num().requires_grad_() for x in (words, frames)]
+    assert torch.autograd.gradcheck(
+        lambda w, f: token_interaction(w, f, word_mask, frame_mask, block=2), clean
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_padding_loses_to_a_token_that_points_the_other_way(dtype):
+    words = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]], dtype=dtype, requires_grad=True)
+    frames = torch.tensor([[[9.0, 9.0], [-1.0, 0.0]]], dtype=dtype, requires_grad=True)
+    given = [torch.tensor([[share, 1 - share]], dtype=dtype) for share in (1.0, 0.0)]
+    given = [one.requires_grad_() for one in given]
+    masks = torch.tensor([[True, False]]), torch.tensor([[False, True]])
+    score = weighted_token_interaction(words, frames, *given, *masks)
+    assert score.item() == -1
+    score.sum().backward()
+    # Only the real tokens and their weights are learned from.
+    assert given[0].grad.tolist() == [[-0.5, 0.0]] and given[1].grad.tolist() == [[0.0, -0.5]]
+    assert (words.grad[0, 1] == 0).all() and (frames.grad[0, 0] == 0).all()
+    assert words.grad.isfinite().all() and frames.grad.isfinite().all()
+
+
+def test_an_item_without_a_token_scores_minus_infinity_and_harms_no_other():
+    words, frames, word_mask, frame_mask = batch()
+    before = token_interaction(words, frames, word_mask, frame_mask)
+    word_mask[1], frame_mask[2] = False, False
+    words.requires_grad_()
+    given = [torch.rand(mask.shape).double().requires_grad_() for mask in (word_mask, frame_mask)]
+    weighted = weighted_token_interaction(words, frames, *given, word_mask, frame_mask)
+    scores = token_interaction(words, frames, word_mask, frame_mask)
+    empty = torch.zeros(TEXTS, VIDEOS).bool()
+    empty[1], empty[:, 2] = True, True
+    assert (scores[empty] == -torch.inf).all()
+    assert torch.equal(scores[~empty], before[~empty])
+    assert (weighted[empty] == -torch.inf).all()
+    (scores[~empty] + weighted[~empty]).sum().backward()
+    for leaf in (words, *given):
+        assert leaf.grad.isfinite().all()
+        assert leaf.grad.any()
+
+
+def test_length_of_tokens_does_not_matter_and_no_score_is_beyond_one():
+    words, frames, word_mask, frame_mask = batch(dtype=torch.float32)
+    scores = token_interaction(words, frames, word_mask, frame_mask)
+    longer = token_interaction(words * 7, frames * 0.3, word_mask, frame_mask)
+    assert torch.allclose(scores, longer, atol=1e-6)
+    assert (scores.abs() <= 1 + 1e-6).all()
+
+
+def test_weights_of_padding_do_not_count():
+    words, frames, word_mask, frame_mask = batch()
+    given = weights(word_mask), weights(frame_mask)
+    expected = weighted_token_interaction(words, frames, *given, word_mask, frame_mask)
+    spoilt = (
+        given[0].masked_fill(~word_mask, torch.nan),
+        given[1].masked_fill(~frame_mask, torch.nan),
+    )
+    scores = weighted_token_interaction(words, frames, *spoilt, word_mask, frame_mask)
+    assert torch.equal(scores, expected)
+
+
+def test_a_real_token_that_is_not_a_number_comes_through():
+    words, frames, word_mask, frame_mask = batch()
+    words[2, 1] = torch.nan
+    scores = token_interaction(words, frames, word_mask, frame_mask)
+    assert scores.isnan().any(1).tolist() == [False, False, True, False, False]
+
+
+def test_no_texts_give_no_scores():
+    words, frames, word_mask, frame_mask = batch()
+    assert token_interaction(words[:0], frames, word_mask[:0], frame_mask).shape == (0, VIDEOS)
+
+
+def draw(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def vacuity(scores):
+    """Of each row, with ReLU evidence, one number at a time."""
+    return torch.tensor(
+        [len(row) / sum(max(s.item(), 0) + 1 for s in row) for row in scores],
+        dtype=scores.dtype,
+    )
+
+
+def hubs(seed, count=200):
+    """Cosine-like scores in which every video has its own nearness to all queries."""
+    generator = draw(seed)
+    scores = 0.1 * torch.randn(count, count, generator=generator, dtype=torch.float64)
+    scores += 0.35 * torch.eye(count, dtype=torch.float64)
+    return scores + 0.1 * torch.randn(count, generator=draw(99), dtype=torch.float64)
+
+
+def first_places_rerank(scores):
+    return (scores.argmax(1) == torch.arange(len(scores))).double().mean().item()
+
+
+def test_the_printed_rule_one_pair_at_a_time():
+    similarity = torch.rand(3, 4, generator=draw(), dtype=torch.float64) * 2 - 1
+    distance = torch.rand(3, 4, generator=draw(1), dtype=torch.float64) * 2
+    of_similarity, of_distance = (torch.rand(3, generator=draw(s)).double() for s in (2, 3))
+    scores = rerank_as_printed(
+        similarity, distance, of_similarity, of_distance, gamma_distance=0.3, gamma_similarity=0.7
+    )
+    for i in range(3):
+        for j in range(4):
+            expected = (
+                math.exp(-0.3 * of_distance[i])
+                * (1 - distance[i, j])
+                * math.exp(-0.7 * of_similarity[i])
+                * similarity[i, j]
+            )
+            assert scores[i, j].item() == pytest.approx(expected.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 5.0])
+def test_the_printed_rule_ranks_no_query_otherwise_whatever_the_gammas(gamma):
+    scores = hubs(0)
+    distance = 1 - hubs(1)
+    gammas = {"gamma_distance": gamma, "gamma_similarity": gamma}
+    plain = rerank_as_printed(scores, distance, torch.ones(200), torch.ones(200))
+    other = rerank_as_printed(scores, distance, vacuity(scores), vacuity(distance), **gammas)
+    assert torch.equal(plain.argsort(1), other.argsort(1))
+
+
+def test_the_printed_rule_takes_two_rejections_for_a_match():
+    similarity, closeness = torch.tensor([[-0.3, 0.28]]), torch.tensor([[-0.3, 0.28]])
+    none = torch.zeros(1)
+    assert rerank_as_printed(similarity, 1 - closeness, none, none).argmax() == 0
+    assert similarity.argmax() == closeness.argmax() == 1
+
+
+def test_bonus_is_the_standard_score_in_units_of_the_scores():
+    vacuities = torch.tensor([0.5, 0.7, 0.9], dtype=torch.float64)
+    bank = torch.tensor([[0.1, 0.3, -0.4], [0.2, 0.0, 0.6]], dtype=torch.float64)
+    flat = bank.flatten().tolist()
+    mean = sum(flat) / 6
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in flat) / 6)
+    unit = math.sqrt((0.2**2 + 0 + 0.2**2) / 3)
+    expected = [-0.2 / unit * deviation, 0.0, 0.2 / unit * deviation]
+    assert candidate_bonus(vacuities, bank).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("count", [1, 5, 7])  # the mean of seven times 0.7 is not quite 0.7
+def test_equal_candidates_get_no_bonus(count, dtype):
+    same = torch.full((count,), 0.7, dtype=dtype)
+    bank = torch.rand(4, count, generator=draw()).to(dtype)
+    assert candidate_bonus(same, bank).tolist() == [0.0] * count
+
+
+def test_a_bonus_from_a_bank_takes_hubs_down_and_its_opposite_takes_them_up():
+    bank, test = hubs(0), hubs(1)
+    bonus = candidate_bonus(vacuity(bank.T), bank)
+    hub = bank.mean(0).argmax()
+    assert bonus[hub] < 0
+    plain, better, worse = (first_places_rerank(rerank(test, bonus, w)) for w in (0.0, 0.3, -0.3))
+    assert better > plain + 0.02
+    assert worse < plain - 0.02
+    won = [(rerank(test, bonus, w).argmax(1) == hub).sum() for w in (0.0, 0.3)]
+    assert won[1] < won[0]
+
+
+def test_a_score_does_not_depend_on_what_else_is_asked():
+    bank, test = hubs(0), hubs(1)
+    bonus = candidate_bonus(vacuity(bank.T), bank)
+    together = rerank(test, bonus, 0.2)
+    assert torch.equal(rerank(test[7:8], bonus, 0.2), together[7:8])
+    assert torch.equal(rerank(test, bonus, 0.0), test)

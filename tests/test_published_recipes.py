@@ -129,7 +129,8 @@ def test_a_published_recipe_trains_and_is_evaluated(name: str, data: Path, tmp_p
         assert moved(load_file(data / "clip" / WEIGHTS), load_file(folder / ENCODER / WEIGHTS))
     else:
         encoder = load_encoder(recipe.encoder.name, "cpu")
-        fresh = new_model(recipe, Sizes(encoder.dim, encoder.channels), encoder)
+        sizes, seed = Sizes(encoder.dim, encoder.channels), recipe.training.seed
+        fresh = new_model(recipe.stem, recipe.system, sizes, seed, encoder)
         assert moved(fresh.state_dict(), load_file(folder / WEIGHTS))
 
     options = dict(zip(testing[2::2], testing[3::2], strict=True))

@@ -27,7 +27,7 @@ from sureshot.models.model import Model, StemConfig
 from sureshot.models.systems.base import Codes, Sizes, TextTokens, VideoTokens
 from sureshot.research.training.encoder_tuning import TunedClip
 from sureshot.research.training.optim import Optimizer, multiplier, new_optimiser
-from sureshot.research.training.run import fresh_model
+from sureshot.research.training.run import new_model
 from sureshot.research.training.step import StepOptions, gradients, update
 from tests.golden import VARIABLE, folders
 
@@ -135,7 +135,7 @@ class Trained:
         self.official, self.optimizer = official, optimizer
         encoder = ClipEncoder.load(str(official.clip), "cpu")
         sizes = Sizes(encoder.dim, encoder.channels)
-        self.model: Model = fresh_model(StemConfig(), system, sizes, seed, encoder)
+        self.model: Model = new_model(StemConfig(), system, sizes, seed, encoder)
         self.tuned = TunedClip(encoder, self.model.system)
         self.modules = nn.ModuleDict({"model": self.model, "encoder": self.tuned})
         clip = _openai(official.config) if openai else _transformers(self.tuned.network)

@@ -57,9 +57,9 @@ from sureshot.research.training.run import (
     first_notes,
     fit_features,
     fit_pixels,
-    fresh_model,
+    new_model,
     note_unreadable,
-    opened,
+    open_recipe,
 )
 from sureshot.settings import Ranged, Within, build, to_values
 from sureshot.text import counted
@@ -995,7 +995,7 @@ def train_answers(
 
     Arguments and errors are those of `sureshot.research.training.run.train`.
     """
-    read, folder = opened(AnswerRecipe, recipe, to, settings)
+    read, folder = open_recipe(AnswerRecipe, recipe, to, settings)
     with from_torchrun():
         notes = first_notes(progress)
         asked, held = read.questions()
@@ -1185,7 +1185,7 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
         return found, found.load_encoder(recipe.retrieval, named.device)
     encoder = load_encoder(named.name, named.device)
     sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
-    model = fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
+    model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
     note = EncoderNote(
         name=encoder.name,
         fingerprint=encoder.fingerprint,

@@ -300,7 +300,7 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path) -> None:
             tmp_path / folder,
             save=lambda place, epoch, score: None,
             resume=resume,
-            told=stop,
+            on_step=stop,
         )
         return made
 

@@ -61,7 +61,7 @@ class Run:
             self.folder,
             save=save,
             validate=None if scores is None else validate,
-            told=told,
+            on_step=told,
             **more,
         )
 
@@ -306,17 +306,17 @@ def test_a_run_with_other_settings_or_data_is_not_taken_up(tmp_path):
 
 
 def test_other_settings_are_compared_by_their_dotted_path(tmp_path):
-    described = {"system": {"name": "toy", "deep": {"x": [1, 2]}}, "encoder": "abc"}
+    fixed = {"system": {"name": "toy", "deep": {"x": [1, 2]}}, "encoder": "abc"}
     with pytest.raises(KeyboardInterrupt):
-        Run(tmp_path, stop=5)(described=described)
+        Run(tmp_path, stop=5)(fixed=fixed)
     for other, message in (
         ({"system": {"name": "toy", "deep": {"x": [1, 3]}}, "encoder": "abc"}, "system.deep.x was"),
         ({"system": {"name": "toy", "deep": {"x": [1, 2]}}}, "encoder was abc and is None now"),
-        (described | {"stem": 1}, "stem was None and is 1 now"),
+        (fixed | {"stem": 1}, "stem was None and is 1 now"),
     ):
         with pytest.raises(SureshotError, match=message.replace(".", r"\.")):
-            Run(tmp_path)(resume=True, described=other)
-    Run(tmp_path)(resume=True, described=described)
+            Run(tmp_path)(resume=True, fixed=other)
+    Run(tmp_path)(resume=True, fixed=fixed)
 
 
 def test_a_plot_that_cannot_be_written_is_a_note_and_no_failure(tmp_path):

@@ -129,7 +129,7 @@ def test_a_system_and_its_encoder_are_trained_end_to_end(tuned, tmp_path):
             tmp_path,
             save=lambda place, epoch, score: tuned.save(place / "encoder"),
             encoder=tuned,
-            told=told.append,
+            on_step=told.append,
         )
     assert len(told) == 6
     assert len(read.asked) <= 3 * 5  # once a video and epoch, though each is embedded twice

@@ -87,7 +87,7 @@ def test_what_would_stop_the_run_stops_it_too(place):
 def test_the_terminal_prints_it(place, capsys):
     assert command(["train", str(place / "recipe.toml"), "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "6 videos, 12 captions.\n6 pairs an epoch in" in out
+    assert "6 videos, 12 captions.\n6 pairs per epoch in" in out
     assert "weights of" in out and "without validation.\n" in out
     assert not (place / "runs").exists()
     assert command(["train", str(place / "recipe.toml"), "--dry-run", "--json"]) == 0

@@ -28,7 +28,6 @@ from sureshot.research.training.run import (
     FRAMES,
     RECIPE,
     UNREADABLE,
-    new_model,
     train,
     train_on,
     validation_score,
@@ -49,6 +48,10 @@ def place(tmp_path_factory):
         # Digests are not remembered outside of the test; the fonts of plots are made elsewhere.
         patch.setattr("sureshot.files.cache_dir", lambda: folder / "digests")
         yield folder
+
+
+def new_model(made, sizes, encoder):
+    return module.new_model(made.stem, made.system, sizes, made.training.seed, encoder)
 
 
 def recipe(place, *settings):

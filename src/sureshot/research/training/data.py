@@ -1,15 +1,16 @@
-"""What is trained on: captions and the videos they describe, as tokens."""
+"""What is trained on: captions and the videos they describe, as tokens, in batches."""
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int, Shaped, UInt8
+from jaxtyping import Int, UInt8
 
 from sureshot.datasets import Item, Split
 from sureshot.errors import SureshotError, VideoError
@@ -17,7 +18,7 @@ from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.media.video import unreadable
 from sureshot.media.workers import Ahead
-from sureshot.models.encoders.base import FrameFeatures, stack
+from sureshot.models.encoders.base import FrameFeatures, Prepared, stack
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.experts import Experts, expert_sizes, pack
 from sureshot.models.encoders.small import SmallEncoder
@@ -35,42 +36,48 @@ from sureshot.research.training.distributed import rank, union, world
 from sureshot.research.training.encoder_tuning import Tuned
 
 
-@runtime_checkable
-class Pairs(Protocol):
+class Pairs(ABC):
     """Pairs of a caption and its video, counted by the captions of all training sets.
 
     Attributes:
         video_of: number of the video of each pair.
     """
 
-    video_of: Sequence[int]
+    def __init__(self, splits: Sequence[Split]) -> None:
+        self.items: list[Item] = []
+        self.captions: list[str] = []
+        self.video_of: list[int] = []
+        for split in splits:
+            self.video_of += [len(self.items) + caption.video for caption in split.captions]
+            self.captions += split.texts()
+            self.items += split.items
 
     def name(self, row: int) -> str:
-        """What an error calls a pair."""
-        ...
+        """What an error calls a pair: the id of the video and the caption."""
+        return f"{self.items[self.video_of[row]].id} {self.captions[row]!r}"
+
+    @abstractmethod
+    def texts(self, rows: Sequence[int]) -> TextTokens:
+        """The captions of these pairs, padded to the longest."""
+
+    @abstractmethod
+    def videos(self, rows: Sequence[int]) -> VideoTokens:
+        """The videos of these pairs, one each, padded to the longest."""
 
     def begin_epoch(self, number: int) -> None:
-        """Hear which epoch comes now, from 0."""
-        ...
+        """Take what belongs to this epoch from now on; epochs count from 0."""
+        del number
 
     def readable(self, rows: Sequence[int]) -> list[int]:
         """Those of these pairs whose video can be read, the same in all processes."""
-        ...
+        return list(rows)
 
     def hold(self, rows: Sequence[int]) -> None:
-        """Hear which pairs this step and the next will ask for; others may be let go."""
-        ...
-
-    def texts(self, rows: Sequence[int]) -> TextTokens:
-        """The captions of these pairs."""
-        ...
-
-    def videos(self, rows: Sequence[int]) -> VideoTokens:
-        """The videos of these pairs, one each."""
-        ...
+        """Have the videos of these pairs ready from now on; all others may be let go."""
+        del rows
 
 
-class FeaturePairs:
+class FeaturePairs(Pairs):
     """Pairs of one or more sets, from the features of a frozen encoder.
 
     Args:
@@ -94,40 +101,22 @@ class FeaturePairs:
         if len({part.fingerprint for part in sets}) != 1:
             names = ", ".join(part.encoder for part in sets) or "none"
             raise SureshotError(f"Training sets must share one encoder; they have {names}.")
+        super().__init__([part.split for part in sets])
         self.device = device
-        video_of: list[int] = []
-        self._names: list[str] = []
         self._videos: list[FrameFeatures] = []
         self._experts: list[Experts] = []
         self._texts: list[Text] = []
         for part in sets:
-            first = len(self._videos)
-            video_of += [first + caption.video for caption in part.split.captions]
-            self._names += [caption_name(part, row) for row in range(len(part.split.captions))]
+            _check_finite(part)
             self._videos += part.videos if patches else map(_without_patches, part.videos)
             self._experts += [part.experts.get(item.id, {}) for item in part.split.items]
             self._texts += part.texts
-            _check_finite(part)
-        self.video_of: Sequence[int] = video_of
         some = self._videos[0]
-        experts = expert_sizes(part.experts for part in sets)
         self.sizes = Sizes(
-            dim=some.frames.shape[1], channels=some.backbone.shape[1], experts=experts
+            dim=some.frames.shape[1],
+            channels=some.backbone.shape[1],
+            experts=expert_sizes(part.experts for part in sets),
         )
-
-    def name(self, row: int) -> str:
-        """Id of the video and the caption."""
-        return self._names[row]
-
-    def begin_epoch(self, number: int) -> None:
-        """Nothing: features are the same in all epochs."""
-
-    def readable(self, rows: Sequence[int]) -> list[int]:
-        """All of them: what cannot be read has no features."""
-        return list(rows)
-
-    def hold(self, rows: Sequence[int]) -> None:
-        """Nothing: all features are at hand."""
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs, padded to the longest."""
@@ -141,37 +130,34 @@ class FeaturePairs:
         return video_tokens(replace(seen, experts=experts, which=which), self.device)
 
 
-def caption_name(part: SplitFeatures, row: int) -> str:
-    """Id of the video and the text of a caption of a set."""
-    caption = part.split.captions[row]
-    return f"{part.split.items[caption.video].id} {caption.text!r}"
-
-
 def _without_patches(video: FrameFeatures) -> FrameFeatures:
     return FrameFeatures(video.frames, video.patches[:, :0], video.backbone)
 
 
 def _check_finite(part: SplitFeatures) -> None:
-    for item, video in zip(part.split.items, part.videos, strict=True):
-        if not all(np.isfinite(a).all() for a in (video.frames, video.patches, video.backbone)):
-            _refuse(f"the video {item.id}", part)
-    for row, arrays in enumerate(part.texts):
+    split = part.split
+    videos = ((v.frames, v.patches, v.backbone) for v in part.videos)
+    parts = [
+        *zip((f"video {item.id}" for item in split.items), videos, strict=True),
+        *zip(
+            (f"caption of {split.items[c.video].id} {c.text!r}" for c in split.captions),
+            part.texts,
+            strict=True,
+        ),
+    ]
+    for name, arrays in parts:
         if not all(np.isfinite(array).all() for array in arrays):
-            _refuse(f"the caption of {caption_name(part, row)}", part)
-
-
-def _refuse(what: str, part: SplitFeatures) -> None:
-    raise SureshotError(
-        f"The features of {what} hold a number that is not finite; encode {part.split.title()} "
-        "again, or leave it out."
-    )
+            raise SureshotError(
+                f"The features of the {name} hold a number that is not finite; encode "
+                f"{split.title()} again, or leave it out."
+            )
 
 
 # Frames of an item, which is the n-th of all videos, in an epoch.
 ReadFrames = Callable[[Item, int, int], UInt8[np.ndarray, "frames height width 3"]]
 
 
-class PixelPairs:
+class PixelPairs(Pairs):
     """Pairs of one or more splits, through an encoder with a graph; a context manager.
 
     Videos wanted soon are decoded by threads meanwhile, and those of a step are kept until it ends,
@@ -197,25 +183,13 @@ class PixelPairs:
         *,
         memory: FrameMemory | None = None,
     ) -> None:
-        video_of: list[int] = []
-        self._items: list[Item] = []
-        self._texts: list[str] = []
-        for split in splits:
-            first = len(self._items)
-            video_of += [first + caption.video for caption in split.captions]
-            self._texts += split.texts()
-            self._items += split.items
-        self.video_of: Sequence[int] = video_of
+        super().__init__(splits)
         self.unreadable: dict[str, str] = {}
         self._encoder = encoder
         self._read = read
         self._epoch = 0
         self._memory = memory or FrameMemory(0)
         self._decoded = Ahead(self._prepare, workers)
-
-    def name(self, row: int) -> str:
-        """Id of the video and the caption."""
-        return f"{self._items[self.video_of[row]].id} {self._texts[row]!r}"
 
     def begin_epoch(self, number: int) -> None:
         """Take the frames of this epoch from now on."""
@@ -238,12 +212,12 @@ class PixelPairs:
             if isinstance(reason := self._decoded.get((self._epoch, video)), str)
         ]
         left_out = dict(union(odd))
-        self.unreadable |= {self._items[video].id: why for video, why in left_out.items()}
+        self.unreadable |= {self.items[video].id: why for video, why in left_out.items()}
         return [row for row in rows if self.video_of[row] not in left_out]
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """The captions of these pairs, with a graph."""
-        return self._encoder.texts([self._texts[row] for row in rows])
+        return self._encoder.texts([self.captions[row] for row in rows])
 
     def videos(self, rows: Sequence[int]) -> VideoTokens:
         """The videos of these pairs, with a graph.
@@ -251,21 +225,21 @@ class PixelPairs:
         Raises:
             SureshotError: one cannot be read.
         """
-        return self._encoder.videos([self._frames(row) for row in rows])
+        return self._encoder.videos([self._frames(self.video_of[row]) for row in rows])
 
-    def _frames(self, row: int) -> Shaped[np.ndarray, "frames 3 side side"]:
-        found = self._decoded.get((self._epoch, self.video_of[row]))
+    def _frames(self, video: int) -> Prepared:
+        found = self._decoded.get((self._epoch, video))
         if isinstance(found, str):
-            item = self._items[self.video_of[row]]
+            item = self.items[video]
             raise SureshotError(
                 f"The video {item.id} ({item.path}) cannot be read: {found}. Leave it out."
             )
         return found
 
-    def _prepare(self, key: tuple[int, int]) -> Shaped[np.ndarray, "frames 3 side side"] | str:
+    def _prepare(self, key: tuple[int, int]) -> Prepared | str:
         """Prepared frames, or why there are none."""
         epoch, video = key
-        item = self._items[video]
+        item = self.items[video]
         known = self._memory.get(item)
         if known is not None:
             return known
@@ -306,12 +280,12 @@ def plan(
         video_of: number of the video of each caption; those of several sets follow each other.
         batch: most pairs of a batch. Videos with more captions than batches are needed for it
             make the batches smaller.
-        captions: ``one`` random caption of each video an epoch, or ``all`` of them.
-        seed: number that all draws of the run come from.
+        captions: ``one`` random caption of each video per epoch, or ``all`` of them.
+        seed: seed of the run.
         epoch: number of the epoch, from 0.
 
     Returns:
-        Indices into ``video_of``, one array a batch; the number of batches is `count`, always.
+        Indices into ``video_of``, one array per batch; the number of batches is `count`, always.
 
     Raises:
         SureshotError: there are no two videos, or ``batch`` is below two.
@@ -384,10 +358,6 @@ def _deal(
     return np.array(dealt, np.int64)
 
 
-_QUALITY = 95
-_LONGEST = 65_500  # lines that a JPEG can have
-
-
 def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3"]) -> None:
     """Write the file whole or not at all.
 
@@ -398,12 +368,12 @@ def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3
     from PIL import Image
 
     count, height, width, _ = frames.shape
-    if count * height > _LONGEST:
+    if count * height > 65_500:  # as high as a JPEG can be
         raise ValueError(f"{count} frames of {height} lines are more than a JPEG can hold")
     strip = Image.fromarray(frames.reshape(count * height, width, 3))
     with replace_file(path) as fresh:
         comment = f"{count} frames".encode()
-        strip.save(fresh, "JPEG", quality=_QUALITY, subsampling=0, comment=comment)
+        strip.save(fresh, "JPEG", quality=95, subsampling=0, comment=comment)
 
 
 def read_filmstrip(path: Path) -> UInt8[np.ndarray, "frames height width 3"]:
@@ -435,9 +405,6 @@ class TrainingFrames:
     Attributes:
         encoder: says how large frames are.
         frames: most frames of a video.
-        sampling: rule that picks the frames of a video.
-        augment: how they are changed.
-        seed: number that all draws of the run come from.
         kept: folder where frames are kept from epoch to epoch; None decodes each time.
     """
 
@@ -457,12 +424,7 @@ class TrainingFrames:
     def __call__(
         self, item: Item, video: int, epoch: int
     ) -> UInt8[np.ndarray, "frames height width 3"]:
-        """RGB frames.
-
-        Args:
-            item: the video.
-            video: its number among all videos that are trained on.
-            epoch: number of the epoch, from 0.
+        """RGB frames of an item, the n-th of all videos, in an epoch.
 
         Raises:
             VideoError: the video cannot be read.

@@ -17,8 +17,7 @@ from torch.amp import GradScaler
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import replace_file, replace_folder, restore_folder, write_text
-from sureshot.media.sampling_rule import Sampling
-from sureshot.models.model import Model, StemConfig
+from sureshot.models.model import Model
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
 from sureshot.research.figures.canvas import (
     BLUE,
@@ -36,21 +35,41 @@ from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.step import StepOptions, gradients, new_scaler, update
 from sureshot.settings import parse_json, to_values
 
+STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
+_FREE = ("workers", "metric", "save_every", "keep_frames")  # settings that reach no weight
+_NAMED = 4  # pairs named in an error
+_WEIGHTS, _MEMORY = "weights.", "optimiser."  # prefixes of tensors in a state
+
 _Tokens = TypeVar("_Tokens", TextTokens, VideoTokens)
 Labels = Callable[[Sequence[int]], Codes]  # of pairs
+Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
 
-_NAMED = 4  # pairs named in an error
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """A finished run.
+
+    Attributes:
+        folder: folder of the chosen checkpoint.
+        epoch: epochs done when it was saved.
+        score: its score on the validation set; None without one.
+        notes: sentences about the data and the run.
+        metric: name of the score.
+    """
+
+    folder: Path
+    epoch: int
+    score: float | None
+    notes: tuple[str, ...] = ()
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """Where a run is after a step.
+    """Where a run is after a step; steps and epochs count from 1.
 
     Attributes:
-        epoch: number of the epoch, from 1.
-        epochs: how many epochs there are.
-        step: number of the step in the whole run, from 1.
-        steps: how many steps the whole run has.
+        step: number of the step in the whole run, which has ``steps``.
         losses: the objective as ``loss`` and its named, unweighted parts.
         gradient: length of the gradient before it was clipped.
         rate: learning rate of stem and system.
@@ -71,16 +90,10 @@ class TrainState(NamedTuple):
     """What all steps of a run share.
 
     Attributes:
-        model: stem and system.
         modules: all that is trained.
-        optimiser: optimiser of their weights.
-        pairs: what is trained on.
-        config: how.
-        described: settings that must not change within the run.
+        fixed: settings that must not change within the run.
         steps: steps of a pass through the data.
-        method: how gradients are computed.
         scaler: what keeps gradients within float16; None with other formats.
-        labels: codes of pairs for losses that want more than which text belongs to which video.
     """
 
     model: Model
@@ -88,9 +101,9 @@ class TrainState(NamedTuple):
     optimiser: torch.optim.Optimizer
     pairs: Pairs
     config: TrainingConfig
-    described: Mapping[str, Any]
+    fixed: Mapping[str, Any]
     steps: int
-    method: StepOptions
+    options: StepOptions
     scaler: GradScaler | None
     labels: Labels | None = None
 
@@ -108,20 +121,30 @@ class TrainState(NamedTuple):
 
     def _coded(self, code: Callable[[_Tokens], Codes], tokens: _Tokens) -> Codes:
         """Codes of tokens. After an encoder in float16 they are 32-bit, as in the papers' codes."""
-        if self.method.precision != "float16":
+        if self.options.precision != "float16":
             return code(tokens)
-        with torch.autocast(self.method.device.type, enabled=False):
+        with torch.autocast(self.options.device.type, enabled=False):
             single = (part.float() if part.is_floating_point() else part for part in tokens)
             return code(type(tokens)(*single))
+
+    def identity(self) -> dict[str, Any]:
+        """What must not change within a run, by dotted path."""
+        values: dict[str, Any] = to_values(self.config)
+        training = {name: value for name, value in values.items() if name not in _FREE}
+        counts = {
+            "captions": len(self.pairs.video_of),
+            "videos": len(set(self.pairs.video_of)),
+        }
+        return _flat(counts | {"training": training} | to_values(self.fixed))
 
 
 def prepare(
     model: Model,
     pairs: Pairs,
     config: TrainingConfig,
-    encoder: nn.Module | None,
-    described: Mapping[str, Any],
-    labels: Labels | None,
+    encoder: nn.Module | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    labels: Labels | None = None,
 ) -> TrainState:
     """What the steps of a run share; arguments as of `fit`."""
     parts: dict[str, nn.Module] = {"model": model}
@@ -132,22 +155,22 @@ def prepare(
         rates.insert(0, (encoder, config.encoder_rate))
     modules = nn.ModuleDict(parts)
     same_start(modules)
-    optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
-    steps = count(pairs.video_of, batch=config.batch, captions=config.captions or "one")
-    device = next(model.parameters()).device
-    method = StepOptions(
-        micro_batch=config.micro_batch, precision=config.precision, device=device, seed=config.seed
+    options = StepOptions(
+        micro_batch=config.micro_batch,
+        precision=config.precision,
+        device=next(model.parameters()).device,
+        seed=config.seed,
     )
     return TrainState(
         model=model,
         modules=modules,
-        optimiser=optimiser,
+        optimiser=new_optimiser(config.optimizer, rates, config.weight_decay),
         pairs=pairs,
         config=config,
-        described=described,
-        steps=steps,
-        method=method,
-        scaler=new_scaler(method),
+        fixed=fixed or {},
+        steps=count(pairs.video_of, batch=config.batch, captions=config.captions or "one"),
+        options=options,
+        scaler=new_scaler(options),
         labels=labels,
     )
 
@@ -162,9 +185,9 @@ def steps_of(run: TrainState, epoch: int, taken: int = 0) -> Iterator[StepProgre
     run.modules.train()
     run.pairs.begin_epoch(epoch)
     total = run.epoch_steps * config.epochs
-    first = epoch * run.epoch_steps + taken
     step = epoch * run.epoch_steps
-    any_step = False
+    first = step + taken
+    any_step = taken > 0
     for number in range(system.passes):
         system.begin_pass(number)
         batches = plan(
@@ -185,11 +208,13 @@ def steps_of(run: TrainState, epoch: int, taken: int = 0) -> Iterator[StepProgre
             if len(readable) < min(len(rows), 2):
                 continue
             share = multiplier(step - 1, total, config.warmup, config.optimizer)
-            where = f"Training stopped in epoch {epoch + 1}, step {step}"
-            losses, length = _step(run, readable, step - 1, share, where)
+            try:
+                losses, length = _step(run, readable, step - 1, share)
+            except SureshotError as error:
+                raise SureshotError(
+                    f"Training stopped in epoch {epoch + 1}, step {step}. {error}"
+                ) from None
             any_step = True
-            seconds = time.perf_counter() - began
-            rate = config.rate * share
             yield StepProgress(
                 epoch=epoch + 1,
                 epochs=config.epochs,
@@ -197,26 +222,23 @@ def steps_of(run: TrainState, epoch: int, taken: int = 0) -> Iterator[StepProgre
                 steps=total,
                 losses=losses,
                 gradient=length,
-                rate=rate,
-                seconds=seconds,
+                rate=config.rate * share,
+                seconds=time.perf_counter() - began,
             )
-    if first == epoch * run.epoch_steps and not any_step:
+    if not any_step:
         raise SureshotError(
             f"Training stopped in epoch {epoch + 1}: no batch has two videos that can be read."
         )
 
 
 def _step(
-    run: TrainState, rows: Sequence[int], step: int, share: float, where: str
+    run: TrainState, rows: Sequence[int], step: int, share: float
 ) -> tuple[dict[str, float], float]:
     """Losses and length of the gradient of one step, which is taken."""
     name, system = run.pairs.name, run.model.system
-    try:
-        losses = gradients(
-            system, run.embed, rows, run.method, step=step, name=name, scaler=run.scaler
-        )
-    except SureshotError as error:
-        raise SureshotError(f"{where}. {error}") from None
+    losses = gradients(
+        system, run.embed, rows, run.options, step=step, name=name, scaler=run.scaler
+    )
     clip = run.config.clip or None
     try:
         length = update(
@@ -225,27 +247,175 @@ def _step(
     except SureshotError as error:
         batch = "; ".join(name(row) for row in rows[:_NAMED])
         more = f"The batch of {len(rows)} begins with {batch}."
-        raise SureshotError(f"{where}. {error} {more}") from None
+        raise SureshotError(f"{error} {more}") from None
     return losses, length
 
 
-_VERSION = 1
-_WEIGHTS, _MEMORY = "weights.", "optimiser."
+class _Counters(NamedTuple):
+    """Epochs done, the checkpoint chosen so far, and steps taken of the epoch that is not done."""
+
+    epoch: int = 0
+    kept: int = 0
+    score: float | None = None
+    taken: int = 0
+
+
+def fit(
+    model: Model,
+    pairs: Pairs,
+    config: TrainingConfig,
+    folder: Path,
+    *,
+    save: Save,
+    validate: Callable[[], float] | None = None,
+    encoder: nn.Module | None = None,
+    labels: Labels | None = None,
+    resume: bool = False,
+    fixed: Mapping[str, Any] | None = None,
+    on_step: Callable[[StepProgress], None] | None = None,
+) -> TrainingResult:
+    """Train a model, in one process or in each of several; it ends with the last weights.
+
+    The folder gets ``model``, the chosen checkpoint; ``state.safetensors``, from which the run
+    goes on; ``log.jsonl`` and ``loss.png``. The state is written after each epoch and, if the
+    settings say so, every so many steps: stopped or failed in between, by Ctrl-C too, the run goes
+    on from there with the very numbers of a run that was never stopped.
+
+    Pairs whose video cannot be read are left out of their batch; a batch of fewer than two is left
+    out whole.
+
+    Args:
+        model: model on its device, with its first weights.
+        pairs: what is trained on, on the same device.
+        config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
+        folder: folder of the run, the same for all processes.
+        save: writes the model into an empty folder, given the epochs done and the score.
+        validate: score of the model on the validation set, higher is better; called without
+            gradients after each epoch. Never give it a set that is tested on.
+        encoder: network that is trained too, if ``pairs`` compute tokens with it.
+        labels: codes of pairs for losses that want more than which text belongs to which
+            video; they join the codes of the texts.
+        resume: go on with the run in the folder, if there is one.
+        fixed: more settings, as JSON holds them, that must not change within a run, such as
+            those of the system.
+        on_step: called after each step.
+
+    Raises:
+        SureshotError: a loss or gradient is not finite, the folder holds another run, a file
+            cannot be written, or best is to be kept of models that are not validated.
+    """
+    if config.keep == "best" and validate is None:
+        raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
+    run = prepare(model, pairs, config, encoder, fixed, labels)
+    done = _begin(run, folder, resume)
+    steps = done.epoch * run.epoch_steps + done.taken
+    with Log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
+        for epoch in range(done.epoch, config.epochs):
+            for step in steps_of(run, epoch, done.taken):
+                if log is None:
+                    continue
+                entry = to_values(step)
+                del entry["epochs"], entry["steps"]
+                log.write(**entry)
+                if on_step is not None:
+                    on_step(step)
+                if config.save_every and step.step % config.save_every == 0:
+                    _keep(run, folder, done._replace(taken=step.step - epoch * run.epoch_steps))
+            done = _finish_epoch(run, folder, done, save, validate, log)
+    broadcast(None)  # all wait until the files are there
+    notes = _draw_log(folder) if rank() == 0 else ()
+    return TrainingResult(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
+
+
+def check_new(folder: Path) -> None:
+    """See that there is no run in a folder yet.
+
+    Raises:
+        SureshotError: there is one.
+    """
+    if (folder / STATE).exists():
+        raise SureshotError(
+            f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
+            f"name another folder."
+        )
+
+
+def _begin(run: TrainState, folder: Path, resume: bool) -> _Counters:
+    """Load the state of the folder, or see that there is none."""
+    if not resume:
+        check_new(folder)
+    state = folder / STATE
+    if not state.exists():
+        return _Counters()
+    restore_folder(folder / MODEL)
+    values = read_values(state)
+    was, now = values["run"], run.identity()
+    for name in was | now:
+        if was.get(name) != now.get(name):
+            raise SureshotError(
+                f"The run in {folder} cannot go on: {name} was {was.get(name)} and is "
+                f"{now.get(name)} now. Set it back, or name another folder."
+            )
+    load_state(state, run.modules, run.optimiser)
+    if run.scaler is not None:
+        run.scaler.load_state_dict(values["scaler"])
+    return _Counters(**{name: values[name] for name in _Counters._fields})
+
+
+def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        nested = isinstance(value, Mapping)
+        flat |= _flat(value, f"{path}{name}.") if nested else {f"{path}{name}": value}
+    return flat
+
+
+def _finish_epoch(
+    run: TrainState,
+    folder: Path,
+    done: _Counters,
+    save: Save,
+    validate: Callable[[], float] | None,
+    log: "Log | None",
+) -> _Counters:
+    """Score an epoch and write what is to be kept of it; process 0 does, the others wait."""
+    run.modules.eval()
+    if log is not None:
+        epoch, score = done.epoch + 1, None
+        if validate is not None:
+            with torch.no_grad():
+                score = validate()
+            if not math.isfinite(score):
+                raise SureshotError(
+                    f"The score on the validation set is {score} after epoch {epoch}."
+                )
+        last = run.config.keep == "last" or validate is None
+        kept = last or done.score is None or (score is not None and score > done.score)
+        done = done._replace(epoch=epoch, taken=0)
+        if kept:
+            done = done._replace(kept=epoch, score=score)
+            with replace_folder(folder / MODEL) as fresh:
+                save(fresh, epoch, score)
+        _keep(run, folder, done)
+        log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)
+    counters: _Counters = broadcast(done)
+    return counters
+
+
+def _keep(run: TrainState, folder: Path, done: _Counters) -> None:
+    """Write the state that a stopped run goes on from."""
+    values = done._asdict() | {"run": run.identity()}
+    if run.scaler is not None:
+        values["scaler"] = run.scaler.state_dict()
+    save_state(folder / STATE, run.modules, run.optimiser, values)
 
 
 def save_state(
-    path: Path,
-    modules: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    values: Mapping[str, Any],
+    path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer, values: Mapping[str, Any]
 ) -> None:
-    """Write everything in one step: the file is the old one or the new one, whatever happens.
+    """Write weights, the optimiser's memory and ``values``, as JSON holds them, in one step.
 
-    Args:
-        path: file of the state.
-        modules: all that is trained.
-        optimiser: optimiser of the model's weights.
-        values: counters and settings, as JSON holds them.
+    Whatever happens, the file is the old one or the new one.
 
     Raises:
         SureshotError: the file cannot be written.
@@ -253,13 +423,12 @@ def save_state(
     tensors = {_WEIGHTS + name: tensor for name, tensor in modules.state_dict().items()}
     for number, memory in optimiser.state_dict()["state"].items():
         tensors |= {f"{_MEMORY}{number}.{name}": tensor for name, tensor in memory.items()}
-    header = {"sureshot": json.dumps({"version": _VERSION, "values": values})}
     # Cloned: safetensors refuses tensors that share memory, as tied weights do.
     kept = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as fresh:
-            save_file(kept, fresh, header)
+            save_file(kept, fresh, {"sureshot": json.dumps(values)})
     except (OSError, SafetensorError) as error:
         raise SureshotError(
             f"The run cannot be kept in {path}: {error}. Free some space."
@@ -267,20 +436,16 @@ def save_state(
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """The counters and settings of a state.
+    """The values of a state.
 
     Raises:
-        SureshotError: it cannot be read, or a later version wrote it.
+        SureshotError: it cannot be read.
     """
     try:
         with safe_open(path, framework="pt") as file:
-            header = parse_json((file.metadata() or {})["sureshot"])
+            values = parse_json((file.metadata() or {})["sureshot"])
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise _unreadable(path, str(error)) from None
-    held = header if isinstance(header, dict) else {}
-    if held.get("version") != _VERSION:
-        raise _unreadable(path, f"it is of version {held.get('version')!r:.40}, not {_VERSION}")
-    values = held.get("values")
     if not isinstance(values, dict):
         raise _unreadable(path, "it holds no settings")
     return values
@@ -311,7 +476,7 @@ def load_state(path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer)
 
 def _unreadable(path: Path, reason: str) -> SureshotError:
     return SureshotError(
-        f"The run in {path} cannot go on: {reason}. Start it anew in another folder."
+        f"The run in {path} cannot go on: {reason}. Start it again in another folder."
     )
 
 
@@ -321,7 +486,7 @@ class Log:
     Args:
         path: file of the log.
         after: number of steps that are done; later entries, and what a killed run left of a line,
-            are dropped. 0 starts the file anew.
+            are dropped. 0 empties the file.
     """
 
     def __init__(self, path: Path, after: int = 0) -> None:
@@ -341,6 +506,10 @@ class Log:
         self._file.close()
 
 
+def _line(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False) + "\n"
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The entries of a log that are whole; none where there is no file."""
     entries: list[dict[str, Any]] = []
@@ -354,222 +523,14 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def _line(entry: dict[str, Any]) -> str:
-    return json.dumps(entry, ensure_ascii=False) + "\n"
-
-
-STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
-_FREE = ("workers", "metric", "save_every", "keep_frames")  # settings that reach no weight
-
-Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingResult:
-    """A finished run.
-
-    Attributes:
-        folder: folder of the chosen checkpoint.
-        epoch: epochs done when it was saved.
-        score: its score on the validation set; None without one.
-        notes: sentences about the data and the run.
-        metric: name of the score.
-    """
-
-    folder: Path
-    epoch: int
-    score: float | None
-    notes: tuple[str, ...] = ()
-    metric: str = ""
-
-
-class _Counters(NamedTuple):
-    """Epochs done, the checkpoint chosen so far, and steps taken of the epoch that is not done."""
-
-    epoch: int = 0
-    kept: int = 0
-    score: float | None = None
-    taken: int = 0
-
-
-def fit(
-    model: Model,
-    pairs: Pairs,
-    config: TrainingConfig,
-    folder: Path,
-    *,
-    save: Save,
-    validate: Callable[[], float] | None = None,
-    encoder: nn.Module | None = None,
-    labels: Labels | None = None,
-    resume: bool = False,
-    described: Mapping[str, Any] | None = None,
-    told: Callable[[StepProgress], None] | None = None,
-) -> TrainingResult:
-    """Train a model, in one process or in each of several; it ends with the last weights.
-
-    The folder gets ``model``, the chosen checkpoint; ``state.safetensors``, from which the run
-    goes on; ``log.jsonl`` and ``loss.png``. The state is written after each epoch and, if the
-    settings say so, every so many steps: stopped or failed in between, by Ctrl-C too, the run goes
-    on from there with the very numbers of a run that was never stopped.
-
-    Pairs whose video cannot be read are left out of their batch; a batch of fewer than two is left
-    out whole.
-
-    Args:
-        model: model on its device, with its first weights.
-        pairs: what is trained on, on the same device.
-        config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
-        folder: folder of the run, the same for all processes.
-        save: writes the model into an empty folder, given the epochs done and the score.
-        validate: score of the model on the validation set, higher is better; called without
-            gradients after each epoch. Never give it a set that is tested on.
-        encoder: network that is trained too, if ``pairs`` compute tokens with it.
-        labels: codes of pairs for losses that want more than which text belongs to which
-            video; they join the codes of the texts.
-        resume: go on with the run in the folder, if there is one.
-        described: more settings, as JSON holds them, that must not change within a run, such as
-            those of the system.
-        told: called after each step.
-
-    Raises:
-        SureshotError: a loss or gradient is not finite, the folder holds another run, a file
-            cannot be written, or best is to be kept of models that are not validated.
-    """
-    if config.keep == "best" and validate is None:
-        raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
-    run = prepare(model, pairs, config, encoder, described or {}, labels)
-    done = _begin(run, folder, resume)
-    told = told or (lambda step: None)
-    steps = done.epoch * run.epoch_steps + done.taken
-    with Log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
-        for epoch in range(done.epoch, config.epochs):
-            for step in steps_of(run, epoch, done.taken):
-                if log is not None:
-                    entry = to_values(step)
-                    del entry["epochs"], entry["steps"]
-                    log.write(**entry)
-                    told(step)
-                    taken = step.step - epoch * run.epoch_steps
-                    if config.save_every and step.step % config.save_every == 0:
-                        _keep(run, folder, done._replace(taken=taken))
-            done = _finish(run, folder, done, save, validate, log)
-    broadcast(None)  # nobody returns before the files are there
-    notes = _draw(folder) if rank() == 0 else ()
-    return TrainingResult(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
-
-
-def check_new(folder: Path) -> None:
-    """See that there is no run in a folder yet.
-
-    Raises:
-        SureshotError: there is one.
-    """
-    if (folder / STATE).exists():
-        raise SureshotError(
-            f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
-            f"name another folder."
-        )
-
-
-def _begin(run: TrainState, folder: Path, resume: bool) -> _Counters:
-    """Load the state of the folder, or see that there is none."""
-    if not resume:
-        check_new(folder)
-    state = folder / STATE
-    if not state.exists():
-        return _Counters()
-    restore_folder(folder / MODEL)
-    values = read_values(state)
-    was, now = values["run"], _described(run)
-    # A setting that came new since the run began was at its default then.
-    defaults = {
-        "training": _settings(TrainingConfig()),
-        "stem": to_values(StemConfig()),
-        "encoder": {"sampling": Sampling().kind},
-    }
-    was = {name: value for name, value in _flat(defaults).items() if name in now} | was
-    for name in was | now:
-        if was.get(name) != now.get(name):
-            raise SureshotError(
-                f"The run in {folder} cannot go on: {name} was {was.get(name)} and is "
-                f"{now.get(name)} now. Set it back, or name another folder."
-            )
-    load_state(state, run.modules, run.optimiser)
-    if run.scaler is not None:
-        run.scaler.load_state_dict(values["scaler"])
-    return _Counters(**{name: values[name] for name in _Counters._fields if name in values})
-
-
-def _described(run: TrainState) -> dict[str, Any]:
-    """What must not change within a run, by dotted path."""
-    videos = len(set(run.pairs.video_of))
-    counts = {"captions": len(run.pairs.video_of), "videos": videos}
-    described = to_values(run.described)
-    return _flat(counts | {"training": _settings(run.config)} | described)
-
-
-def _settings(config: TrainingConfig) -> dict[str, Any]:
-    """The settings that reach the weights."""
-    values: dict[str, Any] = to_values(config)
-    return {name: value for name, value in values.items() if name not in _FREE}
-
-
-def _flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        inside = isinstance(value, Mapping)
-        flat |= _flat(value, f"{at}{name}.") if inside else {f"{at}{name}": value}
-    return flat
-
-
-def _finish(
-    run: TrainState,
-    folder: Path,
-    done: _Counters,
-    save: Save,
-    validate: Callable[[], float] | None,
-    log: Log | None,
-) -> _Counters:
-    """Score an epoch and write what is to be kept of it."""
-    run.modules.eval()
-    epoch, score = done.epoch + 1, None
-    if log is not None and validate is not None:
-        with torch.no_grad():
-            score = validate()
-        if not math.isfinite(score):
-            raise SureshotError(f"The score on the validation set is {score} after epoch {epoch}.")
-    last = run.config.keep == "last" or validate is None
-    better = done.score is None or (score is not None and score > done.score)
-    kept = last or better
-    new = done._replace(epoch=epoch, taken=0)
-    if kept:
-        new = new._replace(kept=epoch, score=score)
-    if log is not None:
-        if kept:
-            with replace_folder(folder / MODEL) as fresh:
-                save(fresh, epoch, score)
-        _keep(run, folder, new)
-        log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)
-    counters: _Counters = broadcast(new)
-    return counters
-
-
-def _keep(run: TrainState, folder: Path, done: _Counters) -> None:
-    """Write the state that a stopped run goes on from."""
-    values = done._asdict() | {"run": _described(run)}
-    if run.scaler is not None:
-        values["scaler"] = run.scaler.state_dict()
-    save_state(folder / STATE, run.modules, run.optimiser, values)
-
-
-def _draw(folder: Path) -> tuple[str, ...]:
+def _draw_log(folder: Path) -> tuple[str, ...]:
+    """Draw the plot of a run; a note where that fails, as the model is there all the same."""
     entries = read_log(folder / LOG)
     losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
     scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
     try:
         draw(folder / PLOT, losses, scores, title=folder.name)
-    except SureshotError as error:  # the model is there; a picture is not worth a failure
+    except SureshotError as error:
         return (f"No plot was drawn. {error}",)
     return ()
 
@@ -610,7 +571,7 @@ def draw(
 
 
 def running_mean(values: Sequence[float], weight: float = 0.95) -> list[float]:
-    """Mean of all values up to each, older ones weighing ``weight`` times less a step.
+    """Mean of all values up to each, older ones weighing ``weight`` times less per step.
 
     Examples:
         >>> running_mean([4.0, 4.0, 1.0], 0.5)

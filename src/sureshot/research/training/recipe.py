@@ -44,14 +44,14 @@ from sureshot.text import plain
 
 @dataclass(frozen=True, slots=True)
 class EncoderRecipe(Ranged):
-    """What sees texts and frames.
+    """What encodes texts and frames.
 
     Attributes:
         name: what `sureshot.models.encoders.load_encoder` takes.
-        frames: frames sampled from each video, 1 to 64.
+        frames: frames sampled from each video.
         sampling: which frames: ``uniform``, ``spread``, ``segments`` or ``head``, see
             `sureshot.media.sampling_rule.Sampling`.
-        fps: frames a second that are looked at to begin with; None looks at all.
+        fps: frames per second that are sampled from; None is all.
         words: tokens of a text that are read, special ones included; None reads as many as the
             encoder can. Only an encoder that is trained too can be held to fewer.
         device: torch device; None takes a GPU where there is one.
@@ -159,9 +159,6 @@ class TrainingConfig(Ranged):
     def for_encoder(self, encoder: EncoderRecipe) -> "TrainingConfig":
         """These settings with what the encoder decides filled in.
 
-        Args:
-            encoder: what is trained with, or frozen.
-
         Raises:
             SureshotError: a setting is about pixels, and a frozen encoder shows features.
         """
@@ -193,16 +190,14 @@ class RecipeFile:
 
     @classmethod
     def load(cls: type[_R], path: Path, overrides: Sequence[str] = ()) -> _R:
-        """A recipe from its file.
+        """A recipe from its TOML file.
 
         Args:
-            path: a TOML file.
-            overrides: settings that replace those of the file, each as ``name.of.setting=value``;
-                their relative paths start at the file too.
+            path: where relative paths start, those of ``overrides`` too.
+            overrides: settings that replace those of the file, each as ``name.of.setting=value``.
 
         Raises:
-            SureshotError: the file cannot be read or is no TOML, or a setting is wrong; the message
-                names it.
+            SureshotError: the file cannot be read, or a setting is wrong; the message names it.
         """
         values = read_toml(path)
         for assignment in overrides:
@@ -211,11 +206,7 @@ class RecipeFile:
 
     @classmethod
     def from_dict(cls: type[_R], values: Mapping[str, object], folder: Path) -> _R:
-        """A recipe from plain values.
-
-        Args:
-            values: settings by name, as `to_dict` gives them.
-            folder: where relative paths start.
+        """A recipe from values as `to_dict` gives them; relative paths start at the folder.
 
         Raises:
             SureshotError: an unknown or missing name, or a wrong value.
@@ -360,14 +351,10 @@ class Recipe(RecipeFile):
 
 
 def read_toml(path: Path, what: str = "recipe") -> dict[str, Any]:
-    """The values of a TOML file.
-
-    Args:
-        path: the file.
-        what: what an error calls it.
+    """The values of a TOML file; errors call it by ``what``.
 
     Raises:
-        SureshotError: it cannot be read or is no TOML.
+        SureshotError: it cannot be read or is not TOML.
     """
     try:
         return read_toml_values(path)
@@ -399,21 +386,16 @@ def resolve_paths(settings: _T, folder: Path) -> _T:
     return changed
 
 
-def refuse_test(at: str, split: str, instead: str = "") -> None:
-    """See that a setting does not name the test split.
-
-    Args:
-        at: dotted path of the setting.
-        split: name of the split that it names.
-        instead: what else to do, in the words of a sentence.
+def refuse_test(setting: str, split: str, instead: str = "") -> None:
+    """See that a setting, such as ``val``, does not name the test split.
 
     Raises:
-        SureshotError: it names the test split.
+        SureshotError: it does; ``instead`` ends the sentence with what else to do.
     """
     if split == "test":
         raise SureshotError(
-            f"Setting {at}.split is 'test'; nothing is trained or chosen on what it is tested on. "
-            f"Take train or val{instead}."
+            f"Setting {setting}.split is 'test'; nothing is trained or chosen on what it is tested "
+            f"on. Take train or val{instead}."
         )
 
 

@@ -1,10 +1,10 @@
-"""From a recipe to a trained checkpoint: read, encode, build, fit, save."""
+"""From a recipe to a trained checkpoint: read, encode, build, fit, save; or only estimate that."""
 
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -54,11 +54,13 @@ from sureshot.research.training.loop import (
     prepare,
     steps_of,
 )
-from sureshot.research.training.recipe import Recipe, RecipeFile, TrainingConfig
+from sureshot.research.training.recipe import EncoderRecipe, Recipe, RecipeFile, TrainingConfig
 from sureshot.settings import override, to_values
 from sureshot.text import aligned, counted, duration
 
-FRAMES, UNREADABLE = "frames", "unreadable.txt"  # in the folder of a run
+FRAMES, UNREADABLE, RECIPE = "frames", "unreadable.txt", "recipe.toml"  # in the folder of a run
+_CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
+_R = TypeVar("_R", bound=RecipeFile)
 SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
 
 
@@ -69,18 +71,15 @@ class Task:
     Attributes:
         model: stem and system with their first weights, on ``device``.
         system: retrieval system within the model, which an encoder would be trained with.
-        device: torch device of the model.
         encoder: what texts and videos go through first.
         frames: frames sampled from each video, at most.
-        sampling: which frames of a video.
-        words: tokens of a text that a tuned encoder reads; None is all that it can.
-        training: how weights are fitted.
         metric: name of the score that a checkpoint is chosen by.
         score: gives the model's score, in percent, from features of the validation set.
         write: writes a checkpoint into an empty folder, given its scores by name and, where the
             encoder was trained too, what writes that.
         fixed: more settings, as JSON holds them, that must not change within a run.
         labels: codes of pairs for losses that want more than which text belongs to which video.
+        words: tokens of a text that a tuned encoder reads; None is all that it can.
     """
 
     model: Model
@@ -97,6 +96,43 @@ class Task:
     labels: Labels | None = None
     words: int | None = None
 
+    def features(self, split: Split, encoder: Encoder, **where: Any) -> SplitFeatures:
+        """Features of a split as the model reads them; ``where`` goes to `extract`."""
+        return extract(
+            split,
+            encoder,
+            frames=self.frames,
+            sampling=self.sampling,
+            whole_grid=self.system.whole_grid,
+            **where,
+        )
+
+    def pairs(self, sets: Sequence[SplitFeatures]) -> FeaturePairs:
+        """Pairs of features to train on."""
+        # A linear stem reads no patches, and padding them is most of a batch's work.
+        patches = self.model.stem.config.kind == "none"
+        return FeaturePairs(sets, self.device, patches=patches)
+
+    def tuned(self) -> Tuned:
+        """The encoder with a graph.
+
+        Raises:
+            SureshotError: it cannot be trained.
+        """
+        return tuned(self.encoder, self.system, self.words, self.training.seed)
+
+    def training_frames(self, encoder: TrainedEncoder, folder: Path) -> TrainingFrames:
+        """What reads the frames that an encoder is trained on; kept ones are in the folder."""
+        config = self.training
+        return TrainingFrames(
+            encoder=encoder,
+            frames=self.frames,
+            sampling=Sampling(config.sampling or self.sampling.kind, self.sampling.fps),
+            augment=config.augment,
+            seed=config.seed,
+            kept=folder / FRAMES if config.keep_frames else None,
+        )
+
 
 def fit_features(
     task: Task,
@@ -107,24 +143,9 @@ def fit_features(
     *,
     resume: bool = False,
 ) -> TrainingResult:
-    """Learn from features of a frozen encoder.
-
-    Args:
-        task: what is learned.
-        sets: features to train on.
-        val: features to choose a checkpoint on, or None.
-        folder: folder of the run, see `sureshot.research.training.loop.fit`.
-        progress: hears how many steps are done.
-        resume: go on with the run in the folder, if there is one.
-
-    Raises:
-        SureshotError: see `sureshot.research.training.loop.fit`.
-    """
-    # A linear stem reads no patches, and padding them is most of a batch's work.
-    patches = task.model.stem.config.kind == "none"
-    pairs = FeaturePairs(sets, task.device, patches=patches)
+    """Learn from features of a frozen encoder; arguments and errors as of `fit_pixels`."""
     validate = None if val is None else lambda: task.score(val)
-    return _fit(task, pairs, folder, progress, validate=validate, resume=resume)
+    return _fit(task, task.pairs(sets), folder, progress, validate=validate, resume=resume)
 
 
 def fit_pixels(
@@ -153,25 +174,14 @@ def fit_pixels(
     Raises:
         SureshotError: the encoder cannot be trained, or see `sureshot.research.training.loop.fit`.
     """
-    network = tuned(task.encoder, task.system, task.words, task.training.seed)
-    encoder = network.encoder
-    read = training_frames(task, encoder, folder)
-
+    network = task.tuned()
+    read = task.training_frames(network.encoder, folder)
     memory = memory or FrameMemory()
 
     def validate(held: Split) -> float:
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            whole = task.system.whole_grid
-            seen = extract(
-                held,
-                encoder,
-                frames=task.frames,
-                sampling=task.sampling,
-                whole_grid=whole,
-                cache=Path(cache),
-                memory=memory,
-            )
+            seen = task.features(held, network.encoder, cache=Path(cache), memory=memory)
             return task.score(seen)
 
     check = None if held is None else lambda: validate(held)
@@ -182,26 +192,12 @@ def fit_pixels(
     return replace(fitted, notes=(*fitted.notes, *notes))
 
 
-def training_frames(task: Task, encoder: TrainedEncoder, folder: Path) -> TrainingFrames:
-    """What reads the frames that an encoder is trained on; kept ones lie in the run's folder."""
-    config = task.training
-    rule = Sampling(config.sampling or task.sampling.kind, task.sampling.fps)
-    return TrainingFrames(
-        encoder=encoder,
-        frames=task.frames,
-        sampling=rule,
-        augment=config.augment,
-        seed=config.seed,
-        kept=folder / FRAMES if config.keep_frames else None,
-    )
-
-
 def _list_unreadable(unreadable: Mapping[str, str], folder: Path) -> tuple[str, ...]:
     """Write which videos were left out and why; a note that says how many, if there are some."""
     if not unreadable:
         return ()
-    lines = [f"{name}\t{reason}\n" for name, reason in sorted(unreadable.items())]
     if rank() == 0:
+        lines = [f"{name}\t{reason}\n" for name, reason in sorted(unreadable.items())]
         write_text(folder / UNREADABLE, "".join(lines))
     name, reason = min(unreadable.items())
     count = counted(len(unreadable), "video")
@@ -218,15 +214,12 @@ def _fit(
     resume: bool,
     network: Tuned | None = None,
 ) -> TrainingResult:
-    """Fit the model of a task, and the encoder where that is trained too."""
-
     def save(place: Path, epoch: int, score: float | None) -> None:
         scores = {} if score is None else {task.metric: score}
-        task.write(
-            place, {"epoch": float(epoch), **scores}, None if network is None else network.save
-        )
+        encoder = None if network is None else network.save
+        task.write(place, {"epoch": float(epoch), **scores}, encoder)
 
-    def told(step: StepProgress) -> None:
+    def on_step(step: StepProgress) -> None:
         more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
         progress.update("steps", step.step, step.steps, more)
 
@@ -240,42 +233,10 @@ def _fit(
         encoder=network,
         labels=task.labels,
         resume=resume,
-        described=task.fixed,
-        told=told,
+        fixed=task.fixed,
+        on_step=on_step,
     )
     return replace(fitted, metric=task.metric)
-
-
-def ground_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
-    """What an oracle is told of the pairs of a batch, by rows of all captions of the splits.
-
-    The codes are those of `sureshot.models.losses.debiased`: which captions fit which videos of the
-    batch, and the ambiguity of each caption: the logarithm of the number of videos of the split
-    that it fits, over that of all its videos; 0 fits its own alone, 1 all.
-
-    Raises:
-        SureshotError: there is more than one split, or it is none of a synthetic dataset.
-    """
-    if len(splits) != 1:
-        raise SureshotError(
-            f"An oracle needs the ground truth of one synthetic dataset; there are "
-            f"{len(splits)} sets to train on. Leave one."
-        )
-    truth, owner = read_truth(splits[0]), splits[0].owner()
-    ambiguity = np.log(truth.videos_that_fit) / np.log(max(len(splits[0].items), 2))
-
-    def told(rows: Sequence[int]) -> Codes:
-        chosen = np.array(rows)
-        fits = torch.from_numpy(truth.fits[chosen][:, owner[chosen]])
-        known = torch.from_numpy(ambiguity[chosen]).float()
-        return {FITS: fits.to(device), AMBIGUITY: known.to(device)}
-
-    return told
-
-
-RECIPE = "recipe.toml"  # in the folder of a run
-_CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
-_R = TypeVar("_R", bound=RecipeFile)
 
 
 def train(
@@ -303,17 +264,42 @@ def train(
     Raises:
         SureshotError: anything wrong with the recipe, the data, or a number that is not finite.
     """
-    read, folder = opened(Recipe, recipe, to, settings)
+    read, folder = open_recipe(Recipe, recipe, to, settings)
     with from_torchrun():
         notes = first_notes(progress)
         splits, held = read.splits()
         for split in [*splits, *([] if held is None else [held])]:
             notes.line(split.summary())
-        fitted = _train(read, splits, held, folder, notes, resume=resume, cache=cache, note=note)
+        encoder = load_encoder(read.encoder.name, read.encoder.device)
+        # What would be refused after all videos have been encoded is refused before.
+        if not resume:
+            check_new(folder)
+        experts = [_experts(split, notes) for split in splits]
+        task = retrieval_task(read, encoder, _sizes(encoder, experts), splits, note)
+        sets: list[SplitFeatures] = []
+        val = None
+        if read.encoder.tuned:
+            fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
+        else:
+
+            def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
+                seen = task.features(split, encoder, cache=cache, progress=notes)
+                note_unreadable(seen, notes)
+                return replace(seen, experts=experts)
+
+            sets = [features(*part) for part in zip(splits, experts, strict=True)]
+            val = None if held is None else features(held, _experts(held, notes))
+            # Once more, of the videos that can be read.
+            fitted = train_on(
+                read, encoder, sets, val, folder, resume=resume, progress=notes, note=note
+            )
+        fitted = finish_run(read, folder, fitted, notes)
+        if rank() == 0 and held is not None:
+            _add_hub_bank(task, read.encoder, fitted, splits, held, val, sets, notes)
         return replace(fitted, notes=tuple(notes.lines))
 
 
-def opened(
+def open_recipe(
     kind: type[_R], recipe: str | Path | _R, to: str | Path | None, settings: Sequence[str]
 ) -> tuple[_R, Path]:
     """A recipe with its settings replaced, and the folder of its run; arguments as of `train`.
@@ -326,7 +312,9 @@ def opened(
         path = Path(recipe)
         return kind.load(path, settings), Path("runs") / path.stem if to is None else Path(to)
     if to is None:
-        raise ArgumentError(f"A recipe that is no file has no name; name a folder: {option('to')}.")
+        raise ArgumentError(
+            f"A recipe that is not a file has no name; name a folder: {option('to')}."
+        )
     values = recipe.to_dict()
     for assignment in settings:
         values = override(values, assignment)
@@ -334,64 +322,24 @@ def opened(
 
 
 def first_notes(progress: Progress | None) -> Notes:
-    """What keeps the notes of a run; one process speaks for all, the others to nobody."""
+    """The notes of a run; only the first process reports its progress."""
     return Notes(progress if progress is not None and rank() == 0 else Silent())
 
 
-def _train(
-    recipe: Recipe,
-    splits: Sequence[Split],
-    held: Split | None,
-    folder: Path,
-    notes: Notes,
-    *,
-    resume: bool,
-    cache: Path | None,
-    note: str,
+def finish_run(
+    recipe: RecipeFile, folder: Path, fitted: TrainingResult, notes: Notes
 ) -> TrainingResult:
-    encoder = load_encoder(recipe.encoder.name, recipe.encoder.device)
-    # What would be refused after all videos have been encoded is refused before.
-    if not resume:
-        check_new(folder)
-    experts = [_experts(split, notes) for split in splits]
-    sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=expert_sizes(experts))
-    if recipe.encoder.tuned:
-        task = retrieval_task(recipe, encoder, sizes, splits, note)
-        fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
-        val, sets = None, []
-    else:
-        whole = new_model(recipe, sizes, encoder).system.whole_grid
-
-        def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
-            count = recipe.encoder.frames
-            seen = extract(
-                split,
-                encoder,
-                frames=count,
-                sampling=recipe.encoder.rule,
-                whole_grid=whole,
-                cache=cache,
-                progress=notes,
-            )
-            note_unreadable(seen, notes)
-            return replace(seen, experts=experts)
-
-        sets = [features(*part) for part in zip(splits, experts, strict=True)]
-        val = None if held is None else features(held, _experts(held, notes))
-        fitted = train_on(
-            recipe, encoder, sets, val, folder, resume=resume, progress=notes, note=note
-        )
+    """Keep the recipe of a finished run in its folder, and the notes of the run in its result."""
     for line in fitted.notes:
         notes.line(line)
     if rank() == 0:
         recipe.save(folder / RECIPE)
-        if held is not None:
-            _equip(recipe, fitted, splits, held, val, sets, notes)
-    return fitted
+    return replace(fitted, notes=tuple(notes.lines))
 
 
-def _equip(
-    recipe: Recipe,
+def _add_hub_bank(
+    task: Task,
+    recipe: EncoderRecipe,
     fitted: TrainingResult,
     splits: Sequence[Split],
     held: Split,
@@ -400,19 +348,12 @@ def _equip(
     notes: Notes,
 ) -> None:
     """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
-    seed, device = recipe.training.seed, recipe.encoder.device
     if val is None:
-        scorer = load(fitted.folder, device)
+        encoder = load(fitted.folder, recipe.device).encoder
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            val = extract(
-                held,
-                scorer.encoder,
-                frames=recipe.encoder.frames,
-                sampling=recipe.encoder.rule,
-                whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
-                cache=Path(cache),
-            )
-    found = hub_correction.save(fitted.folder, splits, val, sets, seed, device)
+            val = task.features(held, encoder, cache=Path(cache))
+    seed = task.training.seed
+    found = hub_correction.save(fitted.folder, splits, val, sets, seed, recipe.device)
     if found:
         notes.line(found)
 
@@ -428,17 +369,13 @@ def train_on(
     progress: Progress | None = None,
     note: str = "",
 ) -> TrainingResult:
-    """Train by a recipe on features that are there already.
+    """Train by a recipe on features that are there already; the rest is as of `train`.
 
     Args:
         recipe: how; its data sets are not read.
         encoder: the encoder that gave the features.
         sets: features to train on.
         val: features to choose a checkpoint on, or None.
-        folder: folder of the run.
-        resume: go on with the run in the folder, if there is one.
-        progress: hears how many steps are done.
-        note: sentences for the card of the checkpoint.
 
     Raises:
         SureshotError: the recipe wants the encoder trained too, a setting is wrong, or a number is
@@ -446,10 +383,13 @@ def train_on(
     """
     if recipe.encoder.tuned:
         raise SureshotError("encoder.tuned needs pixels, not features; see `train`.")
-    experts = expert_sizes(part.experts for part in sets)
-    sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=experts)
+    sizes = _sizes(encoder, [part.experts for part in sets])
     task = retrieval_task(recipe, encoder, sizes, [part.split for part in sets], note)
     return fit_features(task, sets, val, folder, progress or Silent(), resume=resume)
+
+
+def _sizes(encoder: Encoder, experts: Sequence[Mapping[str, Experts]]) -> Sizes:
+    return Sizes(dim=encoder.dim, channels=encoder.channels, experts=expert_sizes(experts))
 
 
 def retrieval_task(
@@ -461,30 +401,21 @@ def retrieval_task(
         recipe: how; its data sets are not read.
         encoder: what texts and videos go through first.
         sizes: sizes of what the encoder gives.
-        splits: the sets that are trained on, for the card.
+        splits: the sets that are trained on, for the card and for oracles.
         note: more sentences for the card.
 
     Raises:
         SureshotError: a setting of the system is wrong, or the stem leaves out what it reads.
     """
     device = device_for(recipe.encoder.device)
-    model = new_model(recipe, sizes, encoder).to(device)
+    model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder).to(device)
     if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
         raise SureshotError(
             "An oracle is told the truth about a whole batch; leave out training.micro_batch, and "
             "train in one process."
         )
     titles = [split.title() for split in splits]
-    noted = EncoderNote(
-        name=encoder.name,
-        fingerprint=encoder.fingerprint,
-        frames=recipe.encoder.frames,
-        dim=encoder.dim,
-        channels=encoder.channels,
-        experts=dict(sizes.experts),
-        sampling=recipe.encoder.sampling,
-        fps=recipe.encoder.fps,
-    )
+    noted = encoder_note(recipe.encoder, encoder, sizes)
 
     def write(place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         Checkpoint(
@@ -513,14 +444,62 @@ def retrieval_task(
         fixed={
             "system": dict(recipe.system),
             "stem": to_values(recipe.stem),
-            "encoder": encoder.fingerprint,
-            "encoder.frames": recipe.encoder.frames,
-            "encoder.sampling": recipe.encoder.sampling,
-            "encoder.fps": recipe.encoder.fps,
+            **fixed_of_encoder(noted),
             "encoder.words": recipe.encoder.words,
             "train": titles,
         },
     )
+
+
+def encoder_note(recipe: EncoderRecipe, encoder: Encoder, sizes: Sizes) -> EncoderNote:
+    """What a checkpoint notes of the encoder it was trained on."""
+    return EncoderNote(
+        name=encoder.name,
+        fingerprint=encoder.fingerprint,
+        frames=recipe.frames,
+        dim=encoder.dim,
+        channels=encoder.channels,
+        experts=dict(sizes.experts),
+        sampling=recipe.sampling,
+        fps=recipe.fps,
+    )
+
+
+def fixed_of_encoder(note: EncoderNote) -> dict[str, Any]:
+    """What of the encoder must not change within a run."""
+    return {
+        "encoder": note.fingerprint,
+        "encoder.frames": note.frames,
+        "encoder.sampling": note.sampling,
+        "encoder.fps": note.fps,
+    }
+
+
+def ground_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
+    """What an oracle knows of the pairs of a batch, by rows of all captions of the splits.
+
+    The codes are those of `sureshot.models.losses.debiased`: which captions fit which videos of the
+    batch, and the ambiguity of each caption: the logarithm of the number of videos of the split
+    that it fits, over that of all its videos; 0 fits its own alone, 1 all.
+
+    Raises:
+        SureshotError: there is more than one split, or it is not of a synthetic dataset.
+    """
+    if len(splits) != 1:
+        raise SureshotError(
+            f"An oracle is told which captions fit which videos of one synthetic dataset; there "
+            f"are {len(splits)} sets to train on. Leave one."
+        )
+    truth, owner = read_truth(splits[0]), splits[0].owner()
+    ambiguity = np.log(truth.videos_that_fit) / np.log(max(len(splits[0].items), 2))
+
+    def labels(rows: Sequence[int]) -> Codes:
+        chosen = np.array(rows)
+        fits = torch.from_numpy(truth.fits[chosen][:, owner[chosen]])
+        known = torch.from_numpy(ambiguity[chosen]).float()
+        return {FITS: fits.to(device), AMBIGUITY: known.to(device)}
+
+    return labels
 
 
 def _experts(split: Split, notes: Notes) -> dict[str, Experts]:
@@ -539,25 +518,22 @@ def note_unreadable(part: SplitFeatures, notes: Notes) -> None:
         notes.line(f"{part.split.title()}; left out: {name} {reason}{more}")
 
 
-def new_model(recipe: Recipe, sizes: Sizes, encoder: Encoder) -> Model:
-    """The model of a recipe with its first weights, which the seed decides, and CLIP.
+def new_model(
+    config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int, encoder: Encoder
+) -> Model:
+    """A stem and a system with their first weights, which the seed decides, and CLIP.
 
     Args:
-        recipe: its stem, system and seed are read.
+        config: settings of the stem.
+        settings: settings of the system, with its ``name``.
         sizes: sizes of the features it will read.
-        encoder: what gives them; of a CLIP, systems take over what their papers take from CLIP.
+        seed: seed of the run.
+        encoder: what gives the features; of a CLIP, systems take over what their papers take.
 
     Raises:
         SureshotError: a setting of the system is wrong, the stem leaves out what it reads, or CLIP
             has fewer text blocks than the system wants of it.
     """
-    return fresh_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
-
-
-def fresh_model(
-    config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int, encoder: Encoder
-) -> Model:
-    """A stem and a system with the first weights of a seed; the rest as for `new_model`."""
     torch.manual_seed(seed)
     stem = Stem(config, sizes)
     system = load_system(settings, stem.sizes)
@@ -587,7 +563,7 @@ def validation_score(model: Model, val: SplitFeatures, metric: str, device: str 
     return texts.r1 if metric == "r1" else rsum(texts, videos)
 
 
-_STEPS = 3  # taken, of which the first is not measured
+_STEPS = 3  # of a dry run, of which the first is not measured
 _FEW = 32  # videos that a frozen encoder encodes for the measurement
 
 
@@ -612,24 +588,21 @@ class WeightGroup:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a training run comes to; nothing was written.
+    """Time and memory that a training run is expected to take; nothing was written.
 
     Attributes:
         data: titles of the sets that are trained on.
-        videos: videos of these sets.
-        captions: captions of these sets.
         epochs: passes over the data.
-        pairs: pairs of an epoch.
+        pairs: pairs per epoch.
         batch: most pairs of a batch.
-        steps: steps of an epoch.
+        steps: steps per epoch.
         groups: the weights, those that stay as they are last.
         frames: frames sampled from a video.
-        decoded: frames decoded in an epoch; 0 for a frozen encoder, whose features are kept.
+        decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept.
         kept: bytes that kept frames take on disk; 0 if none are kept.
-        device: torch device.
         seconds: time of a step, the median of a few after the first.
         measured: pairs of a measured step.
-        encoding: seconds that a frozen encoder takes for a video; 0 if it is trained too.
+        encoding: seconds that a frozen encoder takes per video; 0 if it is trained too.
         memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
         hours: time of the whole run, without validation.
     """
@@ -660,21 +633,25 @@ class DryRun:
     def text(self) -> str:
         """The same for people."""
         total = self.steps * self.epochs
+        groups = [
+            (g.part, f"{g.rate:g}" if g.rate else "fixed", f"{g.decay:g}", *map("{:,}".format, n))
+            for g, n in ((group, (group.tensors, group.weights)) for group in self.groups)
+        ]
         lines = [
             f"{' + '.join(self.data)}: {self.videos:,} videos, {self.captions:,} captions.",
-            f"{self.pairs:,} pairs an epoch in {self.steps:,} steps of at most {self.batch:,}; "
+            f"{self.pairs:,} pairs per epoch in {self.steps:,} steps of at most {self.batch:,}; "
             f"{counted(self.epochs, 'epoch')}, {total:,} steps in all.",
-            f"{counted(self.frames, 'frame')} a video; {self._decoding()}.",
+            f"{counted(self.frames, 'frame')} per video; {self._decoding()}.",
             "",
-            *aligned([("weights of", "rate", "decay", "tensors", "numbers"), *self._rows()]),
+            *aligned([("weights of", "rate", "decay", "tensors", "numbers"), *groups]),
             "",
-            f"Measured on {self.device}: {self.seconds:.2g} s a step of {self.measured} pairs"
+            f"Measured on {self.device}: {self.seconds:.2g} s per step of {self.measured} pairs"
             + (f", {self.memory / 2**30:.1f} GiB of memory at most." if self.memory else "."),
         ]
         if self.encoding:
             spent = duration(self.encoding * self.videos)
-            lines.append(f"Encoding a video took {self.encoding:.2g} s: {spent} for all, once.")
-        lines.append(f"That makes about {duration(self.hours * 3600)} without validation.")
+            lines.append(f"Encoding took {self.encoding:.2g} s per video: {spent} for all, once.")
+        lines.append(f"Estimate: about {duration(self.hours * 3600)} without validation.")
         return "\n".join(lines) + "\n"
 
     def _decoding(self) -> str:
@@ -683,11 +660,6 @@ class DryRun:
         if not self.kept:
             return f"{self.decoded:,} decoded in every epoch (training.keep_frames does it once)"
         return f"{self.decoded:,} decoded once and kept, about {self.kept / 1e6:,.0f} MB"
-
-    def _rows(self) -> Iterator[tuple[str, ...]]:
-        for group in self.groups:
-            rate = f"{group.rate:g}" if group.rate else "fixed"
-            yield group.part, rate, f"{group.decay:g}", f"{group.tensors:,}", f"{group.weights:,}"
 
 
 def dry_run(
@@ -706,91 +678,62 @@ def dry_run(
     Raises:
         SureshotError: anything that would stop the run: a wrong setting, data or model.
     """
-    read, _ = opened(Recipe, recipe, "not written", settings)
+    read, _ = open_recipe(Recipe, recipe, "not written", settings)
     splits, held = read.splits()
     notes = Notes(progress or Silent())
     for split in [*splits, *([] if held is None else [held])]:
         notes.line(split.summary())
     encoder = load_encoder(read.encoder.name, read.encoder.device)
-    with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
-        if read.encoder.tuned:
-            return _tuned(read, splits, encoder, Path(scratch))
-        return _frozen(read, splits, encoder, Path(scratch))
-
-
-def _tuned(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> DryRun:
-    sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
-    task = retrieval_task(recipe, encoder, sizes, splits)
-    network = tuned(encoder, task.system, task.words, recipe.training.seed)
-    read = training_frames(task, network.encoder, scratch)
-    with PixelPairs(splits, network, read, recipe.training.workers) as pairs:
-        found = _measured(recipe, task, splits, pairs, network)
-    kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
-    videos = sum(len(split.items) for split in splits)
-    return replace(
-        found,
-        decoded=videos * recipe.encoder.frames,
-        kept=int(statistics.mean(kept) * videos) if kept else 0,
-    )
-
-
-def _frozen(recipe: Recipe, splits: Sequence[Split], encoder: Encoder, scratch: Path) -> DryRun:
-    """Few videos are encoded, and steps are taken on those."""
+    # Of a frozen encoder's videos few are encoded, and steps are taken on those.
     few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
     experts = read_experts(few.experts, [item.id for item in few.items])
-    sizes = Sizes(dim=encoder.dim, channels=encoder.channels, experts=expert_sizes([experts]))
-    task = retrieval_task(recipe, encoder, sizes, splits)
-    began = time.perf_counter()
-    seen: SplitFeatures = extract(
-        few,
-        encoder,
-        frames=recipe.encoder.frames,
-        sampling=recipe.encoder.rule,
-        whole_grid=task.system.whole_grid,
-        cache=scratch,
-    )
-    spent = (time.perf_counter() - began) / len(few.items)
-    patches = task.model.stem.config.kind == "none"
-    pairs = FeaturePairs([replace(seen, experts=experts)], task.device, patches=patches)
-    found = _measured(recipe, task, splits, pairs, None)
-    return replace(found, encoding=spent, hours=found.hours + spent * found.videos / 3600)
+    task = retrieval_task(read, encoder, _sizes(encoder, [experts]), splits)
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
+        if not read.encoder.tuned:
+            began = time.perf_counter()
+            seen = task.features(few, encoder, cache=Path(scratch))
+            spent = (time.perf_counter() - began) / len(few.items)
+            found = _measured(task, splits, task.pairs([replace(seen, experts=experts)]))
+            return replace(found, encoding=spent, hours=found.hours + spent * found.videos / 3600)
+        network = task.tuned()
+        frames = task.training_frames(network.encoder, Path(scratch))
+        with PixelPairs(splits, network, frames, task.training.workers) as pairs:
+            found = _measured(task, splits, pairs, network)
+        kept = [path.stat().st_size for path in Path(scratch).rglob("*.jpg")]
+    size = int(statistics.mean(kept) * found.videos) if kept else 0
+    return replace(found, decoded=found.videos * task.frames, kept=size)
 
 
 def _measured(
-    recipe: Recipe, task: Task, splits: Sequence[Split], pairs: Pairs, network: Tuned | None
+    task: Task, splits: Sequence[Split], pairs: Pairs, network: Tuned | None = None
 ) -> DryRun:
     """Sizes of the run, and a few steps of it."""
-    config = recipe.training
-    run = prepare(task.model, pairs, config, network, {}, None)
+    config, passes = task.training, task.system.passes
+    run = prepare(task.model, pairs, config, network)
     groups = _groups(run, network)
     if torch.device(task.device).type == "cuda":
         torch.cuda.reset_peak_memory_stats(task.device)
-    told: list[StepProgress] = list(islice(steps_of(run, 0), _STEPS))
-    seconds = statistics.median([step.seconds for step in told][-(_STEPS - 1) :])
-    video_of: list[tuple[int, int]] = []
-    for number, split in enumerate(splits):
-        video_of += [(number, caption.video) for caption in split.captions]
-    order = {video: place for place, video in enumerate(dict.fromkeys(video_of))}
-    numbers = [order[video] for video in video_of]
-    steps = count(numbers, batch=config.batch, captions=config.captions or "one")
-    steps *= task.system.passes
-    pairs_an_epoch = len(video_of) if config.captions == "all" else len(order)
-    seen = min(config.batch, len(set(pairs.video_of)))
+    taken = list(islice(steps_of(run, 0), _STEPS))
+    seconds = statistics.median([step.seconds for step in taken][-(_STEPS - 1) :])
+    whole = [(n, caption.video) for n, split in enumerate(splits) for caption in split.captions]
+    number = {video: place for place, video in enumerate(dict.fromkeys(whole))}
+    numbers = [number[video] for video in whole]
+    steps = passes * count(numbers, batch=config.batch, captions=config.captions or "one")
     return DryRun(
         data=tuple(split.title() for split in splits),
         videos=sum(len(split.items) for split in splits),
-        captions=len(video_of),
+        captions=len(whole),
         epochs=config.epochs,
-        pairs=pairs_an_epoch * task.system.passes,
+        pairs=passes * len(whole if config.captions == "all" else number),
         batch=config.batch,
         steps=steps,
         groups=groups,
-        frames=recipe.encoder.frames,
+        frames=task.frames,
         decoded=0,
         kept=0,
         device=task.device,
         seconds=seconds,
-        measured=seen,
+        measured=min(config.batch, len(set(pairs.video_of))),
         encoding=0.0,
         memory=_peak(task.device),
         hours=seconds * steps * config.epochs / 3600,
@@ -805,26 +748,21 @@ def _groups(run: TrainState, network: nn.Module | None) -> tuple[WeightGroup, ..
     for name, module in parts.items():
         for weight in module.parameters():
             part_of.setdefault(weight, name)  # a logit scale that both share is the encoder's
+
+    def group(
+        part: str, weights: Sequence[nn.Parameter], rate: float = 0.0, decay: float = 0.0
+    ) -> WeightGroup:
+        return WeightGroup(part, rate, decay, len(weights), sum(w.numel() for w in weights))
+
     made, trained = [], set()
-    for group in run.optimiser.param_groups:
-        weights: list[nn.Parameter] = group["params"]
+    for held in run.optimiser.param_groups:
+        weights: list[nn.Parameter] = held["params"]
         trained.update(weights)
-        made.append(_group(part_of[weights[0]], group["rate"], group["weight_decay"], weights))
-    for name, module in parts.items():
-        fixed = [w for w in module.parameters() if part_of[w] == name and w not in trained]
-        if fixed:
-            made.append(_group(name, 0.0, 0.0, fixed))
-    return tuple(made)
-
-
-def _group(part: str, rate: float, decay: float, weights: Sequence[nn.Parameter]) -> WeightGroup:
-    return WeightGroup(
-        part=part,
-        rate=rate,
-        decay=decay,
-        tensors=len(weights),
-        weights=sum(weight.numel() for weight in weights),
-    )
+        made.append(group(part_of[weights[0]], weights, held["rate"], held["weight_decay"]))
+    fixed = {
+        name: [w for w in part_of if part_of[w] == name and w not in trained] for name in parts
+    }
+    return (*made, *(group(name, weights) for name, weights in fixed.items() if weights))
 
 
 def _peak(device: str) -> int:

@@ -7,6 +7,7 @@ defaults; other settings of it are lines of `FORMS`.
 import math
 from typing import Any, get_args
 
+import pytest
 import torch
 
 from sureshot.models.systems.base import (
@@ -124,6 +125,24 @@ FORMS: dict[str, dict[str, Any]] = {
     "ce of frames": {"name": "ce", "experts": ["frames"]},
     **_DVTR,
 }
+
+
+# One form for each way through the code; the others are tried by ``-m slow`` and `make shapes`.
+_CORE = {
+    *known_systems(),
+    "clip4clip transformer",
+    *("duq paper distance=boundary", "duq paper without text", "duq control"),
+    *("duq well_posed aggregation=pie", "duq well_posed pooling=mlp"),
+    *("uatvr paper", "uatvr as released", "uatvr baseline", "uatvr weighted soft"),
+    *("hit without a bank", "clip2video with neither", "pcme as released", "pcme balanced"),
+    *("tmass paper", "tmass tried", "ce of two by netvlad", "ce without its parts"),
+    *("dvtr paper kl triplet", "dvtr triplet", "dvtr pcme", "dvtr on clip2video", "dvtr on hit"),
+}
+every = pytest.mark.parametrize(
+    "form",
+    [form if form in _CORE else pytest.param(form, marks=pytest.mark.slow) for form in FORMS],
+)
+every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def system(form: str, seed: int = 0, sizes: Sizes = SIZES, **settings: Any) -> System:

@@ -7,23 +7,37 @@ import numpy as np
 import pytest
 import torch
 
+from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import (
     Codes,
+    Sizes,
     System,
     TextTokens,
     VideoTokens,
     joined,
+    known_systems,
+    load_system,
     objective,
     rows,
     unit,
 )
 from sureshot.models.systems.duq import Duq
-from tests.models.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told, videos
+from tests.models.systems.every import (
+    FORMS,
+    SIZES,
+    WIDTH,
+    every,
+    every_form,
+    shaken,
+    system,
+    texts,
+    told,
+    videos,
+)
 
 MANY = 200
-every = pytest.mark.parametrize("form", FORMS)
 # Tokens find each other a little later than whole items do, and noise takes its time.
 LATER = {
     "dvtr paper": 60,
@@ -105,7 +119,7 @@ def test_random_features_score_at_chance_after_training_on_noise(form: str) -> N
 
 
 @pytest.mark.shapes
-@every
+@every_form
 def test_a_score_is_the_same_in_any_block_and_order_and_alone(form: str) -> None:
     made, words, films = shaken(form), texts(7), videos(9)
     whole = scores(made, words, films)
@@ -135,7 +149,7 @@ def test_a_score_is_the_same_in_any_block_and_order_and_alone(form: str) -> None
 
 
 @pytest.mark.shapes
-@every
+@every_form
 def test_padding_does_not_count_whatever_stands_there(form: str) -> None:
     made, words, films = shaken(form), texts(6), videos(5)
     longer = TextTokens(
@@ -197,7 +211,7 @@ def test_what_a_text_sees_of_its_video_is_a_unit_vector_that_no_other_pair_moves
 
 
 @pytest.mark.shapes
-@every
+@every_form
 @pytest.mark.parametrize("count", [1, 6])
 def test_losses_are_finite_and_reach_every_weight(form: str, count: int) -> None:
     made = system(form, dropout=0.3) if FORMS[form]["name"] != "clip4clip" else system(form)
@@ -243,18 +257,14 @@ def test_noise_comes_from_the_generator_alone(form: str) -> None:
     assert all(torch.equal(draws[0][name], draws[1][name]) for name in draws[0])
 
 
-# As printed, the other distances leave alone what is looked at here; of DVTR's triplet loss see
-# `test_as_printed_everything_is_pulled_together`.
-@pytest.mark.parametrize(
-    "form",
-    [
-        form
-        for form in FORMS
-        if (not form.startswith("duq paper distance") or "boundary" in form)
-        and form != "dvtr paper kl triplet"
-    ],
-)
+@every
 def test_known_pairs_are_learned(form: str) -> None:
+    # As printed, the other distances leave alone what is looked at here; of DVTR's triplet loss see
+    # `test_as_printed_everything_is_pulled_together`.
+    if form == "dvtr paper kl triplet":
+        return
+    if form.startswith("duq paper distance") and "boundary" not in form:
+        return
     torch.manual_seed(0)
     stem = Stem(StemConfig("linear", WIDTH, dropout=0.0, backbone=False), SIZES)
     model, pairs = Model(stem, system(form, sizes=stem.sizes)), told(24)
@@ -334,3 +344,41 @@ def test_a_system_says_what_it_lacks() -> None:
         with pytest.raises(NotImplementedError):
             call()
     assert bare.measures(*tokens) == {}
+
+
+def test_every_file_with_a_system_is_found() -> None:
+    names = "ce clip2video clip4clip duq duq_released dvtr hit pcme tmass uatvr xpool"
+    assert list(known_systems()) == names.split()
+    for name, kind in known_systems().items():
+        made = load_system({"name": name}, Sizes(16, 3))
+        assert type(made) is kind and kind.__module__ == f"sureshot.models.systems.{name}"
+
+
+def test_every_system_is_under_test() -> None:
+    assert {form["name"] for form in FORMS.values()} == set(known_systems())
+    assert set(known_systems()) <= set(FORMS)  # with its defaults too
+
+
+def test_settings_arrive() -> None:
+    settings = {"name": "duq", "mode": "paper", "samples": 3, "alpha": 1}
+    made = load_system(settings, Sizes(16, 3))
+    assert isinstance(made, Duq)
+    assert (made.printed_mode, made.config.samples, made.weights["distance"]) == (True, 3, 1.0)
+    assert settings == {"name": "duq", "mode": "paper", "samples": 3, "alpha": 1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"name": "dqu"}, "system.name is 'dqu'; known: ce, clip2video, clip4clip, duq"),
+        ({}, "system.name is None; known"),
+        ({"name": "xpool", "heads": 2}, "Unknown setting system.heads; known: dropout, scale"),
+        ({"name": "duq", "mode": "literal"}, "system.mode is 'literal'; known: well_posed, paper"),
+        ({"name": "duq", "samples": 1.5}, "system.samples is 1.5; expected a whole number"),
+        ({"name": "duq", "samples": 0}, "system.samples is 0; it must be between 1 and 100"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings: dict, reason: str) -> None:
+    with pytest.raises(SureshotError) as caught:
+        load_system(settings, Sizes(16, 3))
+    assert reason in str(caught.value)

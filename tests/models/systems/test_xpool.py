@@ -1,12 +1,15 @@
 """X-Pool: the frames as each text sees them."""
 
+from typing import get_args
+
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.pooling import scores_direct
+from sureshot.models.layers.pooling import mean_of_units, scores_direct
 from sureshot.models.losses.contrastive import info_nce
-from sureshot.models.systems.xpool import XPool, XPoolConfig
+from sureshot.models.systems.xpool import PooledSimilarity, Pooling, XPool, XPoolConfig
 from tests.models.layers.weights import shake
 from tests.models.systems.every import WIDTH, texts, videos
 
@@ -52,3 +55,82 @@ def test_settings_out_of_range_are_refused() -> None:
     for dropout in (-0.1, 1.0):
         with pytest.raises(SureshotError, match=r"system\.dropout is"):
             XPoolConfig(dropout=dropout)
+
+
+POOLINGS = get_args(Pooling)
+
+
+def pooled(pooling: Pooling, dropout: float = 0.3) -> PooledSimilarity:
+    torch.manual_seed(0)
+    made = PooledSimilarity(pooling, WIDTH, dropout=dropout)
+    shake(made, size=0.1)
+    return made
+
+
+@pytest.mark.parametrize("pooling", ["mean", "mlp", "self_attention"])
+def test_a_score_is_the_cosine_with_the_pooled_video(pooling: Pooling) -> None:
+    made, words, films = pooled(pooling), texts(3).sentence, videos(4)
+    vectors = (
+        mean_of_units(films.frames, films.mask)
+        if made.pool is None
+        else made.pool(films.frames, films.mask)
+    )
+    found = made(words, made.videos(films))
+    for i in range(3):
+        for j in range(4):
+            torch.testing.assert_close(found[i, j], cosine_similarity(words[i], vectors[j], dim=0))
+
+
+def test_cross_attention_is_its_direct_form_trained_or_not() -> None:
+    words, films = texts(3).sentence, videos(4)
+    without = pooled("cross_attention", dropout=0.0)
+    for training in (True, False):
+        without.train(training)
+        expected = scores_direct(without.pool, words, films.frames, films.mask)
+        found = without(words, without.videos(films))
+        torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
+
+
+def test_cross_attention_drops_out_in_training_alone() -> None:
+    words, films = texts(3).sentence, videos(4)
+    made = pooled("cross_attention", dropout=0.5)
+    codes = made.videos(films)
+    assert not torch.equal(made(words, codes), made(words, codes))
+    made.eval()
+    assert torch.equal(made(words, codes), made(words, codes))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_every_pooling_has_a_video_without_any_text(pooling: Pooling) -> None:
+    codes = pooled(pooling).videos(videos(5))
+    torch.testing.assert_close(codes["video"].norm(dim=1), torch.ones(5))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_video_of_one_frame_is_that_frame(pooling: Pooling) -> None:
+    """Whatever weighs frames has nothing to weigh."""
+    torch.manual_seed(0)
+    made, words, films = PooledSimilarity(pooling, WIDTH).eval(), texts(3).sentence, videos(4)
+    films = films._replace(mask=films.mask & (torch.arange(4) < 1))
+    frame = films.frames[:, 0]
+    found = made(words, made.videos(films))
+    expected = cosine_similarity(words[:, None], frame, dim=-1)
+    if pooling in ("mean", "mlp"):
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    alone = films._replace(
+        frames=films.frames[:, :1],
+        patches=films.patches[:, :1],
+        backbone=films.backbone[:, :1],
+        mask=films.mask[:, :1],
+    )
+    torch.testing.assert_close(found, made(words, made.videos(alone)), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_pairs_cosine_is_its_score_among_all(pooling: Pooling) -> None:
+    made, words, films = pooled(pooling).eval(), texts(4).sentence, videos(4)
+    codes = made.videos(films)
+    seen = made.paired(words, codes)
+    torch.testing.assert_close(seen.norm(dim=1), torch.ones(4))
+    found = cosine_similarity(words, seen, dim=-1)
+    torch.testing.assert_close(found, made(words, codes).diagonal(), atol=2e-5, rtol=0)

@@ -1,4 +1,4 @@
-"""The one indexing run that a server has at a time, and orders to it."""
+"""Indexing from the page: one run at a time in its own process, and the folders it may read."""
 
 import asyncio
 import contextlib
@@ -11,57 +11,85 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
 from sureshot.errors import ArgumentError, SureshotError, reason_of
-from sureshot.library.results import JSON_SCHEMA, json_text
+from sureshot.library.results import json_text
 from sureshot.paths import absolute
 from sureshot.s3 import ObjectPath
 from sureshot.text import plain, printable
-from sureshot.web.schema import BusyError, FoldersReply, JobReply, NotFoundError, errors, json_reply
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.schema import (
+    BusyError,
+    Document,
+    ErrorValues,
+    NotFoundError,
+    Reason,
+    json_reply,
+    replies,
+)
+from sureshot.web.session import ServeOptions, SessionOf
 
 Order = Literal["pause", "resume", "cancel"]
-_GOING = ("running", "paused")
-_NICE = 10  # of the run: whatever else this machine does comes first
+_ACTIVE = ("running", "paused")
+_NICE = 10  # of the indexing process: whatever else this machine does comes first
 _PATIENCE = 20.0  # seconds that a run has to end when the server does
+_MOST = 1000  # subfolders that are listed
+_POLL = 0.2  # seconds between looks at the state
+_KEEP_ALIVE = 15.0  # seconds after which a silent event stream sends a comment
+
+
+class JobValues(BaseModel):
+    """How far an indexing run is."""
+
+    state: Literal["running", "paused", "done", "cancelled", "failed"]
+    folders: list[str]
+    said: str = "looking for videos"
+    share: float = 0.0
+    current: str = ""
+    failed: list[Reason] = []
+    error: ErrorValues | None = None
+
+
+class JobReply(Document):
+    """The last indexing run, if there was one."""
+
+    job: JobValues | None
 
 
 class Jobs:
-    """Indexing from the page.
+    """The one indexing run that a server has at a time.
 
     Args:
-        served: the index.
         ended: called when a run has ended.
-        nice: how far a run steps back for everything else, as the command of that name has it.
+        nice: niceness of the process.
     """
 
     def __init__(
-        self, served: ServeOptions, ended: Callable[[], None] = lambda: None, *, nice: int = _NICE
+        self, options: ServeOptions, ended: Callable[[], None] = lambda: None, *, nice: int = _NICE
     ) -> None:
-        self._served = served
+        self._options = options
         self._ended = ended
         self._nice = nice
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._state: dict[str, Any] | None = None
-        self.version = 0
+        self._job: JobValues | None = None
+        self.version = 0  # raised with each change of the state
 
-    def state(self) -> dict[str, Any]:
-        """How far the last run is, as plain values for JSON; ``job`` is null before the first."""
-        return {"job": self._state}
+    def state(self) -> JobReply:
+        """How far the last run is."""
+        return JobReply(job=self._job)
 
     def start(self, folders: Sequence[Path]) -> None:
-        """Begin to index.
+        """Start to index.
 
         Raises:
-            BusyError: another run goes on.
+            BusyError: another run is active.
             SureshotError: no process can be started.
         """
         with self._lock:
-            if self._state is not None and self._state["state"] in _GOING:
+            if self._job is not None and self._job.state in _ACTIVE:
                 raise BusyError("Videos are being indexed already; wait for that, or cancel it.")
             try:
                 process = subprocess.Popen(
@@ -76,34 +104,25 @@ class Jobs:
                 raise SureshotError(f"Indexing does not start: {error.strerror}.") from None
             self._process = process
             names = [os.fspath(folder) for folder in folders]
-            self._set(
-                {
-                    "state": "running",
-                    "folders": names,
-                    "said": "looking for videos",
-                    "share": 0.0,
-                    "current": "",
-                    "failed": [],
-                    "error": None,
-                }
-            )
-            served = self._served
-            asked = {"db": served.db, "model": served.model, "device": served.device}
-            self._write(json.dumps({"folders": names, "nice": self._nice, **asked}))
+            self._job = JobValues(state="running", folders=names)
+            self.version += 1
+            options = self._options
+            request = {"db": options.db, "model": options.model, "device": options.device}
+            self._write(json.dumps({"folders": names, "nice": self._nice, **request}))
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 
     def order(self, order: Order) -> None:
-        """Have the run pause, go on or end.
+        """Pause the run, resume it or cancel it.
 
         Raises:
-            UnknownError: there is none.
+            NotFoundError: there is none.
         """
         with self._lock:
-            if self._state is None or self._state["state"] not in _GOING:
+            if self._job is None or self._job.state not in _ACTIVE:
                 raise NotFoundError("Nothing is being indexed.")
             self._write(order)
             if order != "cancel":
-                self._set({"state": "paused" if order == "pause" else "running"})
+                self._update(state="paused" if order == "pause" else "running")
 
     def close(self) -> None:
         """End the run; what it has written stays."""
@@ -120,7 +139,7 @@ class Jobs:
             process.wait()
 
     def _write(self, line: str) -> None:
-        """Tell the process; of one that has ended the reader hears."""
+        """Send a line to the process; if it has ended, the reader notices."""
         process = self._process
         with contextlib.suppress(OSError, ValueError):
             if process is not None and process.stdin is not None:
@@ -133,40 +152,48 @@ class Jobs:
             values = json.loads(line)
             del values["schema"]
             with self._lock:
-                # What it says of the time before an order must not undo the order.
-                if self._state is not None and values["state"] == "running":
-                    values["state"] = self._state["state"]
-                self._set(values)
+                if values["state"] == "running":  # may be older than an order
+                    del values["state"]
+                self._update(**values)
         process.wait()
         process.stdout.close()
         with self._lock, contextlib.suppress(OSError):
             if process.stdin is not None:
                 process.stdin.close()
         with self._lock:
-            if self._state is not None and self._state["state"] in _GOING:
-                told = "Indexing ended without a word; index the folder again to go on."
-                self._set({"state": "failed", "error": {"code": "system", "message": told}})
+            if self._job is not None and self._job.state in _ACTIVE:
+                message = "Indexing ended unexpectedly; index the folder again to go on."
+                self._update(state="failed", error={"code": "system", "message": message})
         self._ended()
 
-    def _set(self, values: dict[str, Any]) -> None:
-        state = (self._state or {}) | values
+    def _update(self, **values: Any) -> None:
         if values.get("error"):
-            state["said"] = values["error"]["message"]
-        self._state = state
+            values["said"] = values["error"]["message"]
+        known = {} if self._job is None else self._job.model_dump()
+        self._job = JobValues.model_validate(known | values)
         self.version += 1
 
 
-_MOST = 1000  # folders of one that are shown
+class FolderValues(BaseModel):
+    """A folder."""
+
+    path: str
+    name: str
+
+
+class FoldersReply(Document):
+    """The folders in one, or the roots; `above` is null at a root."""
+
+    folder: str | None
+    above: str | None
+    folders: list[FolderValues]
 
 
 class Roots:
-    """The roots, and what lies below them.
-
-    Args:
-        paths: folders.
+    """Folders that may be indexed, with all below them.
 
     Raises:
-        ArgumentError: one of them is no folder.
+        ArgumentError: one of them is not a folder.
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
@@ -179,145 +206,131 @@ class Roots:
         """A folder at or below a root, links in its name followed.
 
         Raises:
-            UnknownError: it is somewhere else, or is no folder.
+            NotFoundError: it is somewhere else, or not a folder.
         """
-        wrong = NotFoundError(
+        refusal = NotFoundError(
             "This folder cannot be indexed from here; `sureshot serve --root DIR` says which may."
         )
-        if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - text of a stranger
-            raise wrong
+        if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - untrusted text
+            raise refusal
         try:
             real = Path(folder).resolve(strict=True)
-            inside = any(real.is_relative_to(root.resolve()) for root in self._roots)
-            if not inside or not real.is_dir():
-                raise wrong
+            is_inside = any(real.is_relative_to(root.resolve()) for root in self._roots)
+            if not is_inside or not real.is_dir():
+                raise refusal
         except (OSError, RuntimeError):  # a loop of links
-            raise wrong from None
+            raise refusal from None
         return absolute(folder)
 
-    def below(self, folder: str | None) -> dict[str, Any]:
-        """The folders in one, or the roots, as plain values for JSON.
+    def below(self, folder: str | None) -> FoldersReply:
+        """The folders in one, or the roots.
 
         Raises:
-            UnknownError: it may not be looked into.
+            NotFoundError: it may not be looked into.
             SureshotError: it cannot be read.
         """
         if folder is None:
-            return _values(None, None, self._roots)
+            roots = [FolderValues(path=printable(r), name=printable(r)) for r in self._roots]
+            return FoldersReply(folder=None, above=None, folders=roots)
         path = self.allowed(folder)
         try:
             with os.scandir(path) as entries:
-                names = [entry.name for entry in entries if _shown(entry)]
+                names = [entry.name for entry in entries if _is_listed(entry)]
         except OSError as error:
             raise SureshotError(f"{plain(path)} cannot be read: {reason_of(error)}.") from None
-        inside = [path / name for name in sorted(names, key=str.casefold)[:_MOST]]
-        above = None if path in self._roots else path.parent
-        return _values(path, above, inside)
+        names = sorted(names, key=str.casefold)[:_MOST]
+        return FoldersReply(
+            folder=printable(path),
+            above=None if path in self._roots else printable(path.parent),
+            folders=[FolderValues(path=printable(path / name), name=name) for name in names],
+        )
 
 
-def _shown(entry: os.DirEntry[str]) -> bool:
+def _is_listed(entry: os.DirEntry[str]) -> bool:
     # A link may lead out, and a name that is not text cannot be sent back.
     if entry.name.startswith(".") or not entry.name.isprintable():
         return False
     return entry.is_dir(follow_symlinks=False)
 
 
-def _values(path: Path | None, above: Path | None, folders: Sequence[Path]) -> dict[str, Any]:
-    return {
-        "schema": JSON_SCHEMA,
-        "folder": None if path is None else printable(path),
-        "above": None if above is None else printable(above),
-        "folders": [
-            {"path": printable(one), "name": printable(one if path is None else one.name)}
-            for one in folders
-        ],
-    }
-
-
-_LOOK = 0.2  # seconds between looks at how far it is
-_ALIVE = 15.0  # seconds after which a silent connection says that it is there
-
-
-class FoldersWanted(BaseModel):
+class FoldersRequest(BaseModel):
     """What to index."""
 
     folders: list[Annotated[str, Field(max_length=4096)]] = Field(min_length=1, max_length=20)
 
 
-class IndexingRoutes:
-    """The addresses that index.
+async def _jobs_of(request: Request) -> Jobs:
+    jobs: Jobs = request.app.state.jobs
+    return jobs
 
-    Args:
-        desk: the open index.
-        jobs: the run.
-        roots: folders that may be indexed.
-    """
 
-    def __init__(self, desk: Session, jobs: Jobs, roots: Roots) -> None:
-        self._desk = desk
-        self._jobs = jobs
-        self._roots = roots
+async def _roots_of(request: Request) -> Roots:
+    roots: Roots = request.app.state.roots
+    return roots
 
-    def routes(self) -> APIRouter:
-        """The addresses."""
-        router = APIRouter(tags=["indexing"])
-        add = router.add_api_route
-        job: dict[int | str, dict[str, Any]] = {200: {"model": JobReply}}
-        folders: dict[int | str, dict[str, Any]] = {200: {"model": FoldersReply}}
-        stream: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
-        add("/api/folders", self.folders, responses=folders | errors(404, 409))
-        add("/api/index", self.job, responses=job)
-        add("/api/index", self.start, methods=["POST"], responses=job | errors(403, 404, 409, 411))
-        add("/api/index/events", self.events, response_class=Response, responses=stream)
-        add(
-            "/api/index/{order}",
-            self.order,
-            methods=["POST"],
-            responses=job | errors(403, 404, 411),
-        )
-        return router
 
-    async def folders(
-        self,
-        request: Request,
-        folder: Annotated[
-            str | None, Query(description="Folder to look into; none for the roots.")
-        ] = None,
-    ) -> Response:
-        """Folders that may be indexed."""
-        call = self._desk.pictures.run(request, lambda: self._roots.below(folder))
-        return json_reply(await call)
+JobsOf = Annotated[Jobs, Depends(_jobs_of)]
+RootsOf = Annotated[Roots, Depends(_roots_of)]
+router = APIRouter(tags=["indexing"])
 
-    async def job(self) -> Response:
-        """How far the last run is."""
-        return json_reply(self._jobs.state())
 
-    async def start(self, request: Request, wish: FoldersWanted) -> Response:
-        """Index folders with all that is below them; only what is new or changed costs time."""
+@router.get("/api/folders", responses=replies(FoldersReply, 404, 409))
+async def folders(
+    request: Request,
+    session: SessionOf,
+    roots: RootsOf,
+    folder: Annotated[
+        str | None, Query(description="Folder to look into; none for the roots.")
+    ] = None,
+) -> Response:
+    """Folders that may be indexed."""
+    return json_reply(await session.pictures.run(request, lambda: roots.below(folder)))
 
-        def begin() -> None:
-            self._jobs.start([self._roots.allowed(folder) for folder in wish.folders])
 
-        await self._desk.pictures.run(request, begin)
-        return json_reply(self._jobs.state())
+@router.get("/api/index", responses={200: {"model": JobReply}})
+async def job(jobs: JobsOf) -> Response:
+    """How far the last run is."""
+    return json_reply(jobs.state())
 
-    async def order(self, order: Literal["pause", "resume", "cancel"]) -> Response:
-        """Have the run pause, go on or end; what is indexed stays."""
-        self._jobs.order(order)
-        return json_reply(self._jobs.state())
 
-    async def events(self, request: Request) -> Response:
-        """How far the run is, told as it goes (server-sent events)."""
-        return StreamingResponse(self._told(request), media_type="text/event-stream")
+@router.post("/api/index", responses=replies(JobReply, 403, 404, 409, 411))
+async def start(
+    request: Request, session: SessionOf, jobs: JobsOf, roots: RootsOf, body: FoldersRequest
+) -> Response:
+    """Index folders with all that is below them; only what is new or changed costs time."""
 
-    async def _told(self, request: Request) -> AsyncIterator[str]:
+    def begin() -> JobReply:
+        jobs.start([roots.allowed(folder) for folder in body.folders])
+        return jobs.state()
+
+    return json_reply(await session.pictures.run(request, begin))
+
+
+@router.get(
+    "/api/index/events",
+    response_class=Response,
+    responses={200: {"content": {"text/event-stream": {}}}},
+)
+async def events(request: Request, session: SessionOf, jobs: JobsOf) -> Response:
+    """How far the run is, as server-sent events."""
+
+    async def stream() -> AsyncIterator[str]:
         seen, silent = -1, 0.0
-        while not self._desk.closing and not await request.is_disconnected():
-            if self._jobs.version != seen:
-                seen, silent = self._jobs.version, 0.0
-                yield f"data: {json.dumps(json.loads(json_text(self._jobs.state())))}\n\n"
-            elif silent > _ALIVE:
+        while not session.closing and not await request.is_disconnected():
+            if jobs.version != seen:
+                seen, silent = jobs.version, 0.0
+                yield f"data: {json_text(jobs.state().model_dump(by_alias=True))}\n\n"
+            elif silent > _KEEP_ALIVE:
                 silent = 0.0
                 yield ": still here\n\n"
-            await asyncio.sleep(_LOOK)
-            silent += _LOOK
+            await asyncio.sleep(_POLL)
+            silent += _POLL
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+@router.post("/api/index/{order}", responses=replies(JobReply, 403, 404, 411))
+async def order(jobs: JobsOf, order: Order) -> Response:
+    """Pause the run, resume it or cancel it; what is indexed stays."""
+    jobs.order(order)
+    return json_reply(jobs.state())

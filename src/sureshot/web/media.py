@@ -3,22 +3,18 @@
 import contextlib
 import errno
 import hashlib
-import os
 import re
 import stat
 import threading
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi import Path as InPath
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.files import replace_file
@@ -34,194 +30,113 @@ from sureshot.web.schema import (
     error_reply,
     errors,
     json_reply,
+    replies,
 )
-from sureshot.web.session import Session
+from sureshot.web.session import Session, SessionOf
 
 _CHUNK = 1 << 18  # bytes read at once
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of a file: its first byte, and how many."""
-
-    first: int
-    length: int
-
-
-def span_of(header: str, size: int) -> Span | None:
-    """The part that a header asks for; None for one beyond the end.
-
-    What is no single range is the whole, as if nothing had been asked.
-
-    Examples:
-        >>> span_of("bytes=10-19", 100), span_of("bytes=-30", 100), span_of("bytes=90-", 100)
-        (Span(first=10, length=10), Span(first=70, length=30), Span(first=90, length=10))
-        >>> span_of("bytes=100-", 100), span_of("pages=1-2", 100)
-        (None, Span(first=0, length=100))
-    """
-    match = _RANGE.fullmatch(header.replace(" ", ""))
-    if match is None or match.group() == "bytes=-":
-        return Span(0, size)
-    low, high = match.groups()
-    if not low:
-        length = min(int(high), size)
-        return Span(size - length, length) if length else None
-    first, last = int(low), min(int(high or size), size - 1)
-    if first >= size:
-        return None
-    return Span(first, last - first + 1) if first <= last else Span(0, size)
-
-
-class _File:
-    """An open file: its size, what tells it from others, and its bytes."""
-
-    def __init__(self, path: Path) -> None:
-        self._opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        status = os.fstat(self._opened)
-        if not stat.S_ISREG(status.st_mode):
-            self.close()
-            raise FileGoneError(f"{plain(path)} is not a regular file any more.")
-        self.size = status.st_size
-        self.tag = f'"{status.st_ino:x}-{self.size:x}-{status.st_mtime_ns:x}"'
-
-    def read(self, count: int, at: int) -> bytes:
-        return os.pread(self._opened, count, at)
-
-    def close(self) -> None:
-        os.close(self._opened)
-
-
-class _Object:
-    """The same of an object."""
-
-    def __init__(self, path: ObjectPath) -> None:
-        self._opened = path.open("rb", buffering=0)
-        self.size = self._opened.size
-        self.tag = f'"{self.size:x}-{self._opened.stored.mtime_ns:x}"'
-
-    def read(self, count: int, at: int) -> bytes:
-        self._opened.seek(at)
-        return bytes(self._opened.read(count))
-
-    def close(self) -> None:
-        self._opened.close()
-
-
-class FilePart(Response):
-    """A file, or the part of it that a request asks for.
-
-    It is opened once and stays the same file, whatever takes its name meanwhile. Where it is cut
-    short the connection ends.
-
-    Args:
-        request: who asks.
-        path: an indexed video, or a film made of one.
-        media_type: what to call it.
-
-    Raises:
-        GoneError: it cannot be opened.
-    """
-
-    def __init__(self, request: Request, path: Path, media_type: str) -> None:
-        super().__init__(media_type=media_type)
-        self._request = request
-        try:
-            self._file = _Object(path) if isinstance(path, ObjectPath) else _File(path)
-        except OSError as error:
-            raise FileGoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
-        self._size = self._file.size
-        self._tag = self._file.tag
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        try:
-            headers = self._request.headers
-            same = headers.get("if-range", self._tag) == self._tag
-            asked = headers.get("range", "") if same else ""
-            part = span_of(asked, self._size) if asked else Span(0, self._size)
-            if part is None:
-                beyond = {"Content-Range": f"bytes */{self._size}"}
-                reply = error_reply("The range lies beyond the end.", 416, "range", beyond)
-                await reply(scope, receive, send)
-                return
-            await self._start(part, bool(asked), send)
-            await self._send(part, send)
-        finally:
-            self._file.close()
-
-    async def _start(self, part: Span, partial: bool, send: Send) -> None:
-        partial = partial and part.length < self._size
-        self.status_code = 206 if partial else 200
-        self.headers["Content-Length"] = str(part.length)
-        self.headers["Accept-Ranges"] = "bytes"
-        self.headers["ETag"] = self._tag
-        self.headers["Cache-Control"] = "private, no-cache"
-        if partial:
-            last = part.first + part.length - 1
-            self.headers["Content-Range"] = f"bytes {part.first}-{last}/{self._size}"
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
-
-    async def _send(self, part: Span, send: Send) -> None:
-        at, end = part.first, part.first + part.length
-        if self._request.method == "HEAD":
-            at = end
-        while at < end and not await self._request.is_disconnected():
-            try:
-                data = await run_in_threadpool(self._file.read, min(_CHUNK, end - at), at)
-            except OSError:  # an object that was replaced meanwhile, or its storage is gone
-                data = b""
-            if not data:
-                return  # cut short meanwhile: an unfinished reply tells the player so
-            at += len(data)
-            body = {"type": "http.response.body", "body": data}
-            await send({**body, "more_body": True})
-        if at >= end:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-MOST = 1_000_000_000  # bytes
+_RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
+_LONGEST = 600.0  # seconds that are cut out at once
+CACHE_SIZE = 1_000_000_000  # bytes
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-class ClipCache:
-    """Films by what they show.
+class _FileReply(FileResponse):
+    chunk_size = _CHUNK
+
+
+def file_reply(request: Request, path: Path, media_type: str, name: str | None = None) -> Response:
+    """A file, or the part that the ``Range`` header asks for.
 
     Args:
-        folder: where they are; made when the first one is. Several servers may share it.
-        most: bytes that are kept; of more the oldest are thrown away.
+        path: a file, or an object in S3.
+        name: file name under which a browser saves it; None lets the browser play it.
+
+    Raises:
+        FileGoneError: it cannot be opened.
+    """
+    try:
+        if isinstance(path, ObjectPath):
+            return _object_reply(request, path, media_type)
+        status = path.stat()
+    except OSError as error:
+        raise FileGoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise FileGoneError(f"{plain(path)} is not a regular file any more.")
+    headers = {"Cache-Control": "private, no-cache"}
+    return _FileReply(
+        path, headers=headers, media_type=media_type, filename=name, stat_result=status
+    )
+
+
+def _object_reply(request: Request, path: ObjectPath, media_type: str) -> Response:
+    """An object in S3, or a single range of it; other ranges get the whole, as HTTP permits."""
+    status = path.stat()
+    size, tag = status.st_size, f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
+    headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, no-cache", "ETag": tag}
+    is_same = request.headers.get("if-range", tag) == tag
+    match = _RANGE.fullmatch(request.headers.get("range", "")) if is_same else None
+    first, last, code = 0, size - 1, 200
+    if match is not None and int(match[1]) <= int(match[2] or last):
+        first, last, code = int(match[1]), min(int(match[2] or last), last), 206
+        headers["Content-Range"] = f"bytes {first}-{last}/{size}"
+    elif match is not None and int(match[1]) >= size:
+        first = size
+    if first >= size:
+        beyond = {"Content-Range": f"bytes */{size}"}
+        return error_reply("The range is beyond the end of the file.", 416, "range", beyond)
+    headers["Content-Length"] = str(last - first + 1)
+    if request.method == "HEAD":
+        return Response(status_code=code, headers=headers, media_type=media_type)
+    body = _object_bytes(path, first, last + 1)
+    return StreamingResponse(body, code, headers, media_type)
+
+
+def _object_bytes(path: ObjectPath, at: int, end: int) -> Iterator[bytes]:
+    """Bytes of an object; where it is replaced meanwhile they end early, and so the connection."""
+    with contextlib.suppress(OSError), path.open("rb", buffering=0) as opened:
+        opened.seek(at)
+        while at < end and (data := bytes(opened.read(min(_CHUNK, end - at)))):
+            at += len(data)
+            yield data
+
+
+class ClipCache:
+    """Films that were made to be played, by name.
+
+    Args:
+        folder: created with the first film. Several servers may share it.
+        size: bytes that are kept; beyond that the oldest films are deleted.
     """
 
-    def __init__(self, folder: Path, most: int = MOST) -> None:
+    def __init__(self, folder: Path, size: int = CACHE_SIZE) -> None:
         self.folder = folder
-        self._most = most
+        self._size = size
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
 
     def film(self, name: str, make: Callable[[Path], None]) -> Path:
-        """The film of a name, made if there is none; once, however many ask for it.
+        """The film of a name, made once however many ask for it.
 
         Args:
-            name: what tells it from every other film.
+            name: tells it from every other film.
             make: writes it to a path.
 
         Raises:
-            FullError: there is no room on the disk.
-            SureshotError: what ``make`` raises.
+            DiskFullError: there is no room on the disk.
+            SureshotError: from ``make``.
         """
         path = self._path(name)
-        key = path.stem
         with self._guard:
-            lock = self._locks[key]
+            lock = self._locks[name]
         with lock:
-            try:
-                path.touch(exist_ok=True) if path.stat().st_size else None
+            if self.has(name):
+                with contextlib.suppress(OSError):
+                    path.touch()  # used again: no longer the oldest
                 return path
-            except OSError:
-                self._make(path, make)
+            self._make(path, make)
         with self._guard:
-            self._locks.pop(key, None)
+            self._locks.pop(name, None)
         return path
 
     def has(self, name: str) -> bool:
@@ -236,13 +151,13 @@ class ClipCache:
         return self.folder / f"{key}.mp4"
 
     def _make(self, path: Path, make: Callable[[Path], None]) -> None:
-        """Write a film; with a full disk once more after all others are thrown away."""
+        """Write a film; with a full disk once more after all others are deleted."""
         for emptied in (False, True):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with replace_file(path) as fresh:
                     make(fresh)
-                self._evict(self._most, path)
+                self._evict(self._size, path)
                 return
             except (SureshotError, OSError) as error:
                 if not _is_full(error):
@@ -257,37 +172,38 @@ class ClipCache:
             f"There is no room for a film to play in {plain(self.folder)}; free some space there."
         )
 
-    def _evict(self, most: int, but: Path) -> int:
-        """Throw the oldest films away until the rest has so many bytes; how many that were."""
+    def _evict(self, size: int, but: Path) -> bool:
+        """Delete the oldest films until the rest has so many bytes; whether any was deleted."""
         kept = []
         with contextlib.suppress(OSError):
             for path in self.folder.glob("*.mp4"):
-                with contextlib.suppress(OSError):  # another server throws away too
+                with contextlib.suppress(OSError):  # another server deletes too
                     status = path.stat()
                     kept.append((status.st_mtime, status.st_size, path))
-        total, gone = sum(size for _, size, _ in kept), 0
-        for _, size, path in sorted(kept):
-            if total <= most:
-                break
-            if path != but:
+        total, has_deleted = sum(length for _, length, _ in kept), False
+        for _, length, path in sorted(kept):
+            if total > size and path != but:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
-                    total, gone = total - size, gone + 1
-        return gone
+                    total, has_deleted = total - length, True
+        return has_deleted
 
 
-def _is_full(error: BaseException) -> bool:
-    """Whether an error, or what it came of, is that there is no room."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+def _is_full(error: BaseException | None) -> bool:
+    """Whether an error, or its cause, is that there is no room."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
             return True
-        cause = cause.__cause__
+        error = error.__cause__
     return False
 
 
-_LONGEST = 600.0  # seconds that are cut out at once
+async def _cache_of(request: Request) -> ClipCache:
+    cache: ClipCache = request.app.state.cache
+    return cache
 
+
+Cache = Annotated[ClipCache, Depends(_cache_of)]
 Id = Annotated[str, InPath(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float, Query(description="Second that is looked for.", ge=0, le=1e7)]
 Start = Annotated[
@@ -295,122 +211,123 @@ Start = Annotated[
 ]
 End = Annotated[float | None, Query(description="Second at which it ends.", ge=0, le=1e7)]
 
+router = APIRouter(tags=["media"])
+_film_codes: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"video/*": {}}},
+    206: {"content": {"video/*": {}}},
+    **errors(400, 404, 409, 410, 507),
+}
 
-class Media:
-    """The addresses that play.
 
-    Args:
-        desk: the open index.
-        cache: where films are kept that had to be made.
-    """
+@router.get("/api/playing/{name}", responses=replies(FilmReply, 400, 404, 409, 410))
+async def playing(
+    request: Request,
+    session: SessionOf,
+    cache: Cache,
+    name: Id,
+    at: At = 0.0,
+    start: Start = None,
+    end: End = None,
+) -> Response:
+    """What `/api/media` plays so that a moment is seen, and at which second that begins."""
+    asked = {"at": at, "start": start, "end": end}
+    query = urllib.parse.urlencode({k: v for k, v in asked.items() if v is not None})
+    url = f"/api/media/{name}?{query}"
 
-    def __init__(self, desk: Session, cache: ClipCache) -> None:
-        self._desk = desk
-        self._cache = cache
+    def find() -> dict[str, Any]:
+        record = session.file(name)
+        film = _film(record, at, start, end)
+        first = first_part(film, at)
+        if first is None or cache.has(_film_name(session, record, film)):
+            return film.to_dict() | {"url": url, "first": None}
+        soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
+        return film.to_dict() | {"url": url, "first": soon}
 
-    def routes(self) -> APIRouter:
-        """The addresses."""
-        router = APIRouter(tags=["media"])
-        add = router.add_api_route
-        told: dict[int | str, dict[str, Any]] = {200: {"model": FilmReply}}
-        film: dict[int | str, dict[str, Any]] = {200: {"content": {"video/*": {}}}}
-        part: dict[int | str, dict[str, Any]] = {206: {"content": {"video/*": {}}}}
-        wrong = errors(400, 404, 409, 410)
-        add("/api/playing/{name}", self.playing, responses=told | wrong)
-        film_wrong = errors(400, 404, 409, 410, 416, 507)
-        for address, call in (("/api/media/{name}", self.film), ("/api/cut/{name}", self.cut)):
-            add(address, call, response_class=Response, responses=film | part | film_wrong)
-            add(address, call, methods=["HEAD"], include_in_schema=False)
-        return router
+    return json_reply(await session.searches.run(request, find))  # before pictures that wait
 
-    async def playing(
-        self, request: Request, name: Id, at: At = 0.0, start: Start = None, end: End = None
-    ) -> Response:
-        """What `/api/media` plays so that a moment is seen, and at which second that begins."""
-        asked = {"at": at, "start": start, "end": end}
-        query = urllib.parse.urlencode({k: v for k, v in asked.items() if v is not None})
-        url = f"/api/media/{name}?{query}"
 
-        def ask() -> dict[str, Any]:
-            record = self._desk.file(name)
-            film = self._film(record, at, start, end)
-            first = first_part(film, at)
-            if first is None or self._cache.has(self._stamp(record, film)):
-                return film.to_dict() | {"url": url, "first": None}
-            soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
-            return film.to_dict() | {"url": url, "first": soon}
+@router.head("/api/media/{name}", include_in_schema=False)
+@router.get("/api/media/{name}", response_class=Response, responses=_film_codes)
+async def media(
+    request: Request,
+    session: SessionOf,
+    cache: Cache,
+    name: Id,
+    at: At = 0.0,
+    start: Start = None,
+    end: End = None,
+    first: Annotated[
+        bool, Query(description="Of a film that must be made only the seconds seen first.")
+    ] = False,
+) -> Response:
+    """The video as it is, or the film that stands for it where browsers do not play it."""
 
-        return json_reply(await self._desk.searches.run(request, ask))  # before pictures that wait
+    def find() -> tuple[VideoRecord, Film, bool]:
+        record = session.file(name)
+        film = _film(record, at, start, end)
+        early = first_part(film, at) if first else None
+        return record, early or film, early is not None
 
-    async def film(
-        self,
-        request: Request,
-        name: Id,
-        at: At = 0.0,
-        start: Start = None,
-        end: End = None,
-        first: Annotated[
-            bool, Query(description="Of a film that must be made only the seconds seen first.")
-        ] = False,
-    ) -> Response:
-        """The video as it is, or the film that stands for it where browsers do not play it."""
+    record, film, is_early = await session.searches.run(request, find)
+    if film.how.way == "direct":
+        return file_reply(request, record.path, film.how.type)
 
-        def ask() -> tuple[VideoRecord, Film, bool]:
-            record = self._desk.file(name)
-            film = self._film(record, at, start, end)
-            early = first_part(film, at) if first else None
-            return record, early or film, early is not None
-
-        record, film, soon = await self._desk.searches.run(request, ask)
-        if film.how.way == "direct":
-            return FilePart(request, record.path, film.how.type)
-        lane = self._desk.firsts if soon else self._desk.clips
-        path = await lane.run(request, lambda: self._made(record, film))
-        return FilePart(request, path, film.how.type)
-
-    async def cut(
-        self,
-        request: Request,
-        name: Id,
-        start: Annotated[float, Query(description="Seconds.", ge=0, le=1e7)],
-        end: Annotated[float, Query(description="Seconds.", gt=0, le=1e7)],
-        rank: Annotated[int, Query(description="First part of its name.", ge=1, le=9999)] = 1,
-    ) -> Response:
-        """A moment as an mp4 to keep, cut to the frame."""
-        if not 0 < end - start <= _LONGEST:
-            raise QueryError(f"Cut out more than 0 and at most {_LONGEST:g} seconds at once.")
-        record = await self._desk.searches.run(request, lambda: self._desk.file(name))
-        rate = self._desk.store().settings.frame_rate
-
-        def make(target: Path) -> None:
-            cut(record.path, start, end, target, frame_rate=rate, overwrite=True)
-
-        stamp = f"cut {record.id} {start:.3f} {end:.3f} {_stamp(record.path)}"
-        path = await self._desk.clips.run(request, lambda: self._cache.film(stamp, make))
-        reply = FilePart(request, path, MP4)
-        called = urllib.parse.quote(export_name(record.path, start, end, rank), safe="")
-        reply.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{called}"
-        return reply
-
-    def _film(self, record: VideoRecord, at: float, start: float | None, end: float | None) -> Film:
-        begins, ends = at if start is None else start, at if end is None else end
-        return film_of(record, at=at, start=min(begins, at), end=max(ends, at))
-
-    def _made(self, record: VideoRecord, film: Film) -> Path:
-        rate = self._desk.store().settings.frame_rate
-        return self._cache.film(
-            self._stamp(record, film), lambda target: write_part(record, film, target, rate=rate)
+    def make() -> Path:
+        rate = session.store().settings.frame_rate
+        return cache.film(
+            _film_name(session, record, film),
+            lambda target: write_part(record, film, target, rate=rate),
         )
 
-    def _stamp(self, record: VideoRecord, film: Film) -> str:
-        """What tells a film from every other one."""
-        rate = self._desk.store().settings.frame_rate
-        way = f"{film.how.way} {film.start} {film.end}" if film.how.way == "clip" else "remux"
-        return f"{way} {record.id} {rate} {_stamp(record.path)}"
+    path = await (session.previews if is_early else session.clips).run(request, make)
+    return file_reply(request, path, film.how.type)
+
+
+@router.head("/api/cut/{name}", include_in_schema=False)
+@router.get("/api/cut/{name}", response_class=Response, responses=_film_codes)
+async def cut_out(
+    request: Request,
+    session: SessionOf,
+    cache: Cache,
+    name: Id,
+    start: Annotated[float, Query(description="Seconds.", ge=0, le=1e7)],
+    end: Annotated[float, Query(description="Seconds.", gt=0, le=1e7)],
+    rank: Annotated[int, Query(description="First part of the file name.", ge=1, le=9999)] = 1,
+) -> Response:
+    """A moment as an mp4 to keep, cut to the frame."""
+    if not 0 < end - start <= _LONGEST:
+        raise QueryError(f"Cut out more than 0 and at most {_LONGEST:g} seconds at once.")
+    record = await session.searches.run(request, lambda: session.file(name))
+    rate = session.store().settings.frame_rate
+
+    def make() -> Path:
+        return cache.film(
+            f"cut {record.id} {start:.3f} {end:.3f} {_stamp(record.path)}",
+            lambda to: _write_cut(record.path, start, end, to, rate),
+        )
+
+    path = await session.clips.run(request, make)
+    return file_reply(request, path, MP4, export_name(record.path, start, end, rank))
+
+
+def _write_cut(source: Path, start: float, end: float, to: Path, rate: float) -> None:
+    cut(source, start, end, to, frame_rate=rate, overwrite=True)
+
+
+def _film(record: VideoRecord, at: float, start: float | None, end: float | None) -> Film:
+    begins, ends = at if start is None else start, at if end is None else end
+    return film_of(record, at=at, start=min(begins, at), end=max(ends, at))
+
+
+def _film_name(session: Session, record: VideoRecord, film: Film) -> str:
+    """Tells a film from every other one."""
+    rate = session.store().settings.frame_rate
+    way = f"{film.how.way} {film.start} {film.end}" if film.how.way == "clip" else "remux"
+    return f"{way} {record.id} {rate} {_stamp(record.path)}"
 
 
 def _stamp(path: Path) -> str:
-    """What tells a file from one that takes its place."""
+    """Tells a file from one that takes its place."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Searches over HTTP: by words, by a moment, a frame or a photo; and what fits a video best."""
+"""Searching, listing, thumbnails and judging over HTTP."""
 
 import os
 import threading
@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi import Path as PathParameter
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from sureshot.errors import QueryError, SureshotError
-from sureshot.library.calibration import calibrate, forget
-from sureshot.library.catalog import Choice, list_videos, remove, status, video_values
+from sureshot.library import calibration, catalog
+from sureshot.library.catalog import Choice
 from sureshot.library.clips import like_frame, like_photo, still
 from sureshot.library.judging import Judgements, judge_moments
 from sureshot.library.labels import JudgedMoment, labels_of_index
@@ -24,64 +23,54 @@ from sureshot.library.search import Searcher
 from sureshot.paths import absolute, video_id
 from sureshot.text import clean, plain
 from sureshot.trust.fit import JUDGED
+from sureshot.web.media import Id
 from sureshot.web.schema import (
     AnswerReply,
     DescriptionsReply,
-    JudgedReply,
-    LearnedReply,
-    RemovedReply,
+    Document,
     StatusReply,
     VideoReply,
     VideosReply,
     errors,
     json_reply,
+    replies,
 )
-from sureshot.web.session import Session
+from sureshot.web.session import Session, SessionOf
 
 _MOST = 1000  # hits of one query on all pages
+_CACHED = "private, max-age=86400"  # thumbnails, in the browser
 
-Words = Annotated[str, Query(description="What to look for, in a sentence.", max_length=100_000)]
-Limit = Annotated[int, Query(description="Hits of a page.", ge=1, le=100)]
-Cursor = Annotated[
-    str | None,
-    Query(description="Where to go on: `next` of the page before.", pattern=r"^[0-9]{1,4}$"),
-]
+VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
+At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
 Folder = Annotated[
     str | None, Query(description="Only videos at or below this path.", max_length=4096)
 ]
 Length = Annotated[float | None, Query(description="Seconds that a video lasts.", ge=0, le=1e9)]
-Since = Annotated[date | None, Query(description="First day of the last change, in UTC.")]
-Until = Annotated[date | None, Query(description="Last day of the last change, in UTC.")]
-PerVideo = Annotated[int | None, Query(description="Hits of one video at most.", ge=1, le=1000)]
-Fold = Annotated[bool, Query(description="Show near-copies as one hit.")]
-Coverage = Annotated[
-    float, Query(description="How often the plausible hits should include a right one.", gt=0, lt=1)
+Cursor = Annotated[
+    str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,4}$")
 ]
-Minimum = Annotated[
-    float, Query(description="Leave out hits that are less likely right.", ge=0, lt=1)
-]
-VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
-At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What every search that is answered by pages may be asked with."""
+class SearchOptions:
+    """The options of every search."""
 
-    limit: Limit = 10
+    limit: Annotated[int, Query(description="Hits of a page.", ge=1, le=100)] = 10
     folder: Folder = None
     shortest: Length = None
     longest: Length = None
-    since: Since = None
-    until: Until = None
-    per_video: PerVideo = None
-    fold: Fold = True
+    since: Annotated[date | None, Query(description="First day of the last change, in UTC.")] = None
+    until: Annotated[date | None, Query(description="Last day of the last change, in UTC.")] = None
+    per_video: Annotated[
+        int | None, Query(description="Hits per video at most.", ge=1, le=1000)
+    ] = None
+    fold: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
 
     def choice(self) -> Choice:
         """The videos that are searched.
 
         Raises:
-            QueryError: the folder can be no path.
+            QueryError: the folder is not a path.
         """
         return Choice(
             under=path_of(self.folder),
@@ -92,295 +81,279 @@ class Wanted:
         )
 
 
-class Searching:
-    """The addresses that search.
+Options = Annotated[SearchOptions, Depends()]
+router = APIRouter()
 
-    Args:
-        desk: the open index.
-    """
 
-    def __init__(self, desk: Session) -> None:
-        self._desk = desk
+@router.get("/api/search", tags=["search"], responses=replies(AnswerReply, 400, 409))
+async def search(
+    request: Request,
+    session: SessionOf,
+    q: Annotated[str, Query(description="What to look for, in a sentence.", max_length=100_000)],
+    options: Options,
+    cursor: Cursor = None,
+    coverage: Annotated[
+        float,
+        Query(description="Target chance that the plausible hits contain a match.", gt=0, lt=1),
+    ] = 0.9,
+    minimum: Annotated[
+        float, Query(description="Leave out hits that are less likely right.", ge=0, lt=1)
+    ] = 0.0,
+) -> Response:
+    """Moments that a sentence describes, best first."""
+    trust = {"coverage": coverage, "minimum": minimum}
 
-    def routes(self) -> APIRouter:
-        """The addresses."""
-        router = APIRouter(tags=["search"])
-        add = router.add_api_route
-        answer: dict[int | str, dict[str, Any]] = {200: {"model": AnswerReply}}
-        described: dict[int | str, dict[str, Any]] = {200: {"model": DescriptionsReply}}
-        add("/api/search", self.search, responses=answer | errors(400, 409))
-        add("/api/like", self.like, responses=answer | errors(400, 404, 409, 410))
-        add(
-            "/api/like",
-            self.like_photo,
-            methods=["POST"],
-            responses=answer | errors(400, 403, 409, 411, 413),
-            openapi_extra={
-                "requestBody": {
-                    "required": True,
-                    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-                }
-            },
-        )
-        add("/api/describe", self.describe, responses=described | errors(400, 404, 409, 410))
-        return router
+    def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
+        return session.batcher.search(searcher, q, **arguments, **trust)
 
-    async def search(
-        self,
-        request: Request,
-        q: Words,
-        wanted: Annotated[Wanted, Depends()],
-        cursor: Cursor = None,
-        coverage: Coverage = 0.9,
-        minimum: Minimum = 0.0,
-    ) -> Response:
-        """Moments that a sentence describes, best first."""
-        trust = {"coverage": coverage, "minimum": minimum}
+    return await _page(request, session, find, options, cursor)
 
-        def ask(searcher: Searcher, asked: dict[str, Any]) -> Answer:
-            return self._desk.together.search(searcher, q, **asked, **trust)
 
-        return await self._paged(request, ask, wanted, cursor)
+@router.get("/api/like", tags=["search"], responses=replies(AnswerReply, 400, 404, 409, 410))
+async def like(
+    request: Request,
+    session: SessionOf,
+    video: VideoId,
+    options: Options,
+    at: At = None,
+    frame: Annotated[
+        bool, Query(description="Only the frame at that time, not the moment around it.")
+    ] = False,
+    cursor: Cursor = None,
+) -> Response:
+    """Moments that look like a video, like a moment of it, or like one frame of it."""
+    if frame and at is None:
+        raise QueryError("`frame` needs its time; give `at` in seconds.")
 
-    async def like(
-        self,
-        request: Request,
-        video: VideoId,
-        wanted: Annotated[Wanted, Depends()],
-        at: At = None,
-        frame: Annotated[
-            bool, Query(description="Only the frame at that time, not the moment around it.")
-        ] = False,
-        cursor: Cursor = None,
-    ) -> Response:
-        """Moments that look like a video, like a moment of it, or like one frame of it."""
-        if frame and at is None:
-            raise QueryError("A frame is asked for without its time; give `at` in seconds.")
+    def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
+        path = session.file(video).path
+        if frame and at is not None:
+            return like_frame(searcher, path, at, **arguments)
+        return searcher.like(path, at=at, **arguments)
 
-        def ask(searcher: Searcher, asked: dict[str, Any]) -> Answer:
-            path = self._desk.file(video).path
-            if frame and at is not None:
-                return like_frame(searcher, path, at, **asked)
-            return searcher.like(path, at=at, **asked)
+    return await _page(request, session, find, options, cursor)
 
-        return await self._paged(request, ask, wanted, cursor)
 
-    async def like_photo(
-        self,
-        request: Request,
-        wanted: Annotated[Wanted, Depends()],
-        name: Annotated[str, Query(description="What to call it.", max_length=255)] = "photo",
-    ) -> Response:
-        """Moments that look like a photo, whose bytes are the body of the request."""
-        data = await request.body()
+_photo = {"content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 
-        def ask(searcher: Searcher, asked: dict[str, Any]) -> Answer:
-            return like_photo(searcher, data, plain(name), **asked)
 
-        return await self._paged(request, ask, wanted, None)
+@router.post(
+    "/api/like",
+    tags=["search"],
+    responses=replies(AnswerReply, 400, 403, 409, 411, 413),
+    openapi_extra={"requestBody": {"required": True, **_photo}},
+)
+async def like_upload(
+    request: Request,
+    session: SessionOf,
+    options: Options,
+    name: Annotated[str, Query(description="What to call it.", max_length=255)] = "photo",
+) -> Response:
+    """Moments that look like a photo, whose bytes are the body of the request."""
+    data = await request.body()
 
-    async def describe(
-        self,
-        request: Request,
-        video: VideoId,
-        text: Annotated[
-            list[Annotated[str, Query(max_length=10_000)]],
-            Query(description="Sentences to choose from.", min_length=1, max_length=100),
-        ],
-        at: At = None,
-    ) -> Response:
-        """Sentences ranked by how well they fit a video, or what it shows at one time."""
+    def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
+        return like_photo(searcher, data, plain(name), **arguments)
 
-        def ask() -> dict[str, Any]:
-            searcher = self._desk.searcher()
-            return searcher.describe(self._desk.file(video).path, text, at=at).to_dict()
+    return await _page(request, session, find, options, None)
 
-        return json_reply(await self._desk.searches.run(request, ask))
 
-    async def _paged(
-        self,
-        request: Request,
-        ask: Callable[[Searcher, dict[str, Any]], Answer],
-        wanted: Wanted,
-        cursor: str | None,
-    ) -> Response:
-        """One page of an answer."""
-        done = int(cursor or 0)
-        most = min(done + wanted.limit, _MOST)
-        choice = wanted.choice()  # a wrong one is refused before it waits for its turn
-        asked = {"per_video": wanted.per_video, "fold": wanted.fold, "k": most}
+async def _page(
+    request: Request,
+    session: Session,
+    find: Callable[[Searcher, dict[str, Any]], Answer],
+    options: SearchOptions,
+    cursor: str | None,
+) -> Response:
+    done = int(cursor or 0)
+    limit = min(done + options.limit, _MOST)
+    choice = options.choice()  # a wrong one is refused before it waits for its turn
+    arguments = {"per_video": options.per_video, "fold": options.fold, "k": limit}
 
-        def answer() -> dict[str, Any]:
-            searcher = self._desk.searcher()
-            found = ask(searcher, asked | {"under": choice.videos(searcher.store)})
-            values = found.to_dict()
-            more = len(found) == most and most < _MOST
-            return values | {"hits": values["hits"][done:], "next": str(most) if more else None}
+    def run() -> dict[str, Any]:
+        searcher = session.searcher()
+        answer = find(searcher, arguments | {"under": choice.videos(searcher.store)})
+        values = answer.to_dict()
+        has_more = len(answer) == limit and limit < _MOST
+        return values | {"hits": values["hits"][done:], "next": str(limit) if has_more else None}
 
-        return json_reply(await self._desk.searches.run(request, answer))
+    return json_reply(await session.searches.run(request, run))
 
 
 def path_of(folder: str | None) -> Path | None:
-    """The path of a folder that is compared with those of videos, and never looked into.
+    """A folder as a path that is compared with those of videos, and never opened.
 
     Raises:
-        QueryError: it can be no path.
+        QueryError: it is not a path.
     """
     if not folder:
         return None
     try:
         if "\0" in folder:
-            raise QueryError("The folder is no path.")
+            raise QueryError("The folder is not a path.")
         return absolute(os.fsdecode(folder.encode("utf-8", "surrogateescape")))
     except UnicodeEncodeError:
-        raise QueryError("The folder is no path.") from None
+        raise QueryError("The folder is not a path.") from None
 
 
-_KEPT = "private, max-age=86400"  # a browser may keep a picture for a day
+@router.get(
+    "/api/describe", tags=["search"], responses=replies(DescriptionsReply, 400, 404, 409, 410)
+)
+async def describe(
+    request: Request,
+    session: SessionOf,
+    video: VideoId,
+    text: Annotated[
+        list[Annotated[str, Query(max_length=10_000)]],
+        Query(description="Sentences to choose from.", min_length=1, max_length=100),
+    ],
+    at: At = None,
+) -> Response:
+    """Sentences ranked by how well they fit a video, or what it shows at one time."""
 
-Id = Annotated[str, PathParameter(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
+    def run() -> dict[str, Any]:
+        searcher = session.searcher()
+        return searcher.describe(session.file(video).path, text, at=at).to_dict()
 
-
-class Shelf:
-    """The addresses that say what there is.
-
-    Args:
-        desk: the open index.
-    """
-
-    def __init__(self, desk: Session) -> None:
-        self._desk = desk
-
-    def routes(self) -> APIRouter:
-        """The addresses."""
-        router = APIRouter(tags=["index"])
-        add = router.add_api_route
-
-        def replies(model: Any, *codes: int) -> dict[int | str, dict[str, Any]]:
-            return {200: {"model": model}, **errors(*codes)}
-
-        picture: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}}
-        add("/api/status", self.status, responses=replies(StatusReply, 409))
-        add("/api/videos", self.videos, responses=replies(VideosReply, 400, 409))
-        one = "/api/videos/{name}"
-        add(one, self.video, responses=replies(VideoReply, 404, 409))
-        gone = replies(RemovedReply, 403, 404, 409)
-        add(one, self.remove, methods=["DELETE"], responses=gone)
-        add(
-            "/api/thumbnail/{name}",
-            self.thumbnail,
-            response_class=Response,
-            responses=picture | errors(404, 409, 410),
-        )
-        card = "/api/calibration"
-        add(card, self.learned, responses=replies(LearnedReply, 409))
-        add(card, self.forget, methods=["DELETE"], responses=replies(LearnedReply, 403, 409))
-        return router
-
-    async def status(self, request: Request) -> Response:
-        """What the index holds, with which model, and what failed and why."""
-
-        def ask() -> dict[str, Any]:
-            contents = status(self._desk.place.db)
-            return contents.to_dict() | {"summary": contents.summary}
-
-        return json_reply(await self._desk.searches.run(request, ask))
-
-    async def videos(
-        self,
-        request: Request,
-        limit: Annotated[int, Query(description="Videos of a page.", ge=1, le=500)] = 100,
-        cursor: Annotated[
-            str | None, Query(description="`next` of the page before.", max_length=20_000)
-        ] = None,
-        folder: Annotated[
-            str | None, Query(description="Only videos at or below this path.", max_length=4096)
-        ] = None,
-        newest: Annotated[
-            bool, Query(description="Only those that can be found, the last changed first.")
-        ] = False,
-    ) -> Response:
-        """The videos in the order of their paths, failed ones among them."""
-        under = path_of(folder)
-
-        def ask() -> dict[str, Any]:
-            store = self._desk.store()
-            page = list_videos(store, limit=limit, after=cursor, under=under, newest=newest)
-            return page.to_dict()
-
-        return json_reply(await self._desk.searches.run(request, ask))
-
-    async def video(self, request: Request, name: Id) -> Response:
-        """One video."""
-        call = lambda: video_values(self._desk.video(name))  # noqa: E731
-        return json_reply(await self._desk.searches.run(request, call))
-
-    async def remove(
-        self,
-        request: Request,
-        name: Id,
-        exclude: Annotated[
-            bool, Query(description="Also leave it out of what is indexed later.")
-        ] = False,
-    ) -> Response:
-        """Forget a video. Its file is not touched."""
-
-        def ask() -> dict[str, Any]:
-            path = self._desk.video(name).path
-            removed = remove([path], db=self._desk.place.db, exclude=exclude)
-            self._desk.forget_videos()
-            return {"removed": removed}
-
-        return json_reply(await self._desk.searches.run(request, ask))
-
-    async def thumbnail(
-        self,
-        request: Request,
-        name: Id,
-        at: Annotated[float, Query(description="Seconds into the video.", ge=0, le=1e7)] = 0.0,
-        side: Annotated[int, Query(description="Shorter side in pixels.", ge=16, le=720)] = 180,
-    ) -> Response:
-        """What a video shows at one time, as a JPEG."""
-
-        def draw() -> bytes:
-            path = self._desk.file(name).path
-            return still(path, at, side=side, rate=self._desk.store().settings.frame_rate)
-
-        data = await self._desk.pictures.run(request, draw)
-        return Response(data, headers={"Cache-Control": _KEPT}, media_type="image/jpeg")
-
-    async def learned(self, request: Request) -> Response:
-        """What percentages are learned from."""
-
-        def ask() -> dict[str, Any]:
-            return {"learned_from": self._desk.searcher().learned_from(), "forgotten": None}
-
-        return json_reply(await self._desk.searches.run(request, ask))
-
-    async def forget(self, request: Request) -> Response:
-        """Forget percentages of your own, and go back to those of the model."""
-
-        def ask() -> dict[str, Any]:
-            forgotten = forget(self._desk.searcher())
-            return {"learned_from": self._desk.renew().learned_from(), "forgotten": forgotten}
-
-        return json_reply(await self._desk.searches.run(request, ask))
+    return json_reply(await session.searches.run(request, run))
 
 
-_Id = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-_Second = Annotated[float, Field(ge=0, le=1e7)]
+# --- the index ------------------------------------------------------------------------------------
+
+
+@router.get("/api/status", tags=["index"], responses=replies(StatusReply, 409))
+async def status(request: Request, session: SessionOf) -> Response:
+    """What the index holds, with which model, and what failed and why."""
+
+    def run() -> dict[str, Any]:
+        contents = catalog.status(session.options.db)
+        return contents.to_dict() | {"summary": contents.summary}
+
+    return json_reply(await session.searches.run(request, run))
+
+
+@router.get("/api/videos", tags=["index"], responses=replies(VideosReply, 400, 409))
+async def videos(
+    request: Request,
+    session: SessionOf,
+    limit: Annotated[int, Query(description="Videos of a page.", ge=1, le=500)] = 100,
+    cursor: Annotated[
+        str | None, Query(description="`next` of the page before.", max_length=20_000)
+    ] = None,
+    folder: Folder = None,
+    newest: Annotated[
+        bool, Query(description="Only those that can be found, the last changed first.")
+    ] = False,
+) -> Response:
+    """The videos in the order of their paths, failed ones among them."""
+    under = path_of(folder)
+
+    def run() -> dict[str, Any]:
+        store = session.store()
+        page = catalog.list_videos(store, limit=limit, after=cursor, under=under, newest=newest)
+        return page.to_dict()
+
+    return json_reply(await session.searches.run(request, run))
+
+
+@router.get("/api/videos/{name}", tags=["index"], responses=replies(VideoReply, 404, 409))
+async def video(request: Request, session: SessionOf, name: Id) -> Response:
+    """One video."""
+
+    def run() -> dict[str, Any]:
+        return catalog.video_values(session.video(name))
+
+    return json_reply(await session.searches.run(request, run))
+
+
+class RemovedReply(Document):
+    """How many videos were removed."""
+
+    removed: int
+
+
+@router.delete("/api/videos/{name}", tags=["index"], responses=replies(RemovedReply, 403, 404, 409))
+async def remove(
+    request: Request,
+    session: SessionOf,
+    name: Id,
+    exclude: Annotated[
+        bool, Query(description="Also leave it out of what is indexed later.")
+    ] = False,
+) -> Response:
+    """Remove a video from the index. Its file is not touched."""
+
+    def run() -> RemovedReply:
+        path = session.video(name).path
+        removed = catalog.remove([path], db=session.options.db, exclude=exclude)
+        session.forget_videos()
+        return RemovedReply(removed=removed)
+
+    return json_reply(await session.searches.run(request, run))
+
+
+@router.get(
+    "/api/thumbnail/{name}",
+    tags=["index"],
+    response_class=Response,
+    responses={200: {"content": {"image/jpeg": {}}}, **errors(404, 409, 410)},
+)
+async def thumbnail(
+    request: Request,
+    session: SessionOf,
+    name: Id,
+    at: Annotated[float, Query(description="Seconds into the video.", ge=0, le=1e7)] = 0.0,
+    side: Annotated[int, Query(description="Shorter side in pixels.", ge=16, le=720)] = 180,
+) -> Response:
+    """What a video shows at one time, as a JPEG."""
+
+    def draw() -> bytes:
+        path = session.file(name).path
+        return still(path, at, side=side, rate=session.store().settings.frame_rate)
+
+    data = await session.pictures.run(request, draw)
+    return Response(data, headers={"Cache-Control": _CACHED}, media_type="image/jpeg")
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+class JudgedMomentValues(BaseModel):
+    """A moment that somebody judged."""
+
+    id: str
+    start: float
+    end: float
+    right: bool
+
+
+class JudgedReply(Document):
+    """What was judged: in all, and of one query."""
+
+    judged: int
+    said: str
+    learning: bool
+    state: str
+    moments: list[JudgedMomentValues]
+
+
+class LearnedReply(Document):
+    """What percentages are learned from."""
+
+    learned_from: str
+    forgotten: bool | None = None
 
 
 class ShownMoment(BaseModel):
     """A hit as the answer gave it."""
 
-    video: _Id
-    start: _Second
-    end: _Second
+    video: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    start: Annotated[float, Field(ge=0, le=1e7)]
+    end: Annotated[float, Field(ge=0, le=1e7)]
 
 
-class Click(BaseModel):
-    """What somebody says of hits of a query: that they are right, wrong, or that none is here."""
+class Judgement(BaseModel):
+    """Whether hits of a query are right, wrong, or no video of the index shows it."""
 
     query: str = Field(max_length=100_000)
     verdict: Literal["right", "wrong", "absent"]
@@ -388,124 +361,137 @@ class Click(BaseModel):
 
 
 class Learner:
-    """Learns from judgements in the background, once more where some came meanwhile.
-
-    Args:
-        desk: the open index.
+    """Calibrates from judgements in the background, once more if some came meanwhile.
 
     Attributes:
         said: what was learned last, or why nothing was.
+        is_learning: whether percentages are about to change.
     """
 
-    def __init__(self, desk: Session) -> None:
-        self._desk = desk
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._lock = threading.Lock()
-        self._wanted = self._going = False
+        self._is_asked = False
+        self.is_learning = False
         self.said = ""
-
-    @property
-    def is_learning(self) -> bool:
-        """Whether percentages are about to change."""
-        return self._going
 
     def learn(self) -> None:
         """Learn from all judgements of the index, soon."""
         with self._lock:
-            self._wanted = True
-            if self._going:
+            self._is_asked = True
+            if self.is_learning:
                 return
-            self._going = True
+            self.is_learning = True
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                self._going, self._wanted = self._wanted, False
-                if not self._going:
+                self.is_learning, self._is_asked = self._is_asked, False
+                if not self.is_learning:
                     return
             try:
-                done = calibrate(db=self._desk.renew())
+                done = calibration.calibrate(db=self._session.reload_card())
                 self.said = repr(done).splitlines()[1] if done.card.personal else repr(done)
             except SureshotError as error:
                 self.said = str(error)
             except BaseException:
-                self._going = False
+                self.is_learning = False
                 raise
 
 
-class JudgingRoutes:
-    """The addresses that judge.
+async def _learner_of(request: Request) -> Learner:
+    learner: Learner = request.app.state.learner
+    return learner
 
-    Args:
-        desk: the open index.
-    """
 
-    def __init__(self, desk: Session) -> None:
-        self._desk = desk
-        self._learner = Learner(desk)
+LearnerOf = Annotated[Learner, Depends(_learner_of)]
 
-    def routes(self) -> APIRouter:
-        """The addresses."""
-        router = APIRouter(tags=["judging"])
-        add = router.add_api_route
-        judged: dict[int | str, dict[str, Any]] = {200: {"model": JudgedReply}}
-        add("/api/judge", self.judged, responses=judged | errors(400, 409))
-        wrong = errors(400, 403, 404, 409, 411)
-        add("/api/judge", self.judge, methods=["POST"], responses=judged | wrong)
-        add("/api/calibration", self.learn, methods=["POST"], responses=judged | errors(403, 409))
-        return router
 
-    async def judged(
-        self,
-        request: Request,
-        query: Annotated[str, Query(description="A query.", max_length=100_000)] = "",
-    ) -> Response:
-        """What was judged so far, of a query and in all."""
-        return json_reply(await self._desk.searches.run(request, lambda: self._told(query)))
+@router.get("/api/judge", tags=["judging"], responses=replies(JudgedReply, 400, 409))
+async def judged(
+    request: Request,
+    session: SessionOf,
+    learner: LearnerOf,
+    query: Annotated[str, Query(description="A query.", max_length=100_000)] = "",
+) -> Response:
+    """What was judged so far, of a query and in all."""
+    call = lambda: _judged(session, learner, query)  # noqa: E731
+    return json_reply(await session.searches.run(request, call))
 
-    async def judge(self, request: Request, click: Click) -> Response:
-        """Say of hits whether they are right; ten judged searches are learned from."""
 
-        def keep() -> dict[str, Any]:
-            moments = []
-            for shown in click.moments:
-                if not shown.start < shown.end:
-                    raise QueryError("A moment ends after it begins; this one does not.")
-                moments.append(
-                    JudgedMoment(
-                        video=self._desk.video(shown.video).path,
-                        start=shown.start,
-                        end=shown.end,
-                        right=click.verdict == "right",
-                    )
-                )
-            searcher = self._desk.searcher()
-            kept = judge_moments(searcher, click.query, moments, absent=click.verdict == "absent")
-            if kept.telling >= JUDGED:
-                self._learner.learn()
-            return self._told(click.query)
+@router.post(
+    "/api/judge", tags=["judging"], responses=replies(JudgedReply, 400, 403, 404, 409, 411)
+)
+async def judge(
+    request: Request, session: SessionOf, learner: LearnerOf, body: Judgement
+) -> Response:
+    """Judge hits of a query; from ten judged searches on, percentages are learned from them."""
 
-        return json_reply(await self._desk.searches.run(request, keep))
+    def run() -> JudgedReply:
+        if any(moment.start >= moment.end for moment in body.moments):
+            raise QueryError("A moment must end after it starts.")
+        moments = [
+            JudgedMoment(
+                video=session.video(moment.video).path,
+                start=moment.start,
+                end=moment.end,
+                right=body.verdict == "right",
+            )
+            for moment in body.moments
+        ]
+        searcher = session.searcher()
+        kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
+        if kept.telling >= JUDGED:
+            learner.learn()
+        return _judged(session, learner, body.query)
 
-    async def learn(self, request: Request) -> Response:
-        """Learn from what was judged, now."""
+    return json_reply(await session.searches.run(request, run))
 
-        def ask() -> dict[str, Any]:
-            self._learner.learn()
-            return self._told("")
 
-        return json_reply(await self._desk.searches.run(request, ask))
+def _judged(session: Session, learner: Learner, query: str) -> JudgedReply:
+    kept = Judgements(labels_of_index(session.store().location))
+    label = kept.of(clean(query)) if query else None
+    return JudgedReply(
+        judged=len(kept),
+        said=f"{kept.said} {learner.said}".strip() if len(kept) else "",
+        learning=learner.is_learning,
+        state="" if label is None else label.state,
+        moments=[
+            JudgedMomentValues(id=video_id(m.video), start=m.start, end=m.end, right=m.right)
+            for m in (() if label is None else label.moments)
+        ],
+    )
 
-    def _told(self, query: str) -> dict[str, Any]:
-        kept = Judgements(labels_of_index(self._desk.store().location))
-        label = kept.of(clean(query)) if query else None
-        return {
-            "judged": len(kept),
-            "said": f"{kept.said} {self._learner.said}".strip() if len(kept) else "",
-            "learning": self._learner.is_learning,
-            "state": "" if label is None else label.state,
-            "moments": [
-                {"id": video_id(m.video), "start": m.start, "end": m.end, "right": m.right}
-                for m in (() if label is None else label.moments)
-            ],
-        }
+
+@router.get("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 409))
+async def learned(request: Request, session: SessionOf) -> Response:
+    """What percentages are learned from."""
+
+    def run() -> LearnedReply:
+        return LearnedReply(learned_from=session.searcher().learned_from())
+
+    return json_reply(await session.searches.run(request, run))
+
+
+@router.post("/api/calibration", tags=["judging"], responses=replies(JudgedReply, 403, 409))
+async def learn(request: Request, session: SessionOf, learner: LearnerOf) -> Response:
+    """Learn from what was judged, now."""
+
+    def run() -> JudgedReply:
+        learner.learn()
+        return _judged(session, learner, "")
+
+    return json_reply(await session.searches.run(request, run))
+
+
+@router.delete("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 403, 409))
+async def forget(request: Request, session: SessionOf) -> Response:
+    """Forget what was learned from your judgements, and go back to the model's calibration."""
+
+    def run() -> LearnedReply:
+        forgotten = calibration.forget(session.searcher())
+        learned_from = session.reload_card().learned_from()
+        return LearnedReply(learned_from=learned_from, forgotten=forgotten)
+
+    return json_reply(await session.searches.run(request, run))

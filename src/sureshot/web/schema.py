@@ -1,31 +1,107 @@
-"""The shapes of replies, as the OpenAPI document shows them; docs/json.md says what they mean."""
+"""JSON replies: their shapes for the OpenAPI document, and errors with their HTTP status."""
 
+import dataclasses
+import inspect
+import re
+import types
+import typing
+from pathlib import Path
 from typing import Any, Literal
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError
-from sureshot.library.results import as_typed, json_text
+from sureshot.library import catalog, clips, results
+from sureshot.library.results import JSON_SCHEMA, as_typed, json_text
+from sureshot.store.maintenance import Fault
+from sureshot.store.rows import IndexSettings
+
+_JSON = "application/json; charset=utf-8"
+_ENTRY = re.compile(r"^ +(\w+): (.+(?:\n {8,}.+)*)", re.M)
 
 
 class Document(BaseModel):
     """A whole reply."""
 
-    schema_: Literal[2] = Field(alias="schema", description="See docs/json.md.")
+    schema_: Literal[2] = Field(JSON_SCHEMA, alias="schema", description="See docs/json.md.")
 
 
-class FrameValues(BaseModel):
-    """A sampled frame."""
+class Reason(BaseModel):
+    """A path and what was wrong with it."""
 
-    time: float
-    score: float
+    path: str
+    reason: str
 
 
-class SaidValues(BaseModel):
+class ErrorValues(BaseModel):
+    """What is wrong and how to fix it: `code` for programs, `message` for people."""
+
+    code: str
+    message: str
+
+
+class ErrorReply(Document):
+    """An error."""
+
+    error: ErrorValues
+
+
+def descriptions(source: type) -> dict[str, str]:
+    """Field descriptions of a dataclass: its ``Attributes:`` and the docstrings of properties."""
+    _, _, listed = (source.__doc__ or "").partition("Attributes:")
+    found = {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
+    for name, member in inspect.getmembers(source, lambda member: isinstance(member, property)):
+        found[name] = " ".join((member.__doc__ or "").split("\n\n")[0].split())
+    return found
+
+
+_MODELS: dict[Any, Any] = {
+    Path: str,
+    tuple[Path, str]: Reason,
+    IndexSettings: dict[str, Any],
+    Fault: dict[str, str],
+}
+
+
+def model_of(
+    source: type, *, base: type[BaseModel] = BaseModel, without: tuple[str, ...] = (), **more: Any
+) -> type[BaseModel]:
+    """The model of a library dataclass as its ``to_dict`` writes it.
+
+    Args:
+        base: `Document` for a whole reply.
+        without: fields that are not written.
+        more: types of what is written besides the fields.
+    """
+    hints, known = typing.get_type_hints(source), descriptions(source)
+    names = [field.name for field in dataclasses.fields(source) if field.name not in without]
+    kinds = {name: _json_type(hints[name]) for name in names} | more
+    fields: dict[str, Any] = {
+        name: (kind, Field(description=known.get(name))) for name, kind in kinds.items()
+    }
+    summary = (source.__doc__ or "").partition("\n")[0]
+    model = create_model(source.__name__, __base__=base, __doc__=summary, **fields)
+    _MODELS[source] = model
+    return model
+
+
+def _json_type(kind: Any) -> Any:
+    """How a type of the library looks in JSON: paths are strings, tuples are lists."""
+    if kind in _MODELS:
+        return _MODELS[kind]
+    parts = typing.get_args(kind)
+    if typing.get_origin(kind) in (tuple, list):
+        return list[_json_type(parts[0])]  # type: ignore[misc]
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return typing.Union[tuple(_json_type(part) for part in parts)]  # noqa: UP007
+    return kind
+
+
+class _Said(BaseModel):
     """What people read of a hit."""
 
     peak: str
@@ -33,140 +109,12 @@ class SaidValues(BaseModel):
     relevant: str
 
 
-class HitValues(BaseModel):
-    """A moment."""
-
-    rank: int
-    id: str
-    path: str
-    missing: bool
-    start: float
-    end: float
-    peak: float
-    score: float
-    relevant: float | None
-    plausible: bool | None
-    weak: bool
-    said: SaidValues
-    copies: list[str]
-    frames: list[FrameValues]
-
-
-class ConfidenceValues(BaseModel):
-    """What a calibration says of an answer."""
-
-    right: float
-    present: float
-    coverage: float
-    plausible: int | None
-    valid_for: str
-    yours: bool
-
-
-class AnswerReply(Document):
-    """A page of the moments of an answer."""
-
-    query: str
-    status: str
-    verdict: str
-    worth: str
-    confidence: ConfidenceValues | None
-    model: str
-    searched: int
-    seconds: float
-    warnings: list[str]
-    hits: list[HitValues]
-    next: str | None
-
-
-class FirstValues(BaseModel):
-    """The seconds of a film that are made before the whole of it."""
+class _First(BaseModel):
+    """The seconds of a film that are made before the rest."""
 
     url: str
     start: float
     end: float
-
-
-class FilmReply(Document):
-    """What is played, and which seconds of the video it shows."""
-
-    way: Literal["direct", "remux", "clip"]
-    type: str
-    start: float
-    end: float
-    url: str
-    first: FirstValues | None
-
-
-class JudgedMomentValues(BaseModel):
-    """A moment that somebody judged."""
-
-    id: str
-    start: float
-    end: float
-    right: bool
-
-
-class JudgedReply(Document):
-    """What was judged."""
-
-    judged: int
-    said: str
-    learning: bool
-    state: str
-    moments: list[JudgedMomentValues]
-
-
-class FolderValues(BaseModel):
-    """A folder."""
-
-    path: str
-    name: str
-
-
-class FoldersReply(Document):
-    """The folders in one."""
-
-    folder: str | None
-    above: str | None
-    folders: list[FolderValues]
-
-
-class JobValues(BaseModel):
-    """How far an indexing run is."""
-
-    state: Literal["running", "paused", "done", "cancelled", "failed"]
-    folders: list[str]
-    said: str
-    share: float
-    current: str
-    failed: list["ReasonValues"]
-    error: "ErrorValues | None"
-
-
-class JobReply(Document):
-    """The last indexing run, if there was one."""
-
-    job: JobValues | None
-
-
-class TextValues(BaseModel):
-    """A sentence and how well it fits."""
-
-    rank: int
-    text: str
-    score: float
-
-
-class DescriptionsReply(Document):
-    """Sentences, best first."""
-
-    video: str
-    at: float | None
-    status: str
-    model: str
-    warnings: list[str]
-    texts: list[TextValues]
 
 
 class VideoValues(BaseModel):
@@ -196,107 +144,80 @@ class VideosReply(Document):
     next: str | None
 
 
-class ReasonValues(BaseModel):
-    """A path and what was wrong with it."""
-
-    path: str
-    reason: str
-
-
-class StatusReply(Document):
-    """What the index holds."""
-
-    index: str
-    videos: int
-    windows: int
-    seconds: float
-    bytes: int
-    fingerprint: str
-    settings: dict[str, Any]
-    status: str
-    failed: list[ReasonValues]
-    notes: list[ReasonValues]
-    excluded: list[str]
-    judged: int
-    trouble: list[str]
-    faults: list[dict[str, Any]] | None
-    summary: str
+model_of(results.FrameScore)
+model_of(results.Hit, id=str, peak=float, weak=bool, said=_Said)
+model_of(results.Confidence)
+model_of(results.Description)
+AnswerReply = model_of(results.Answer, base=Document, verdict=str, worth=str, next=(str | None))
+DescriptionsReply = model_of(
+    results.Descriptions,
+    base=Document,
+    without=("ranked",),
+    texts=list[_MODELS[results.Description]],
+)
+FilmReply = model_of(
+    clips.Film,
+    base=Document,
+    without=("how",),
+    way=Literal["direct", "remux", "clip"],
+    type=str,
+    url=str,
+    first=(_First | None),
+)
 
 
-class LearnedReply(Document):
-    """What percentages are learned from."""
-
-    learned_from: str
-    forgotten: bool | None
-
-
-class RemovedReply(Document):
-    """How many videos were forgotten."""
-
-    removed: int
-
-
-class ErrorValues(BaseModel):
-    """The kind of an error, and a sentence that says how to mend it."""
-
-    code: str
-    message: str
-
-
-class ErrorReply(Document):
-    """What is wrong."""
-
-    error: ErrorValues
+StatusReply = model_of(catalog.Contents, base=Document, without=("telling",), summary=str)
 
 
 def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that an address may answer with, beside those that every one may."""
-    said: dict[int | str, str] = {
+    """The errors that an address may reply with, besides those that any may."""
+    known: dict[int | str, str] = {
         400: "A query that cannot be searched for",
         403: "The token or the right to do this is missing",
         404: "There is no such thing in the index",
         409: "The index is missing, damaged, or of another model",
         410: "The file is gone",
-        411: "The request does not say how large it is",
+        411: "The request does not state its size",
         413: "The request is too large",
-        416: "The range lies beyond the end",
         507: "There is no room on the disk",
     }
     every = {422: "A field has no meaning, or a video cannot be read", 503: "Too busy"}
-    named = {code: said[code] for code in codes} | every
-    return {code: {"model": ErrorReply, "description": words} for code, words in named.items()}
+    named = {code: known[code] for code in codes} | every
+    return {code: {"model": ErrorReply, "description": text} for code, text in named.items()}
 
 
-_JSON = "application/json; charset=utf-8"
+def replies(model: Any, *codes: int) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of an address: its reply, and its errors."""
+    return {200: {"model": model}, **errors(*codes)}
 
 
 class NotFoundError(SureshotError):
-    """Something that was named and is not here; answered with 404."""
+    """Something that was named and is not here."""
 
     code = "unknown"
 
 
 class FileGoneError(SureshotError):
-    """A file that was here when it was indexed; answered with 410."""
+    """A file that was here when it was indexed."""
 
     code = "gone"
 
 
 class BusyError(SureshotError):
-    """More is being done than this machine can take; answered with 503."""
+    """More is being done than this machine can take."""
 
     code = "busy"
 
 
 class DiskFullError(SureshotError):
-    """There is no room on the disk; answered with 507."""
+    """There is no room on the disk."""
 
     code = "full"
 
 
 # The first that fits counts. What the index or its model lacks is neither the client's fault nor
 # the server's: 409, a state that has to change first.
-_NUMBERS: tuple[tuple[type[SureshotError], int], ...] = (
+_STATUS: tuple[tuple[type[SureshotError], int], ...] = (
     (NotFoundError, 404),
     (FileGoneError, 410),
     (BusyError, 503),
@@ -308,41 +229,36 @@ _NUMBERS: tuple[tuple[type[SureshotError], int], ...] = (
 )
 
 
-def json_reply(values: dict[str, Any], code: int = 200) -> Response:
-    """Values as a reply of JSON."""
-    return Response(json_text(values), code, media_type=_JSON)
+def json_reply(values: dict[str, Any] | BaseModel) -> Response:
+    """A JSON reply."""
+    if isinstance(values, BaseModel):
+        values = values.model_dump(by_alias=True)
+    return Response(json_text(values), media_type=_JSON)
 
 
 def error_reply(
-    sentence: str, number: int, code: str, headers: dict[str, str] | None = None
+    message: str, status: int, code: str, headers: dict[str, str] | None = None
 ) -> Response:
-    """An error as the terminal prints it for programs.
-
-    Args:
-        sentence: what is wrong and how to mend it.
-        number: status of the reply.
-        code: short name of the kind of error.
-        headers: headers beside those of every reply.
-    """
-    values = {"error": {"code": code, "message": as_typed(sentence)}}
-    return Response(json_text(values), number, headers, _JSON)
+    """An error as ``--json`` prints it in the terminal."""
+    values = {"error": {"code": code, "message": as_typed(message)}}
+    return Response(json_text(values), status, headers, _JSON)
 
 
-def number_of(error: SureshotError) -> int:
-    """The HTTP status for an error."""
-    return next(number for kind, number in _NUMBERS if isinstance(error, kind))
+def status_of(error: SureshotError) -> int:
+    """The HTTP status of an error."""
+    return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """The reply to an error that somebody can mend."""
+    """Reply to an error that the user can fix."""
     assert isinstance(error, SureshotError)
-    number = number_of(error)
-    wait = {"Retry-After": "1"} if number == 503 else None
-    return error_reply(str(error), number, error.code, wait)
+    status = status_of(error)
+    wait = {"Retry-After": "1"} if status == 503 else None
+    return error_reply(str(error), status, error.code, wait)
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """The reply to a request with a field that has no meaning."""
+    """Reply to a field without meaning."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"][1:]) or "the request"
@@ -351,8 +267,8 @@ async def on_invalid(request: Request, error: Exception) -> Response:
 
 
 async def on_http(request: Request, error: Exception) -> Response:
-    """The reply to a path or method that there is none of."""
+    """Reply to an unknown path or method."""
     assert isinstance(error, HTTPException)
-    said = {404: "There is nothing at this address.", 405: "This address takes other methods."}
-    sentence = said.get(error.status_code, f"{error.detail}.")
-    return error_reply(sentence, error.status_code, "address", dict(error.headers or {}))
+    known = {404: "There is nothing at this address.", 405: "This address takes other methods."}
+    message = known.get(error.status_code, f"{error.detail}.")
+    return error_reply(message, error.status_code, "address", dict(error.headers or {}))

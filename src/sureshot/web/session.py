@@ -9,8 +9,9 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from fastapi import Depends
 from starlette.requests import ClientDisconnect, Request
 
 from sureshot.errors import VideoError
@@ -23,8 +24,10 @@ from sureshot.store.rows import VideoRecord
 from sureshot.text import plain
 from sureshot.web.schema import BusyError, FileGoneError, NotFoundError
 
-Made = TypeVar("Made")
-_NICE = 5  # less than indexing, which can wait longer than somebody who wants to watch
+_T = TypeVar("_T")
+_NICE = 5  # less than indexing (10), which can wait longer than somebody who wants to watch
+_AT_ONCE = 16  # searches that may be answered together; one thread does the work
+_SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
 
 
 class WorkQueue:
@@ -32,136 +35,107 @@ class WorkQueue:
 
     Args:
         workers: calls that run at once.
-        waiting: calls that may wait for their turn.
-        aside: whether other work of this machine comes first.
+        waiting: calls that may be running or waiting; more are refused.
+        low_priority: whether other work of this machine comes first.
     """
 
-    def __init__(self, workers: int, waiting: int, *, aside: bool = False) -> None:
-        self._threads = ThreadPoolExecutor(workers, "sureshot", _step_aside if aside else None)
-        self._turns = asyncio.Semaphore(workers)
-        self._waiting = waiting
+    def __init__(self, workers: int, waiting: int, *, low_priority: bool = False) -> None:
+        self._threads = ThreadPoolExecutor(
+            workers, "sureshot", _lower_priority if low_priority else None
+        )
+        self._free = asyncio.Semaphore(workers)
+        self._room = waiting
 
-    async def run(self, request: Request, call: Callable[[], Made]) -> Made:
-        """What a call gives, as soon as it has had its turn.
-
-        Args:
-            request: who asked; who has gone by the time of its turn gets nothing.
-            call: the work.
+    async def run(self, request: Request, call: Callable[[], _T]) -> _T:
+        """The result of a call, which is not made if the client has gone by its turn.
 
         Raises:
             BusyError: too many wait already.
         """
-        if self._waiting <= 0:
+        if self._room <= 0:
             raise BusyError("This machine has more to do than it can; try again in a moment.")
-        self._waiting -= 1
+        self._room -= 1
         try:
-            async with self._turns:
+            async with self._free:
                 if await request.is_disconnected():
                     raise ClientDisconnect
                 return await asyncio.get_running_loop().run_in_executor(self._threads, call)
         finally:
-            self._waiting += 1
+            self._room += 1
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start nothing more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _step_aside() -> None:
-    """Let other threads come first, where one thread can say so for itself alone."""
-    if sys.platform == "linux":
+def _lower_priority() -> None:
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PendingSearch:
-    """A search that waits for its turn.
-
-    Attributes:
-        searcher: the open index.
-        query: what to look for.
-        asked: what else `Searcher.search` is given.
-        kind: what those have in common that can be answered together.
-        answer: where the answer goes.
-    """
-
+class _PendingSearch:
     searcher: Searcher
     query: str
-    asked: dict[str, Any]
-    kind: Hashable
+    options: dict[str, Any]
+    kind: Hashable  # searches of one kind can be answered together
     answer: "Future[Answer]" = field(default_factory=Future)
+
+    def run(self) -> None:
+        try:
+            self.answer.set_result(self.searcher.search(self.query, **self.options))
+        except BaseException as error:
+            self.answer.set_exception(error)
 
 
 class SearchBatcher:
-    """Searches for several threads.
+    """Answers searches of several threads together.
 
-    A pass over the index, the network of the sentences and most of the rest cost little more for
-    eight sentences than for two. So one thread at a time searches, for all that wait by then.
+    A pass over the index and the text network cost little more for eight sentences than for two,
+    so one thread at a time searches, for all that wait by then.
     """
 
     def __init__(self) -> None:
-        self._waiting: list[PendingSearch] = []
+        self._waiting: list[_PendingSearch] = []
         self._guard = threading.Lock()
         self._turn = threading.Lock()
 
-    def search(self, searcher: Searcher, query: str, **asked: Any) -> Answer:
-        """What `Searcher.search` gives, and raises.
+    def search(self, searcher: Searcher, query: str, **options: Any) -> Answer:
+        """What `Searcher.search` returns, and raises.
 
         Args:
-            searcher: the open index.
-            query: a sentence or a few words.
-            asked: the other arguments of `Searcher.search`, all hashable.
+            options: the other arguments of `Searcher.search`, all hashable.
         """
-        # Refused here, where it fails nobody else who waits.
-        kind = searcher, frozenset(asked.items())
-        mine = PendingSearch(searcher=searcher, query=query, asked=asked, kind=kind)
+        kind = searcher, frozenset(options.items())  # fails here, not for others who wait
+        mine = _PendingSearch(searcher, query, options, kind)
         with self._guard:
             self._waiting.append(mine)
         with self._turn:
-            if not mine.answer.done():  # else the thread whose turn it was has done this one too
-                self._search()
+            if not mine.answer.done():  # else the thread before has done this one too
+                self._run_waiting()
         return mine.answer.result()
 
-    def _search(self) -> None:
-        """Answer all that wait by now."""
+    def _run_waiting(self) -> None:
         with self._guard:
             waiting, self._waiting = self._waiting, []
-        kinds: dict[Hashable, list[PendingSearch]] = {}
-        for one in waiting:
-            kinds.setdefault(one.kind, []).append(one)
-        for alike in kinds.values():
+        kinds: dict[Hashable, list[_PendingSearch]] = {}
+        for search in waiting:
+            kinds.setdefault(search.kind, []).append(search)
+        for batch in kinds.values():
             try:
-                texts = [one.query for one in alike]
-                found = list(alike[0].searcher.search_many(texts, **alike[0].asked))
+                queries = [search.query for search in batch]
+                answers = list(batch[0].searcher.search_many(queries, **batch[0].options))
             except BaseException:
-                for one in alike:  # each gets what it is to blame for itself
-                    _alone(one)
+                for search in batch:  # one by one, so that each gets its own error
+                    search.run()
             else:
-                for one, answer in zip(alike, found, strict=True):
-                    one.answer.set_result(answer)
-
-
-def _alone(one: PendingSearch) -> None:
-    try:
-        one.answer.set_result(one.searcher.search(one.query, **one.asked))
-    except BaseException as error:
-        one.answer.set_exception(error)
-
-
-_FRESH = 2.0  # seconds during which the list of videos is not read again
-_AT_ONCE = 16  # searches that may be answered together; one thread does the work
-_SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
+                for search, answer in zip(batch, answers, strict=True):
+                    search.answer.set_result(answer)
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Which index is served, and how.
-
-    Attributes:
-        db: folder or object-storage URI; None is the default index of this user.
-        model: the model of the index, if its folder has moved.
-        device: torch device; None takes a GPU where there is one.
-    """
+    """Which index is served, and how; as the options of the same names of `sureshot search`."""
 
     db: str | None = None
     model: str | None = None
@@ -172,56 +146,54 @@ class Session:
     """The open index and the threads.
 
     Args:
-        place: the index; it need not be there yet.
+        options: the index; it need not be there yet.
+        refresh: seconds for which the list of videos is not read again.
 
     Attributes:
-        place: the index.
-        searches: threads that search.
-        together: what answers searches that wait at the same time.
-        pictures: threads that fetch single frames.
+        searches: threads that search, and do other short work.
+        batcher: answers the searches that wait at the same time.
+        pictures: threads that read single frames.
         clips: threads that transcode, after all others.
-        firsts: one thread that transcodes the few seconds that somebody waits for.
+        previews: one thread that transcodes the few seconds that somebody waits for.
         closing: whether the server is about to end.
     """
 
-    def __init__(self, place: ServeOptions) -> None:
-        self.place = place
+    def __init__(self, options: ServeOptions, *, refresh: float = 2.0) -> None:
+        self.options = options
         self.closing = False
         cores = os.cpu_count() or 2
         self.searches = WorkQueue(_AT_ONCE, _SEARCHES)
-        self.together = SearchBatcher()
+        self.batcher = SearchBatcher()
         self.pictures = WorkQueue(min(cores, 4), _PICTURES)
-        self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, aside=True)
-        self.firsts = WorkQueue(1, _CLIPS)
+        self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, low_priority=True)
+        self.previews = WorkQueue(1, _CLIPS)
+        self._refresh = refresh
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
         self._stamp: tuple[int, ...] = ()
-        self._records: dict[str, VideoRecord] = {}
-        self._read_at = self._looked_at = -_FRESH
+        self._videos: dict[str, VideoRecord] = {}
+        self._videos_read = self._remote_checked = -refresh
 
     def searcher(self) -> Searcher:
-        """The open index; opened anew where another one lies in its place.
+        """The open index, reopened when another one has taken its place.
 
         Raises:
             StoreError: there is none, it is damaged, or of another model.
             ModelError: its model cannot be loaded here.
         """
         with self._opening:
-            stamp = self._stamp_now()
+            stamp = self._current_stamp()
             if self._searcher is None or stamp != self._stamp or self._is_replaced():
                 self._searcher = None
-                self._read_at = -_FRESH
+                self.forget_videos()
                 self._searcher = open_index(
-                    self.place.db, model=self.place.model, device=self.place.device
+                    self.options.db, model=self.options.model, device=self.options.device
                 )
                 self._stamp = stamp
             return self._searcher
 
-    def renew(self) -> Searcher:
-        """The same index with its calibration card read again.
-
-        Searches that are under way keep the card that they began with.
-        """
+    def reload_card(self) -> Searcher:
+        """The same index with its calibration card read again; running searches keep theirs."""
         old = self.searcher()
         new = Searcher(old.store, old.encoder)
         with self._opening:
@@ -235,21 +207,23 @@ class Session:
         Raises:
             StoreError: there is none, or it is damaged.
         """
-        open_already = self._searcher
-        if open_already is not None and self._stamp_now() == self._stamp:
-            return open_already.store
-        return Store.open(index_place(self.place.db))
+        searcher = self._searcher
+        if searcher is not None and self._current_stamp() == self._stamp:
+            return searcher.store
+        return Store.open(index_place(self.options.db))
 
     def video(self, name: str) -> VideoRecord:
-        """The indexed video of an id; nothing else has one.
+        """The indexed video of an id.
 
         Raises:
-            UnknownError: no video has it.
+            NotFoundError: no video has it.
             StoreError: the index cannot be read.
         """
-        if name not in self._records or time.monotonic() - self._read_at > _FRESH:
-            self._read_videos()
-        record = self._records.get(name)
+        is_old = time.monotonic() - self._videos_read > self._refresh
+        if is_old:  # also when the id is unknown: made-up ids must not cause a read each
+            self._videos = {record.id: record for record in self.store().videos()}
+            self._videos_read = time.monotonic()
+        record = self._videos.get(name)
         if record is None:
             raise NotFoundError("There is no such video in the index; it may have been removed.")
         return record
@@ -258,8 +232,8 @@ class Session:
         """The indexed video of an id, whose file is there.
 
         Raises:
-            UnknownError: no video has the id.
-            GoneError: its file is gone.
+            NotFoundError: no video has the id.
+            FileGoneError: its file is gone.
             VideoError: it could not be indexed.
         """
         record = self.video(name)
@@ -270,32 +244,36 @@ class Session:
         return record
 
     def forget_videos(self) -> None:
-        """Read the list of videos again before it is needed next."""
-        self._read_at = -_FRESH
+        """Read the list of videos again when it is needed next."""
+        self._videos_read = -self._refresh
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start nothing more."""
         self.closing = True
-        for lane in (self.searches, self.pictures, self.clips, self.firsts):
-            lane.close()
-
-    def _read_videos(self) -> None:
-        if time.monotonic() - self._read_at <= _FRESH:
-            return  # made-up ids do not make the server read on and on
-        self._records = {record.id: record for record in self.store().videos()}
-        self._read_at = time.monotonic()
+        for queue in (self.searches, self.pictures, self.clips, self.previews):
+            queue.close()
 
     def _is_replaced(self) -> bool:
-        """Whether another index lies in object storage by now, which has no numbers of files."""
-        if self._stamp or self._searcher is None or time.monotonic() - self._looked_at <= _FRESH:
+        """Whether the index in object storage, which has no inodes, is another one by now."""
+        if self._stamp or self._searcher is None:
             return False
-        self._looked_at = time.monotonic()
+        if time.monotonic() - self._remote_checked <= self._refresh:
+            return False
+        self._remote_checked = time.monotonic()
         return self._searcher.store.is_replaced()
 
-    def _stamp_now(self) -> tuple[int, ...]:
-        """What tells an index from one that was made later in its place."""
+    def _current_stamp(self) -> tuple[int, ...]:
+        """Tells an index from one that was made later in its place."""
         try:
-            status = Path(index_place(self.place.db), "videos.lance").stat()
+            status = Path(index_place(self.options.db), "videos.lance").stat()
         except OSError:  # in object storage, or not there
             return ()
         return status.st_dev, status.st_ino
+
+
+async def _session_of(request: Request) -> Session:
+    session: Session = request.app.state.session
+    return session
+
+
+SessionOf = Annotated[Session, Depends(_session_of)]

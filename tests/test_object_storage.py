@@ -223,11 +223,10 @@ def test_shares_of_a_bucket_make_one_index_in_it(films: Bucket, library) -> None
 
 
 @pytest.mark.slow
-def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
+def test_a_server_notices_that_another_index_lies_in_the_place(films: Bucket) -> None:
     db = "s3://films/renewed"
     sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
-    desk = Session(ServeOptions(db=db))
+    desk = Session(ServeOptions(db=db), refresh=0)
     first = desk.searcher()
     assert (desk.searcher(), len(first.search("red"))) == (first, 1)
     assert command(["reset", "--db", db, "--yes"]) == 0

@@ -14,13 +14,10 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
-from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
 from tests.paths import ROOT
-from tests.web.visitor import ALLOWED, HERE, app_of
+from tests.web.visitor import ALLOWED, visiting
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
@@ -53,13 +50,11 @@ def shop(library, tmp_path_factory):
     """A copy of the small library's index, its server, and the document of its addresses."""
     root = tmp_path_factory.mktemp("fuzz")
     shutil.copytree(library.db, root / "db")
-    desk = Session(ServeOptions(db=str(root / "db")))
-    with TestClient(app_of(desk, ClipCache(root / "films")), base_url=HERE) as client:
+    with visiting(root / "db", root / "films") as client:
         document = client.get("/api/openapi.json").json()
         found = schemathesis.openapi.from_dict(document).get_all_operations()
         ids = [video_id(path) for path in library.videos.rglob("*.mp4")]
         yield client, [one.ok() for one in found], ids, (root, library.videos)
-    desk.close()
 
 
 def asked(case, ids, data) -> dict:

@@ -1,17 +1,221 @@
-"""Videos over HTTP."""
+"""Films by parts, the cache of films, and playing and cutting over HTTP."""
 
+import errno
 import io
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
 
 import av
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from sureshot.paths import video_id
-from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
+from sureshot.errors import SureshotError, VideoError
+from sureshot.paths import absolute, video_id
+from sureshot.web.media import ClipCache, file_reply
+from sureshot.web.schema import DiskFullError, on_error
 from tests.small_library import index
 from tests.web.kinds import KINDS, written
-from tests.web.visitor import HERE, UNKNOWN, app_of
+from tests.web.visitor import UNKNOWN, visiting
+
+DATA = bytes(range(256)) * 4
+FILE = Path(__file__)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.mp4"
+    path.write_bytes(DATA)
+    return path
+
+
+def client_of(path):
+    async def answer(request):
+        return file_reply(request, path, "video/mp4")
+
+    routes = [Route("/", answer, methods=["GET", "HEAD"])]
+    return TestClient(Starlette(routes=routes, exception_handlers={SureshotError: on_error}))
+
+
+@pytest.fixture(params=["file", "object"])
+def client(request, file):
+    if request.param == "file":
+        return client_of(file)
+    bucket = request.getfixturevalue("bucket")
+    bucket.put("a.mp4", DATA)
+    return client_of(absolute("s3://films/a.mp4"))
+
+
+@pytest.mark.parametrize(
+    "asked, code, body",
+    [
+        ("", 200, DATA),
+        ("bytes=0-9", 206, DATA[:10]),
+        ("bytes=1000-", 206, DATA[1000:]),
+        ("bytes=1000-99999", 206, DATA[1000:]),
+        ("bytes=0-", 206, DATA),
+    ],
+)
+def test_parts_are_those_asked_for(client, asked, code, body) -> None:
+    reply = client.get("/", headers={"Range": asked} if asked else {})
+    assert (reply.status_code, reply.content) == (code, body)
+    assert ("Content-Range" in reply.headers) == (code == 206)
+    head = client.head("/", headers={"Range": asked} if asked else {})
+    assert (head.content, int(head.headers["Content-Length"])) == (b"", len(body))
+
+
+def test_a_range_beyond_the_end_is_refused(client) -> None:
+    for asked in ("bytes=1024-", "bytes=99999999999-"):
+        reply = client.get("/", headers={"Range": asked})
+        assert (reply.status_code, reply.headers["Content-Range"]) == (416, "bytes */1024")
+
+
+@given(st.text("bytes=0123456789-, ", max_size=30))
+def test_no_range_breaks_it(header) -> None:
+    reply = client_of(FILE).get("/", headers={"Range": header})
+    assert reply.status_code in (200, 206, 400, 416)
+
+
+def test_a_file_that_was_replaced_is_sent_whole(file) -> None:
+    client = client_of(file)
+    tag = client.get("/").headers["ETag"]
+    again = {"Range": "bytes=0-9", "If-Range": tag}
+    assert client.get("/", headers=again).status_code == 206
+    file.unlink()
+    file.write_bytes(DATA + b"longer")
+    assert client.get("/", headers=again).status_code == 200
+
+
+def test_what_is_gone_or_no_file_is_reported(file) -> None:
+    client = client_of(file)
+    file.unlink()
+    assert client.get("/").status_code == 410
+    file.mkdir()
+    reply = client.get("/")
+    assert (reply.status_code, "not a regular file" in reply.json()["error"]["message"]) == (
+        410,
+        True,
+    )
+
+
+def test_an_object_that_was_replaced_or_is_gone(bucket) -> None:
+    bucket.put("a.mp4", DATA)
+    client = client_of(absolute("s3://films/a.mp4"))
+    tag = client.get("/").headers["ETag"]
+    bucket.put("a.mp4", DATA[::-1])
+    again = client.get("/", headers={"Range": "bytes=0-9", "If-Range": tag})
+    assert (again.status_code, again.content) == (200, DATA[::-1])
+    bucket.clear()
+    assert client.get("/").status_code == 410
+
+
+def filling(size: int, made: list[int] | None = None):
+    def make(path):
+        if made is not None:
+            made.append(size)
+        path.write_bytes(b"x" * size)
+
+    return make
+
+
+def test_a_film_is_made_once_and_kept(tmp_path) -> None:
+    cache, made = ClipCache(tmp_path / "films"), []
+    one = cache.film("a", filling(5, made))
+    assert cache.film("a", filling(5, made)) == one and made == [5]
+    assert cache.film("b", filling(5, made)) != one
+
+
+def test_what_is_there_is_known(tmp_path) -> None:
+    cache = ClipCache(tmp_path)
+    assert not cache.has("a")
+    cache.film("a", filling(5))
+    assert cache.has("a") and not cache.has("b")
+
+
+def test_fifty_who_ask_at_once_have_it_made_once(tmp_path) -> None:
+    cache, made = ClipCache(tmp_path), []
+
+    def slowly(path):
+        time.sleep(0.05)
+        filling(5, made)(path)
+
+    threads = [threading.Thread(target=cache.film, args=("a", slowly)) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [5]
+
+
+def test_the_oldest_go_when_there_is_too_much(tmp_path) -> None:
+    cache = ClipCache(tmp_path, size=25)
+    paths = [cache.film(name, filling(10)) for name in "ab"]
+    for age, path in zip((20, 10), paths, strict=True):
+        os.utime(path, (time.time() - age,) * 2)
+    cache.film("a", filling(10))  # asked for again: no longer the oldest
+    cache.film("c", filling(10))
+    assert [path.exists() for path in paths] == [True, False]
+
+
+def test_a_film_that_cannot_be_made_leaves_nothing(tmp_path) -> None:
+    def fail(path):
+        path.write_bytes(b"half")
+        raise VideoError("is damaged")
+
+    with pytest.raises(VideoError, match="is damaged"):
+        ClipCache(tmp_path).film("a", fail)
+    assert not list(tmp_path.iterdir())
+
+
+def test_with_a_full_disk_older_films_make_room_or_a_sentence_says_so(tmp_path) -> None:
+    cache = ClipCache(tmp_path)
+    old = cache.film("old", filling(10))
+
+    def full(path):
+        if old.exists() or path.parent.name.startswith(".b"):
+            raise SureshotError("could not be written") from OSError(errno.ENOSPC, "no space left")
+        filling(10)(path)
+
+    assert cache.film("a", full).exists() and not old.exists()
+
+    def always(path):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with pytest.raises(DiskFullError, match="no room for a film"):
+        cache.film("b", always)
+
+
+def test_a_disk_that_is_really_full(tmp_path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    try:
+        mounted = subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        cache = ClipCache(disk / "films")
+        old = cache.film("old", filling(600_000))
+        assert cache.film("new", filling(600_000)).exists() and not old.exists()
+        with pytest.raises(DiskFullError, match="no room for a film"):
+            cache.film("larger", filling(2_000_000))
+        assert cache.film("small", filling(1000)).stat().st_size == 1000
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SureshotError, match="cannot be written"):
+        ClipCache(tmp_path / "file").film("a", filling(1))
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +227,8 @@ def shop(tmp_path_factory):
         (root / kind).mkdir()
         paths[kind] = written(kind, root / kind)
     index(str(root / "db"), *paths.values())
-    desk = Session(ServeOptions(db=str(root / "db")))
-    with TestClient(app_of(desk, ClipCache(root / "films")), base_url=HERE) as c:
-        yield c, paths
-    desk.close()
+    with visiting(root / "db", root / "films") as served:
+        yield served, paths
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +262,7 @@ def test_a_moment_is_cut_out_to_keep(shop) -> None:
     address = f"/api/cut/{video_id(paths['hevc'])}"
     reply = client.get(address, params={"start": 2, "end": 4, "rank": 3})
     assert reply.headers["content-disposition"] == (
-        "attachment; filename*=UTF-8''03%20hevc%2000.00.02-00.00.04.mp4"
+        "attachment; filename*=utf-8''03%20hevc%2000.00.02-00.00.04.mp4"
     )
     with av.open(io.BytesIO(reply.content)) as container:
         assert container.duration == pytest.approx(2e6, rel=0.1)
@@ -99,9 +301,8 @@ def test_what_is_not_there_is_not_played(shop) -> None:
 def test_videos_that_vanish_or_change_are_told_of(tmp_path) -> None:
     path = written("mpeg4", tmp_path)
     index(str(tmp_path / "db"), path)
-    desk = Session(ServeOptions(db=str(tmp_path / "db")))
     address = f"/api/media/{video_id(path)}?at=1"
-    with TestClient(app_of(desk, ClipCache(tmp_path / "c")), base_url=HERE) as client:
+    with visiting(tmp_path / "db", tmp_path / "c") as client:
         first = client.get(address)
         path.write_text("something else")
         assert client.get(address).status_code == 422
@@ -110,4 +311,3 @@ def test_videos_that_vanish_or_change_are_told_of(tmp_path) -> None:
         written("hevc", tmp_path).rename(path)  # another film has taken its place
         assert client.get(address).content != first.content
         assert client.get(address).status_code == 200
-    desk.close()

@@ -1,14 +1,17 @@
 """How tests ask the server."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
+from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.security import TOKEN as HEADER
 from sureshot.web.server import make_app
-from sureshot.web.session import Session
+from sureshot.web.session import ServeOptions, Session
 
 HERE = "http://127.0.0.1:8460"
 TOKEN = "a secret of the tests"
@@ -18,4 +21,15 @@ UNKNOWN = "0" * 32
 
 def app_of(desk: Session, cache: ClipCache, jobs: Jobs | None = None, *roots: Path) -> ASGIApp:
     """The server of an index, by default with nothing that may be indexed."""
-    return make_app(desk, cache, jobs or Jobs(desk.place), Roots(roots), token=TOKEN)
+    return make_app(desk, cache, jobs or Jobs(desk.options), Roots(roots), token=TOKEN)
+
+
+@contextlib.contextmanager
+def visiting(db: object, films: Path, **options: str) -> Iterator[TestClient]:
+    """Asks a server of an index of its own."""
+    session = Session(ServeOptions(db=str(db), **options))
+    try:
+        with TestClient(app_of(session, ClipCache(films)), base_url=HERE) as client:
+            yield client
+    finally:
+        session.close()

@@ -27,7 +27,7 @@ _ENTRY = re.compile(r"^ +(\w+): (.+(?:\n {8,}.+)*)", re.M)
 class Document(BaseModel):
     """A whole reply."""
 
-    schema_: Literal[2] = Field(JSON_SCHEMA, alias="schema", description="See docs/json.md.")
+    schema_: int = Field(default=JSON_SCHEMA, validation_alias="schema", serialization_alias="schema")
 
 
 class Reason(BaseModel):
@@ -153,7 +153,7 @@ DescriptionsReply = model_of(
     results.Descriptions,
     base=Document,
     without=("ranked",),
-    texts=list[_MODELS[results.Description]],
+    texts=_json_type(tuple[results.Description, ...]),
 )
 FilmReply = model_of(
     clips.Film,

@@ -25,7 +25,6 @@ from sureshot.web.schema import error_reply
 TOKEN = "X-Sureshot-Token"
 LARGEST = 25_000_000  # bytes of a request
 _HOST = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<name>[^:]+))(?::\d*)?")
-_DELAY = 1.0  # seconds before a wrong password is refused
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' blob:; media-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -65,15 +64,23 @@ class SecurityMiddleware:
         names: accepted host names besides loopback. With any, bare IP addresses are accepted too:
             DNS rebinding needs a name.
         password: required for every request; empty when only this machine is served.
+        delay: seconds before a wrong password is refused.
     """
 
     def __init__(
-        self, app: ASGIApp, *, token: str, names: Iterable[str] = (), password: str = ""
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        names: Iterable[str] = (),
+        password: str = "",
+        delay: float = 1.0,
     ) -> None:
         self._app = app
         self._token = token
         self._names = frozenset(names)
         self._password = password
+        self._delay = delay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -92,7 +99,7 @@ class SecurityMiddleware:
         headers = Headers(scope=scope)
         refusal = self._refusal(scope, headers)
         if refusal is not None and refusal.status_code == 401 and "authorization" in headers:
-            await asyncio.sleep(_DELAY)
+            await asyncio.sleep(self._delay)
         await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:

@@ -1,4 +1,4 @@
-"""What is let through, and what is not."""
+"""Host, origin, password, token and size of requests."""
 
 import base64
 
@@ -104,9 +104,8 @@ def known(password: str, user: str = "me") -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
-def test_a_network_needs_the_password_even_to_read(monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.security._PATIENCE", 0.0)
-    guarded = client(names=own_names("0.0.0.0"), password="swordfish")
+def test_a_network_needs_the_password_even_to_read() -> None:
+    guarded = client(names=own_names("0.0.0.0"), password="swordfish", delay=0.0)
     reply = guarded.get("/")
     assert (reply.status_code, reply.headers["WWW-Authenticate"][:5]) == (401, "Basic")
     for wrong in ("swordfis", "swordfish ", "", "swordfish:"):

@@ -1,14 +1,17 @@
-"""The index that all requests share."""
+"""The open index that requests share, and their turns."""
 
+import asyncio
 import shutil
+import threading
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 import sureshot
 from sureshot.errors import StoreError, VideoError
 from sureshot.paths import video_id
-from sureshot.web.schema import FileGoneError, NotFoundError
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.schema import BusyError, FileGoneError, NotFoundError
+from sureshot.web.session import ServeOptions, Session, WorkQueue
 from tests.clips import coloured
 from tests.small_library import index
 
@@ -34,14 +37,14 @@ def desk(tmp_path):
 def test_an_index_may_come_later_and_be_replaced(desk, films, tmp_path) -> None:
     with pytest.raises(StoreError, match="no index"):
         desk.searcher()
-    index(desk.place.db, films)
+    index(desk.options.db, films)
     first = desk.searcher()
     assert desk.searcher() is first and len(first.search("red")) == 2
     assert desk.store() is first.store
-    shutil.rmtree(desk.place.db)
+    shutil.rmtree(desk.options.db)
     with pytest.raises(StoreError, match="no index"):
         desk.searcher()
-    index(desk.place.db, films / "a.mp4")
+    index(desk.options.db, films / "a.mp4")
     assert desk.searcher() is not first and len(desk.searcher().search("red")) == 1
 
 
@@ -54,7 +57,7 @@ def test_an_index_of_another_model_says_so(films, tmp_path) -> None:
 
 
 def test_only_indexed_videos_have_ids(desk, films) -> None:
-    index(desk.place.db, films)
+    index(desk.options.db, films)
     assert desk.video(video_id(films / "a.mp4")).path == films / "a.mp4"
     for name in ("0" * 32, video_id(films / "other.mp4"), str(films / "a.mp4"), "../a.mp4", ""):
         with pytest.raises(NotFoundError):
@@ -62,20 +65,20 @@ def test_only_indexed_videos_have_ids(desk, films) -> None:
 
 
 def test_new_videos_are_found_and_removed_ones_are_not(desk, films, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.session._FRESH", 0.0)
-    index(desk.place.db, films / "a.mp4")
+    desk = Session(desk.options, refresh=0)
+    index(desk.options.db, films / "a.mp4")
     with pytest.raises(NotFoundError):
         desk.video(video_id(films / "b.mp4"))
-    index(desk.place.db, films / "b.mp4")
+    index(desk.options.db, films / "b.mp4")
     assert desk.video(video_id(films / "b.mp4")).windows == 1
-    sureshot.library.catalog.remove([films / "b.mp4"], db=desk.place.db)
+    sureshot.library.catalog.remove([films / "b.mp4"], db=desk.options.db)
     with pytest.raises(NotFoundError):
         desk.video(video_id(films / "b.mp4"))
 
 
 def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.session._FRESH", 1000.0)  # no read takes so long
-    index(desk.place.db, films)
+    desk = Session(desk.options, refresh=1000)  # no read takes so long
+    index(desk.options.db, films)
     store = desk.searcher().store
     reads = []
     read = store.videos
@@ -87,7 +90,7 @@ def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> 
 
 
 def test_a_file_that_is_gone_or_could_not_be_indexed_is_told_of(desk, films) -> None:
-    index(desk.place.db, films)
+    index(desk.options.db, films)
     (films / "a.mp4").unlink()
     with pytest.raises(FileGoneError, match=r"a\.mp4 is gone"):
         desk.file(video_id(films / "a.mp4"))
@@ -96,7 +99,60 @@ def test_a_file_that_is_gone_or_could_not_be_indexed_is_told_of(desk, films) -> 
 
 
 def test_a_new_card_leaves_searches_under_way_alone(desk, films) -> None:
-    index(desk.place.db, films)
+    index(desk.options.db, films)
     old = desk.searcher()
-    new = desk.renew()
+    new = desk.reload_card()
     assert new is not old and desk.searcher() is new and new.encoder is old.encoder
+
+
+class Asker:
+    """A request whose sender may have gone."""
+
+    def __init__(self, gone: bool = False) -> None:
+        self.gone = gone
+
+    async def is_disconnected(self) -> bool:
+        return self.gone
+
+
+def test_so_many_run_at_once_so_many_wait_and_the_rest_is_turned_away() -> None:
+    free, running, most = threading.Event(), [0], [0]
+    lock = threading.Lock()
+
+    def work() -> str:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        free.wait()
+        with lock:
+            running[0] -= 1
+        return "done"
+
+    async def all_at_once() -> list[str | BaseException]:
+        lane = WorkQueue(2, 6)
+        asked = [asyncio.create_task(lane.run(Asker(), work)) for _ in range(9)]
+        while running[0] < 2:  # until both threads are at it
+            await asyncio.sleep(0.01)
+        free.set()
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert await lane.run(Asker(), lambda: "later") == "later"
+        lane.close()
+        return ended
+
+    ended = asyncio.run(all_at_once())
+    assert (ended.count("done"), most) == (6, [2])
+    assert [type(one) for one in ended if one != "done"] == [BusyError] * 3
+
+
+def test_who_has_gone_gets_nothing_done() -> None:
+    done: list[int] = []
+
+    async def ask() -> None:
+        lane = WorkQueue(1, 2, low_priority=True)
+        with pytest.raises(ClientDisconnect):
+            await lane.run(Asker(gone=True), lambda: done.append(1))
+        await lane.run(Asker(), lambda: done.append(2))
+        lane.close()
+
+    asyncio.run(ask())
+    assert done == [2]

@@ -1,0 +1,341 @@
+"""Searching, listing and judging over HTTP."""
+
+import io
+import shutil
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sureshot.library.catalog import status
+from sureshot.library.search import open_index
+from sureshot.paths import video_id
+from tests.clips import coloured
+from tests.small_library import index
+from tests.web.visitor import ALLOWED, UNKNOWN, visiting
+
+
+def without_time(values):
+    return values | {"seconds": 0}
+
+
+def test_a_search_is_that_of_the_terminal(visitor, library) -> None:
+    reply = visitor.get("/api/search", params={"q": "red", "limit": 3})
+    assert reply.headers["content-type"].startswith("application/json")
+    told = open_index(library.db).search("red", k=3).to_dict() | {"next": "3"}
+    assert without_time(reply.json()) == without_time(told)
+
+
+def test_what_a_search_is_asked_for_goes_through(visitor, library) -> None:
+    folder = library.videos / "tapes"
+    wanted = {"q": "white", "folder": str(folder), "fold": False, "per_video": 1, "limit": 5}
+    reply = visitor.get("/api/search", params=wanted).json()
+    told = open_index(library.db).search("white", k=5, under=folder, fold=False, per_video=1)
+    assert without_time(reply) == without_time(told.to_dict() | {"next": None})
+    assert len(reply["hits"]) == 2
+
+
+def test_pages_follow_each_other(visitor) -> None:
+    whole = visitor.get("/api/search", params={"q": "red", "limit": 5}).json()
+    pages, cursor = [], None
+    for _ in range(3):
+        page = visitor.get(
+            "/api/search",
+            params={"q": "red", "limit": 2} | ({} if cursor is None else {"cursor": cursor}),
+        ).json()
+        pages += page["hits"]
+        cursor = page["next"]
+    assert [hit["rank"] for hit in pages] == [1, 2, 3, 4, 5]
+    assert pages == whole["hits"]
+
+
+@pytest.mark.parametrize(
+    "asked, code, said",
+    [
+        ({"q": " "}, 400, "The query is empty"),
+        ({"q": "red", "limit": 0}, 422, "limit: "),
+        ({"q": "red", "cursor": "x"}, 422, "cursor: "),
+        ({"q": "red", "coverage": "nan"}, 422, "coverage: "),
+        ({"q": "red", "folder": "a\0b"}, 400, "not a path"),
+        ({}, 422, "q: field required"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_told(visitor, asked, code, said) -> None:
+    reply = visitor.get("/api/search", params=asked)
+    assert (reply.status_code, said in reply.json()["error"]["message"]) == (code, True)
+
+
+def test_ten_thousand_words_are_answered_as_in_the_terminal(visitor, library) -> None:
+    query = "red " * 10_000
+    reply = visitor.get("/api/search", params={"q": query}).json()
+    assert reply["warnings"] == list(open_index(library.db).search(query).warnings)
+    assert reply["hits"]
+
+
+def test_a_folder_without_videos_says_so(visitor) -> None:
+    reply = visitor.get("/api/search", params={"q": "red", "folder": "/nowhere"}).json()
+    assert (reply["hits"], reply["warnings"]) == (
+        [],
+        ["Nothing is indexed at or below /nowhere."],
+    )
+
+
+# --- more like this -------------------------------------------------------------------------------
+
+
+def test_more_like_a_moment_is_that_of_the_terminal(visitor, library, red) -> None:
+    reply = visitor.get("/api/like", params={"video": red, "at": 1, "limit": 4}).json()
+    told = open_index(library.db).like(library.videos / "red.mp4", at=1.0, k=4).to_dict()
+    assert without_time(reply) == without_time(told | {"next": "4"})
+
+
+def test_a_frame_finds_itself_and_what_looks_like_it(visitor, library, red) -> None:
+    reply = visitor.get("/api/like", params={"video": red, "at": 1, "frame": True}).json()
+    names = [hit["path"] for hit in reply["hits"][:2]]
+    assert set(names) == {str(library.videos / name) for name in ("red.mp4", "scenes.mp4")}
+    assert reply["query"] == f"{library.videos / 'red.mp4'}@1"
+
+
+def picture(colour, kind="PNG"):
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((48, 64, 3), colour, np.uint8)).save(buffer, kind)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_a_photo_finds_what_looks_like_it(visitor, kind) -> None:
+    given = {"content": picture((255, 0, 0), kind), "headers": ALLOWED}
+    reply = visitor.post("/api/like", params={"name": "holiday.png", "limit": 1}, **given).json()
+    found = reply["hits"][0]["path"].rpartition("/")[2]
+    assert reply["query"] == "holiday.png" and found in ("red.mp4", "scenes.mp4")
+
+
+def test_a_photo_needs_the_token(visitor) -> None:
+    assert visitor.post("/api/like", content=picture((0, 0, 0))).status_code == 403
+
+
+# A list of other files, which ffmpeg would read.
+PLAYLIST = b"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n"
+CONCAT = b"ffconcat version 1.0\nfile '/etc/passwd'\n"
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture", PLAYLIST, CONCAT, picture((0, 0, 0))[:60]])
+def test_what_is_no_picture_is_told(visitor, data) -> None:
+    reply = visitor.post("/api/like", params={"name": "x"}, content=data, headers=ALLOWED)
+    assert (reply.status_code, "is not a picture" in reply.json()["error"]["message"]) == (
+        400,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "asked, code, said",
+    [
+        ({"video": UNKNOWN}, 404, "no such video"),
+        ({"video": "/etc/passwd"}, 422, "video: "),
+        ({"video": "red", "at": 99}, 400, "nothing at 99 s"),
+        ({"video": "red", "frame": True}, 400, "needs its time"),
+        ({"video": "red", "at": "inf"}, 422, "at: "),
+    ],
+)
+def test_what_is_not_there_has_nothing_like_it(visitor, red, asked, code, said) -> None:
+    asked = asked | ({"video": red} if asked["video"] == "red" else {})
+    reply = visitor.get("/api/like", params=asked)
+    assert (reply.status_code, said in reply.json()["error"]["message"]) == (code, True)
+
+
+# --- describe -------------------------------------------------------------------------------------
+
+
+def test_sentences_are_ranked_as_in_the_terminal(visitor, library, red) -> None:
+    texts = ["blue", "red", "green"]
+    reply = visitor.get("/api/describe", params={"video": red, "text": texts, "at": 1}).json()
+    told = open_index(library.db).describe(library.videos / "red.mp4", texts, at=1.0)
+    assert reply == told.to_dict()
+    assert reply["texts"][0]["text"] == "red"
+
+
+def test_no_sentence_is_told(visitor, red) -> None:
+    assert visitor.get("/api/describe", params={"video": red}).status_code == 422
+    assert visitor.get("/api/describe", params={"video": red, "text": " "}).status_code == 400
+
+
+@pytest.fixture
+def own(tmp_path):
+    """An index of the test's own, of a video and of one that failed."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    coloured(folder / "a.mp4", ["red", "blue"], seconds=1, rate=5)
+    (folder / "broken.mp4").write_text("no video")
+    index(str(tmp_path / "db"), folder)
+    with visiting(tmp_path / "db", tmp_path / "films") as client:
+        yield client
+
+
+def test_the_status_is_that_of_the_terminal(visitor, library) -> None:
+    contents = status(library.db)
+    told = contents.to_dict() | {"summary": contents.summary}
+    assert visitor.get("/api/status").json() == told
+
+
+def test_without_an_index_the_sentence_of_the_terminal_says_so(tmp_path) -> None:
+    with visiting(tmp_path / "none", tmp_path / "films") as client:
+        for address in ("/api/status", "/api/search?q=red", "/api/videos", "/api/calibration"):
+            reply = client.get(address)
+            assert reply.status_code == 409
+            assert reply.json()["error"]["message"] == (
+                f"There is no index at {tmp_path / 'none'}. Make one with `sureshot index FOLDER`, "
+                "or name another place with --db."
+            )
+
+
+def test_videos_come_page_by_page(visitor, library) -> None:
+    seen, cursor = [], {}
+    for _ in range(3):
+        page = visitor.get("/api/videos", params={"limit": 2} | cursor).json()
+        assert page["total"] == 5
+        seen += [video["path"] for video in page["videos"]]
+        cursor = {"cursor": page["next"]}
+    assert (seen, cursor["cursor"]) == (sorted(map(str, library.videos.rglob("*.mp4"))), None)
+    below = visitor.get("/api/videos", params={"folder": str(library.videos / "tapes")}).json()
+    assert below["total"] == 2
+    assert visitor.get("/api/videos", params={"cursor": "%%%"}).status_code == 400
+
+
+def test_a_video_by_its_id(visitor, library, red) -> None:
+    told = visitor.get(f"/api/videos/{red}").json()
+    assert (told["path"], told["seconds"]) == (str(library.videos / "red.mp4"), 2.0)
+    assert visitor.get(f"/api/videos/{UNKNOWN}").status_code == 404
+    for odd in ("..%2F..%2Fetc%2Fpasswd", "a", red.upper() + "0"):
+        assert visitor.get(f"/api/videos/{odd}").status_code in (404, 422)
+
+
+def test_a_failed_video_says_why(own, tmp_path) -> None:
+    told = own.get(f"/api/videos/{video_id(tmp_path / 'videos' / 'broken.mp4')}").json()
+    assert told["reason"] == "is not a video, or is damaged or cut short"
+
+
+def test_a_video_is_forgotten_with_the_token_and_its_file_stays(own, tmp_path) -> None:
+    path = tmp_path / "videos" / "a.mp4"
+    address = f"/api/videos/{video_id(path)}"
+    assert own.delete(address).status_code == 403
+    assert own.delete(address, headers=ALLOWED).json() == {"schema": 2, "removed": 1}
+    assert own.get(address).status_code == 404
+    assert path.exists()
+
+
+def test_a_video_can_be_left_out_for_good(own, tmp_path) -> None:
+    path = tmp_path / "videos" / "a.mp4"
+    own.delete(f"/api/videos/{video_id(path)}", params={"exclude": True}, headers=ALLOWED)
+    assert own.get("/api/status").json()["excluded"] == [str(path)]
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def test_a_thumbnail_shows_its_second(own, tmp_path) -> None:
+    name = video_id(tmp_path / "videos" / "a.mp4")
+    for at, strongest in ((0.4, 0), (1.6, 2)):
+        reply = own.get(f"/api/thumbnail/{name}", params={"at": at, "side": 32})
+        picture = Image.open(io.BytesIO(reply.content))
+        assert (reply.headers["content-type"], min(picture.size)) == ("image/jpeg", 32)
+        colour = picture.getpixel((1, 20))
+        assert max(range(3), key=colour.__getitem__) == strongest
+
+
+def test_a_file_that_is_gone_has_no_thumbnail(own, tmp_path) -> None:
+    path = tmp_path / "videos" / "a.mp4"
+    path.unlink()
+    reply = own.get(f"/api/thumbnail/{video_id(path)}")
+    assert (reply.status_code, reply.json()["error"]["message"]) == (
+        410,
+        f"{path} is gone from where it was indexed.",
+    )
+
+
+def test_a_file_that_turned_into_something_else_has_no_thumbnail(own, tmp_path) -> None:
+    path = tmp_path / "videos" / "a.mp4"
+    path.write_text("something else")
+    reply = own.get(f"/api/thumbnail/{video_id(path)}")
+    assert reply.status_code == 422
+    assert reply.json()["error"]["message"] == f"{path} is not a video, or is damaged or cut short."
+
+
+# --- percentages ----------------------------------------------------------------------------------
+
+
+def test_where_percentages_come_from_and_that_there_are_none_to_forget(own) -> None:
+    assert own.get("/api/calibration").json()["learned_from"] == "not calibrated"
+    assert own.delete("/api/calibration").status_code == 403
+    assert own.delete("/api/calibration", headers=ALLOWED).json()["forgotten"] is False
+
+
+@pytest.fixture
+def judged(library, tmp_path):
+    """A copy of the small library's index, and its server."""
+    shutil.copytree(library.db, tmp_path / "db")
+    with visiting(tmp_path / "db", tmp_path / "films") as client:
+        yield client
+
+
+def moments(client, query):
+    hits = client.get("/api/search", params={"q": query}).json()["hits"]
+    return [{"video": hit["id"], "start": hit["start"], "end": hit["end"]} for hit in hits]
+
+
+def say(client, query, verdict, of):
+    body = {"query": query, "verdict": verdict, "moments": of}
+    return client.post("/api/judge", json=body, headers=ALLOWED)
+
+
+def test_a_click_is_kept_and_may_be_taken_back(judged, tmp_path) -> None:
+    first, second, *_ = moments(judged, "red")
+    told = say(judged, "red ", "right", [first]).json()
+    assert (told["judged"], told["state"]) == (1, "present")
+    assert told["said"] == "1 search judged. 9 more, and percentages can be learned from them."
+    say(judged, "red", "wrong", [second])
+    told = judged.get("/api/judge", params={"query": "red"}).json()
+    assert [(one["id"], one["right"]) for one in told["moments"]] == [
+        (first["video"], True),
+        (second["video"], False),
+    ]
+    told = say(judged, "red", "wrong", [first]).json()
+    assert (told["state"], [one["right"] for one in told["moments"]]) == ("not found", [False] * 2)
+    assert status(str(tmp_path / "db")).judged == 1
+
+
+def test_what_no_video_shows_is_kept_until_one_does(judged) -> None:
+    shown = moments(judged, "red")
+    say(judged, "red", "right", shown[:1])
+    assert say(judged, "red", "absent", shown).json()["state"] == "absent"
+    assert say(judged, "red", "right", shown[:1]).json()["state"] == "present"
+
+
+def test_a_click_needs_the_token_and_a_meaning(judged) -> None:
+    (first, *_) = moments(judged, "red")
+    body = {"query": "red", "verdict": "right", "moments": [first]}
+    assert judged.post("/api/judge", json=body).status_code == 403
+    for wrong, code in (
+        ({"moments": []}, 422),
+        ({"verdict": "maybe"}, 422),
+        ({"query": " "}, 400),
+        ({"moments": [first | {"video": UNKNOWN}]}, 404),
+        ({"moments": [first | {"video": "/etc/passwd"}]}, 422),
+        ({"moments": [first | {"end": first["start"]}]}, 400),
+        ({"moments": [first | {"end": "inf"}]}, 422),
+    ):
+        reply = judged.post("/api/judge", json=body | wrong, headers=ALLOWED)
+        assert (reply.status_code, bool(reply.json()["error"]["message"])) == (code, True)
+    assert judged.get("/api/judge").json()["judged"] == 0
+
+
+def test_what_cannot_be_learned_from_says_why(judged) -> None:
+    (first, *_) = moments(judged, "red")
+    for number in range(10):
+        told = say(judged, f"red {number}", "right", [first]).json()
+    while (told := judged.get("/api/judge").json())["learning"]:
+        time.sleep(0.03)
+    assert told["judged"] == 10
+    assert told["said"].startswith("10 searches judged. Enough to learn from; ")
+    assert len(told["said"]) > 90  # this model has no card to start from: more are needed

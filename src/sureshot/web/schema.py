@@ -27,7 +27,9 @@ _ENTRY = re.compile(r"^ +(\w+): (.+(?:\n {8,}.+)*)", re.M)
 class Document(BaseModel):
     """A whole reply."""
 
-    schema_: int = Field(default=JSON_SCHEMA, validation_alias="schema", serialization_alias="schema")
+    schema_: int = Field(
+        default=JSON_SCHEMA, validation_alias="schema", serialization_alias="schema"
+    )
 
 
 class Reason(BaseModel):

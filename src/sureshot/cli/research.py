@@ -318,7 +318,7 @@ def ask(
     from sureshot import research
     from sureshot.cli import terminal
 
-    guesses = research.Answerer.load(model, device).ask(video, question, most=limit)
+    guesses = research.Answerer.load(model, device).ask(video, question, limit=limit)
     if as_json:
         answers = [{"answer": guess.answer, "share": guess.share} for guess in guesses]
         asked = {"video": str(video.absolute()), "question": question, "status": "not calibrated"}

@@ -1,6 +1,6 @@
 from .answers import Answerer as Answerer
-from .answers import AnswerEvaluation as AnswerEvaluation
 from .answers import AnswerRecipe as AnswerRecipe
+from .answers import AnswerReport as AnswerReport
 from .answers import evaluate_answers as evaluate_answers
 from .answers import train_answers as train_answers
 from .calibration import calibrate as calibrate

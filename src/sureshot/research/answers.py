@@ -1,8 +1,9 @@
-"""How many questions about videos are answered right, and what papers print of that.
+"""Questions about videos, answered with one of the words known from training.
 
-A question whose answer is not in the vocabulary cannot be answered, and counts as wrong. The
-released loaders of HBI and DUQ leave such questions out of the test, which raises the accuracy;
-that number is shown beside ours, under its name.
+A head on a retrieval system is trained by a recipe, as a system is, and measured by the share of
+right answers. A question whose answer is not in the vocabulary cannot be answered, and counts as
+wrong. The released loaders of HBI and DUQ leave such questions out of the test, which raises the
+accuracy; that number is shown next to ours, under its name.
 """
 
 import csv
@@ -31,7 +32,7 @@ from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.files import replace_file, write_json, write_text
 from sureshot.metrics.intervals import interval, mean_of, resampling_note
 from sureshot.metrics.published import folded_name
-from sureshot.models.checkpoint import Checkpoint, EncoderNote, read_config
+from sureshot.models.checkpoint import Checkpoint, read_config
 from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.model import Model, StemConfig, frozen
@@ -41,7 +42,7 @@ from sureshot.models.weights import device_for, with_weights
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import code_texts, code_videos
-from sureshot.research.training.distributed import from_torchrun, rank
+from sureshot.research.training.distributed import from_torchrun
 from sureshot.research.training.loop import Labels, TrainingResult, check_new
 from sureshot.research.training.recipe import (
     EncoderRecipe,
@@ -51,12 +52,14 @@ from sureshot.research.training.recipe import (
     resolve_paths,
 )
 from sureshot.research.training.run import (
-    RECIPE,
     SaveEncoder,
     Task,
+    encoder_note,
+    finish_run,
     first_notes,
     fit_features,
     fit_pixels,
+    fixed_of_encoder,
     new_model,
     note_unreadable,
     open_recipe,
@@ -64,267 +67,18 @@ from sureshot.research.training.run import (
 from sureshot.settings import Ranged, Within, build, to_values
 from sureshot.text import counted
 
-_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Right answers among some questions.
-
-    Attributes:
-        name: which questions, or who answers.
-        value: percent; None where there is no question.
-        low: lower end of its interval; None for questions about fewer than two videos.
-        high: upper end.
-        n: questions.
-    """
-
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedAccuracy:
-    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
-
-    table: str
-    dataset: str
-    method: str
-    accuracy: float
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerReport:
-    """An evaluation of one model on one set of questions.
-
-    Attributes:
-        title: title of the questions.
-        system: what the head reads.
-        encoder: name of the encoder.
-        frames: frames a video.
-        vocabulary: answers that can be given.
-        overall: accuracy on all questions.
-        kinds: accuracy on the questions of each type, the most frequent type first.
-        answerable: accuracy on the questions whose answer is in the vocabulary.
-        constant: accuracy of always giving the answer that is the most frequent in training.
-        unknown: number of questions whose answer is not in the vocabulary.
-        absent: number of questions left out because their video is not there or cannot be read.
-        videos: number of videos that are asked about.
-        published: printed rows, where they were asked for.
-        differ: why these do not compare; empty where data agree in size.
-        resamples: number of times that videos were drawn for the intervals.
-        seed: seed of that chance.
-    """
-
-    title: str
-    system: str
-    encoder: str
-    frames: int
-    vocabulary: int
-    overall: Accuracy
-    kinds: tuple[Accuracy, ...]
-    answerable: Accuracy
-    constant: Accuracy
-    unknown: int
-    absent: int
-    videos: int
-    published: tuple[PrintedAccuracy, ...]
-    differ: str
-    resamples: int
-    seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-    def text(self) -> str:
-        """The report as people read it."""
-        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
-
-    def _head(self) -> Iterator[str]:
-        yield self.title
-        known = f"{self.vocabulary} answers known"
-        yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
-        yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
-        if self.overall.low is not None:
-            yield resampling_note(self.resamples, self.seed)
-
-    def _results(self) -> Iterator[str]:
-        lines = [self.overall, *self.kinds, self.constant, self.answerable]
-        widest = max(len(line.name) for line in lines)
-        cells = [_cell(line) for line in lines]
-        yield ""
-        for line, cell in zip(lines, cells, strict=True):
-            yield f"{line.name:{widest}}  {cell:{max(map(len, cells))}}  n = {line.n}"
-        share = 100 * self.unknown / self.overall.n
-        yield (
-            f"{counted(self.unknown, 'question')} ({share:.1f} %) with an answer outside of the "
-            "vocabulary: counted as wrong."
-        )
-        if self.absent:
-            yield f"{counted(self.absent, 'question')} left out: the video is not there."
-
-    def _printed(self) -> Iterator[str]:
-        if not self.published:
-            return
-        yield f"\nPublished, {self.published[0].dataset}"
-        if self.differ:
-            yield f"! Other data, so the numbers do not compare: {self.differ}"
-        else:
-            yield "- as many questions and videos; whether they are the same is not checked"
-        yield (
-            "- the loaders of HBI and DUQ leave questions outside of the vocabulary out, like the "
-            "last line above; what the others do is not known"
-        )
-        widest = max(len(row.method) for row in self.published)
-        for row in self.published:
-            odd = f"  as printed: {row.note}" if row.note else ""
-            yield f"{row.method:{widest}}  {row.accuracy:.1f}  ({row.table}){odd}"
-
-
-def answer_report(
-    given: Sequence[str],
-    true: Sequence[str],
-    video: Integer[np.ndarray, " questions"],
-    kinds: Sequence[str],
-    *,
-    vocabulary: Sequence[str],
-    constant: str,
-    title: str,
-    system: str = "",
-    encoder: str = "",
-    frames: int = 0,
-    absent: int = 0,
-    against: Sequence[str] = (),
-    same: bool = False,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> AnswerReport:
-    """Compare answers that were given with the right ones.
-
-    Args:
-        given: an answer to each question.
-        true: the right ones.
-        video: number of the video of each question, which are resampled as wholes.
-        kinds: type of each question.
-        vocabulary: answers that could have been given.
-        constant: what to compare with: this answer to every question.
-        title: title of the questions.
-        system: name of what was evaluated.
-        encoder: name of the encoder.
-        frames: frames a video.
-        absent: questions that were left out.
-        against: methods whose printed rows stand beside ours; ``published`` is all of them.
-        same: whether these are the published questions, all of them.
-        resamples: number of times that videos are drawn for the intervals.
-        seed: seed of that chance; each line starts from it anew.
-
-    Raises:
-        SureshotError: there is no question, the sequences differ in length, or nothing is printed
-            of a method.
-    """
-    counts = {len(given), len(true), len(video), len(kinds)}
-    if len(counts) != 1 or not len(true):
-        raise SureshotError(
-            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
-            "types were given; one of each for every question is needed, and one question at least."
-        )
-    right = np.array([one == other for one, other in zip(given, true, strict=True)])
-    always = np.array([answer == constant for answer in true])
-    named = set(vocabulary)
-    known = np.array([answer in named for answer in true])
-    often = Counter(kinds)
-    names = np.array(kinds)
-
-    def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
-        values, cluster = 100.0 * hits[chosen], video[chosen]
-        mean = float(values.mean()) if len(values) else None
-        low, high = None, None
-        if len(np.unique(cluster)) > 1:
-            rng = np.random.default_rng(seed)
-            ends = interval(mean_of(values), cluster, rng, resamples=resamples)
-            low, high = ends.low, ends.high
-        return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
-
-    everything = np.ones(len(right), bool)
-    videos = len(np.unique(video))
-    return AnswerReport(
-        title=title,
-        system=system,
-        encoder=encoder,
-        frames=frames,
-        vocabulary=len(named),
-        overall=line("all questions", right, everything),
-        kinds=tuple(
-            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
-        ),
-        answerable=line("questions outside of the vocabulary left out", right, known),
-        constant=line(f"always {constant!r}", always, everything),
-        unknown=int(np.count_nonzero(~known)),
-        absent=absent,
-        videos=videos,
-        published=tuple(row for method in against for row in published_answers(method)),
-        differ=""
-        if same
-        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
-        "published",
-        resamples=resamples,
-        seed=seed,
-    )
-
-
-def published_answers(method: str = "published") -> list[PrintedAccuracy]:
-    """Printed accuracies on MSRVTT-QA, in the order of the table.
-
-    Args:
-        method: whose, without regard to case and hyphens; ``published`` is everybody's.
-
-    Raises:
-        SureshotError: nothing is printed of such a method.
-
-    References:
-        DUQ, table 5.
-
-    Examples:
-        >>> [row.accuracy for row in published_answers("DUQ")]
-        [47.8]
-    """
-    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
-    rows = [
-        PrintedAccuracy(
-            table=row["table"],
-            dataset=row["dataset"],
-            method=row["method"],
-            accuracy=float(row["accuracy"]),
-            note=row["note"],
-        )
-        for row in csv.DictReader(text.splitlines())
-    ]
-    found = [
-        row
-        for row in rows
-        if method == "published" or folded_name(row.method) == folded_name(method)
-    ]
-    if not found:
-        known = ", ".join(row.method for row in rows)
-        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
-    return found
-
-
-def _cell(line: Accuracy) -> str:
-    if line.value is None:
-        return "-"
-    ends = "" if line.low is None else f" [{line.low:.1f}, {line.high:.1f}]"
-    return f"{line.value:.1f}{ends}"
-
-
+FORMAT = 1
+CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
 # Codes of questions, in training only.
 LABEL = "answer"  # number of the right answer
 WORDINGS = "wordings"  # numbers of the texts asked about its video, its own first, -1 for none
+
+_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
+_BATCH = 256  # questions answered at once
+_DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
+
+
+# --- the model ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,12 +97,7 @@ class HeadConfig(Ranged):
 
 
 class AnswerHead(nn.Module):
-    """Two layers from a question and a video to a score of each answer.
-
-    Args:
-        width: length of the system's vectors, D.
-        answers: size of the vocabulary.
-        dropout: share of the hidden layer set to zero while training.
+    """Two layers from a question and a video, unit vectors of ``width``, to a score per answer.
 
     References:
         HBI, Jin et al. 2023: its head for questions with open answers. DUQ prints results on
@@ -368,7 +117,7 @@ class AnswerHead(nn.Module):
     def forward(
         self, texts: Float[Tensor, "pairs width"], videos: Float[Tensor, "pairs width"]
     ) -> Float[Tensor, "pairs answers"]:
-        """Logits of the answers to question i about video i, both unit vectors."""
+        """Logits of the answers to question i about video i."""
         both = torch.cat([texts, videos], -1) * texts.shape[-1] ** 0.5
         return self.out(self.dropout(self.hidden(both).relu()))
 
@@ -422,6 +171,14 @@ class Answering(System):
         """Score of every pair, as the system has it."""
         return self.retrieval.similarity(texts, videos)
 
+    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+        """Unit vectors of questions."""
+        return self.retrieval.text_vectors(texts)
+
+    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+        """Unit vectors of videos."""
+        return self.retrieval.video_vectors(videos)
+
     def logits(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs answers"]:
         """Scores of all answers to question i about video i, higher is better."""
         return self.head(
@@ -440,29 +197,18 @@ class Answering(System):
         The first is ln n for n answers where nothing is known.
 
         Args:
-            texts: codes, one a pair, with `LABEL` and `WORDINGS`.
-            videos: codes, one a pair.
+            texts: codes, one per pair, with `LABEL` and `WORDINGS`.
+            videos: codes, one per pair.
             generator: where random numbers of the system come from; None is torch's own.
             eta: not read; the wordings decide what counts as a negative.
         """
         losses = {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
         if not self._keeps_losses:
             return losses
-        negatives = _negatives(texts[WORDINGS])
+        wordings = texts[WORDINGS]
+        # 1 where a question is never asked about the video of another pair, 0 where it is.
+        negatives = (wordings[:, None, :1] != wordings).all(-1).float()
         return merged(losses, self.retrieval.losses(texts, videos, generator, negatives))
-
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """Unit vectors of questions."""
-        return self.retrieval.text_vectors(texts)
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """Unit vectors of videos."""
-        return self.retrieval.video_vectors(videos)
-
-
-def _negatives(wordings: Int64[Tensor, "pairs most"]) -> Float[Tensor, "pairs pairs"]:
-    """1 where a question is never asked about the video of another pair, 0 where it is."""
-    return (wordings[:, None, :1] != wordings).all(-1).float()
 
 
 def head_of(model: Model, answers: int, config: HeadConfig) -> AnswerHead:
@@ -493,10 +239,9 @@ class AnswerModel(Model):
     ) -> None:
         weight = 0.0 if frozen else system_weight
         super().__init__(retrieval.stem, Answering(retrieval.system, head, weight))
-        self._frozen = frozen
-        if frozen:
-            self.stem.requires_grad_(False)
-            self.system.retrieval.requires_grad_(False)
+        self._frozen = (self.stem, self.system.retrieval) if frozen else ()
+        for module in self._frozen:
+            module.requires_grad_(False)
 
     @property
     def retrieval(self) -> Model:
@@ -506,24 +251,17 @@ class AnswerModel(Model):
     def train(self, mode: bool = True) -> "AnswerModel":
         """Switch dropout on or off; it stays off in what is frozen."""
         super().train(mode)
-        if self._frozen:
-            self.stem.eval()
-            self.system.retrieval.eval()
+        for module in self._frozen:
+            module.eval()
         return self
-
-
-FORMAT = 1
-CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCheckpoint:
-    """A model and what is known of it.
+    """A model and what is known of it; in its folder, `RETRIEVAL` is the checkpoint it reads.
 
     Attributes:
         retrieval: what the head reads.
-        head: answer head, as wide as the vectors of its system.
-        config: settings of the head.
         answers: the vocabulary, in the order of the head's outputs.
         often: how many training questions had each of them.
         recipe: the whole recipe it was trained by.
@@ -552,13 +290,22 @@ class AnswerCheckpoint:
         Raises:
             ModelError: it cannot be written.
         """
+        config = {
+            "format": FORMAT,
+            "head": to_values(self.config),
+            "answers": list(self.answers),
+            "often": list(self.often),
+            "recipe": dict(self.recipe),
+            "scores": dict(self.scores),
+            "note": self.note,
+        }
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self.retrieval.save_pretrained(folder / RETRIEVAL)
             weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
             with replace_file(folder / WEIGHTS) as fresh:  # also for its permissions
                 save_file(weights, fresh)
-            write_json(folder / CONFIG, self._config())
+            write_json(folder / CONFIG, config)
             write_text(folder / CARD, self._card())
         except (OSError, SafetensorError) as error:
             raise ModelError(f"The model {folder} cannot be written: {error}") from None
@@ -592,10 +339,9 @@ class AnswerCheckpoint:
         except SureshotError as error:
             raise ModelError(f"{folder / CONFIG} cannot be used. {error}") from None
         make = partial(head_of, retrieval.model, len(answers), settings)
-        head = with_weights(make, folder / WEIGHTS, CONFIG)
         return cls(
             retrieval=retrieval,
-            head=head.to(device).eval(),
+            head=with_weights(make, folder / WEIGHTS, CONFIG).to(device).eval(),
             config=settings,
             answers=answers,
             often=often,
@@ -604,24 +350,13 @@ class AnswerCheckpoint:
             note=config["note"],
         )
 
-    def _config(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "head": to_values(self.config),
-            "answers": list(self.answers),
-            "often": list(self.often),
-            "recipe": dict(self.recipe),
-            "scores": dict(self.scores),
-            "note": self.note,
-        }
-
     def _card(self) -> str:
         measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
         some = ", ".join(self.answers[:5])
         return f"""# Answers to questions about videos
 
 Answers with one of {len(self.answers)} words ({some}, …) from the features of
-{self.retrieval.system["name"]} on the encoder {self.retrieval.encoder_name}, which lies in
+{self.retrieval.system["name"]} on the encoder {self.retrieval.encoder_name}, which is in
 `{RETRIEVAL}`. Use it with `sureshot answer ask FOLDER VIDEO QUESTION`.
 
 {self.note}
@@ -630,16 +365,16 @@ Answers with one of {len(self.answers)} words ({some}, …) from the features of
 |---|---|
 {measured}
 
-The recipe it was trained by stands in `{CONFIG}`.
+The recipe it was trained by is in `{CONFIG}`.
 """
 
 
-_DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
+# --- the recipe -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecipe:
-    """Where questions come from; see `sureshot.datasets.questions.load_questions`."""
+    """Where questions come from: arguments of `sureshot.datasets.questions.load_questions`."""
 
     root: Path
     split: str = "train"
@@ -665,28 +400,22 @@ class ValidationQuestions(QuestionRecipe):
     split: str = "val"
 
 
-def _training() -> TrainingConfig:
-    return build(TrainingConfig, _DEFAULTS)
-
-
 @dataclass(frozen=True, slots=True)
 class AnswerRecipe(RecipeFile, Ranged):
     """One training run.
 
     Attributes:
-        train: the questions that are trained on.
         val: the questions a checkpoint is chosen on, by the share that is answered right.
         retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
             and system. None starts from fresh ones.
         frozen: train the head alone and leave the retrieval model as it is.
-        system_weight: factor on the losses of the system, which stay beside that of the answers; 0
+        system_weight: factor on the losses of the system, which stay next to that of the answers; 0
             leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
             0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
             a third of the training videos; without the losses it is 29.2 %.
-        encoder: what sees questions and frames.
+        encoder: what encodes questions and frames.
         stem: layers from the encoder's space to the system's.
         system: ``name`` of the system and its own settings.
-        head: the head.
         training: how weights are fitted. ``metric`` has no meaning here.
     """
 
@@ -699,14 +428,14 @@ class AnswerRecipe(RecipeFile, Ranged):
     stem: StemConfig = field(default_factory=StemConfig)
     system: Mapping[str, object] = field(default_factory=dict)
     head: HeadConfig = field(default_factory=HeadConfig)
-    training: TrainingConfig = field(default_factory=_training)
+    training: TrainingConfig = field(default_factory=lambda: build(TrainingConfig, _DEFAULTS))
 
     def __post_init__(self) -> None:
         """Refuse values out of range and what does not go together."""
         Ranged.__post_init__(self)
-        for at, part in (("train", self.train), ("val", self.val)):
+        for name, part in (("train", self.train), ("val", self.val)):
             if part is not None:
-                refuse_test(at, part.split)
+                refuse_test(name, part.split)
         if self.retrieval is None:
             self._check_fresh()
         else:
@@ -747,15 +476,7 @@ class AnswerRecipe(RecipeFile, Ranged):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object], folder: Path) -> "AnswerRecipe":
-        """A recipe from plain values, the defaults of ``[training]`` being those of this module.
-
-        Args:
-            values: settings by name, as `to_dict` gives them.
-            folder: where relative paths start.
-
-        Raises:
-            SureshotError: an unknown or missing name, or a wrong value.
-        """
+        """As of every recipe, the defaults of ``[training]`` being those of this module."""
         training = values.get("training", {})
         if isinstance(training, Mapping):
             values = {**values, "training": {**_DEFAULTS, **training}}
@@ -774,173 +495,9 @@ class AnswerRecipe(RecipeFile, Ranged):
         return train, val
 
 
-_ANSWERER_QUESTIONS = 256  # answered at once
+# --- training -------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """One answer to a question.
-
-    Attributes:
-        answer: a word of the vocabulary.
-        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
-    """
-
-    answer: str
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Answerer:
-    """A trained model and its encoder.
-
-    Attributes:
-        checkpoint: the model and what is known of it.
-        encoder: what it sees questions and videos with.
-        device: torch device that the model is on.
-    """
-
-    checkpoint: AnswerCheckpoint
-    encoder: Encoder
-    device: str = "cpu"
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> "Answerer":
-        """The model in a folder, such as ``runs/recipe/model``.
-
-        Raises:
-            ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
-        """
-        place = device_for(device)
-        found = AnswerCheckpoint.load(folder, place)
-        return cls(found, found.retrieval.load_encoder(Path(folder) / RETRIEVAL, device), place)
-
-    def ask(self, video: str | Path, question: str, *, most: int = 5) -> tuple[Guess, ...]:
-        """The likeliest answers to a question about a video, the likeliest first.
-
-        Args:
-            video: a file, a photo or a folder of frames.
-            question: a sentence.
-            most: answers to give.
-
-        Raises:
-            QueryError: the question is empty.
-            SureshotError: the video cannot be read.
-        """
-        if not question.strip():
-            raise QueryError("The question is empty; ask something, such as: what is he doing?")
-        path = Path(video)
-        asked = Caption(question.strip(), 0)
-        split = Split(
-            dataset="question",
-            name="test",
-            protocol="",
-            items=(Item(id=path.name, path=path),),
-            captions=(asked,),
-            label=str(video),
-        )
-        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            features = _extract(split, self.encoder, self.checkpoint.retrieval, Path(cache))
-        scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
-        shares = np.exp(scores - np.logaddexp.reduce(scores))
-        best = np.argsort(-shares, kind="stable")[:most]
-        answers = self.checkpoint.answers
-        return tuple(Guess(answers[number], float(shares[number])) for number in best)
-
-    def answers(self, features: SplitFeatures) -> list[str]:
-        """The likeliest answer to every question of a split."""
-        numbers = predict(self.checkpoint.model(), features, self.device)
-        return [self.checkpoint.answers[number] for number in numbers]
-
-
-def encode_questions(
-    questions: Questions,
-    encoder: Encoder,
-    retrieval: Checkpoint,
-    cache: Path | None = None,
-    progress: Progress | None = None,
-) -> tuple[Questions, SplitFeatures]:
-    """Features of questions and their videos, and the questions whose video can be read.
-
-    Args:
-        questions: the questions.
-        encoder: what encodes them.
-        retrieval: the model that is asked, which says what of a video it reads.
-        cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is.
-
-    Raises:
-        SureshotError: see `sureshot.research.features.extract`.
-    """
-    features = _extract(questions.split, encoder, retrieval, cache, progress)
-    if not features.unreadable:
-        return questions, features
-    return questions.about({item.id for item in features.split.items}), features
-
-
-def _extract(
-    split: Split,
-    encoder: Encoder,
-    retrieval: Checkpoint,
-    cache: Path | None,
-    progress: Progress | None = None,
-) -> SplitFeatures:
-    """Features of questions and videos, as the model that is asked reads them."""
-    return extract(
-        split,
-        encoder,
-        frames=retrieval.encoder.frames,
-        sampling=retrieval.encoder.rule,
-        whole_grid=retrieval.model.system.whole_grid,
-        cache=cache,
-        progress=progress,
-    )
-
-
-def answerable(
-    questions: Questions, features: SplitFeatures, vocabulary: Sequence[str]
-) -> tuple[Questions, SplitFeatures]:
-    """Those questions whose answer is in a vocabulary, and their features.
-
-    Raises:
-        SureshotError: there is none.
-    """
-    known, words = questions.answerable(vocabulary), set(vocabulary)
-    place = {item.id: row for row, item in enumerate(questions.split.items)}
-    videos = [features.videos[place[item.id]] for item in known.split.items]
-    both = zip(questions.answers, features.texts, strict=True)
-    texts = [text for answer, text in both if answer in words]
-    return known, replace(features, split=known.split, videos=videos, texts=texts)
-
-
-def predict(
-    model: AnswerModel, features: SplitFeatures, device: str = "cpu"
-) -> Int64[np.ndarray, " questions"]:
-    """Number of the likeliest answer to each caption of a split, asked as a question.
-
-    It does not depend on how questions or videos are batched.
-    """
-    asked = range(len(features.texts))
-    parts = [
-        asked[at : at + _ANSWERER_QUESTIONS] for at in range(0, len(asked), _ANSWERER_QUESTIONS)
-    ]
-    return np.concatenate([logits(model, features, part, device).argmax(1) for part in parts])
-
-
-def logits(
-    model: AnswerModel, features: SplitFeatures, asked: Sequence[int], device: str = "cpu"
-) -> Float[np.ndarray, "questions answers"]:
-    """Scores of all answers to some questions, by their rows."""
-    owner = features.split.owner()[list(asked)]
-    seen, place = np.unique(owner, return_inverse=True)
-    how = ModelSimilarity(model, device)
-    texts = code_texts(how, features, asked)
-    videos = rows(code_videos(how, features, seen.tolist()), torch.from_numpy(place))
-    with frozen(model):
-        return model.system.logits(texts, videos).float().cpu().numpy()
-
-
-Asked = tuple[Questions, SplitFeatures]
+AskedFeatures = tuple[Questions, SplitFeatures]  # questions, and features of them and their videos
 
 
 @dataclass(frozen=True, slots=True)
@@ -949,7 +506,6 @@ class Start:
 
     Attributes:
         retrieval: the model that is asked, trained or fresh.
-        encoder: what it sees with.
         answers: the vocabulary.
         often: how many training questions have each of them.
     """
@@ -961,25 +517,34 @@ class Start:
 
     @classmethod
     def of(cls, recipe: AnswerRecipe, asked: Questions) -> "Start":
-        """The start of a recipe.
-
-        Args:
-            recipe: the recipe, whose model and vocabulary are taken.
-            asked: the training questions.
+        """The model and vocabulary of a recipe, given its training questions.
 
         Raises:
             SureshotError: the model or the vocabulary cannot be read, or a setting is wrong.
         """
-        given = read_vocabulary(recipe.train.root)
-        answers = given or frequent(asked.answers, recipe.head.answers)
+        answers = read_vocabulary(recipe.train.root) or frequent(asked.answers, recipe.head.answers)
         often = Counter(asked.answers)
         retrieval, encoder = _retrieval(recipe)
-        return cls(
-            retrieval=retrieval,
-            encoder=encoder,
-            answers=answers,
-            often=tuple(often[answer] for answer in answers),
-        )
+        return cls(retrieval, encoder, answers, tuple(often[answer] for answer in answers))
+
+
+def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
+    """The model a run starts from, and its encoder."""
+    named = recipe.encoder
+    if recipe.retrieval is not None:
+        found = Checkpoint.from_pretrained(recipe.retrieval)
+        if found.encoder.experts:
+            raise SureshotError(
+                f"{recipe.retrieval} reads experts extracted beforehand "
+                f"({', '.join(found.encoder.experts)}), and questions are asked without any. Name "
+                "a model that reads none."
+            )
+        return found, found.load_encoder(recipe.retrieval, named.device)
+    encoder = load_encoder(named.name, named.device)
+    sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
+    model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
+    note = encoder_note(named, encoder, sizes)
+    return Checkpoint(model=model, encoder=note, system=recipe.system), encoder
 
 
 def train_answers(
@@ -1013,47 +578,37 @@ def train_answers(
             task = answer_task(read, start, known, held)
             splits = [known.split], None if held is None else held.split
             fitted = fit_pixels(task, *splits, folder, notes, resume=resume)
-        else:
+            return finish_run(read, folder, fitted, notes)
 
-            def seen(questions: Questions) -> Asked:
-                start_from = start.retrieval
-                both = encode_questions(questions, start.encoder, start_from, cache, notes)
-                note_unreadable(both[1], notes)
-                return both
+        def seen(questions: Questions) -> AskedFeatures:
+            both = encode_questions(questions, start.encoder, start.retrieval, cache, notes)
+            note_unreadable(both[1], notes)
+            return both
 
-            # All videos, so that other vocabularies and retrieval find the same files in the cache.
-            whole = answerable(*seen(asked), start.answers)
-            val = None if held is None else seen(held)
-            fitted = train_answers_on(
-                read, start, whole, val, folder, resume=resume, progress=notes
-            )
-        for line in fitted.notes:
-            notes.line(line)
-        if rank() == 0:
-            read.save(folder / RECIPE)
-        return replace(fitted, notes=tuple(notes.lines))
+        # All videos, so that other vocabularies and retrieval find the same files in the cache.
+        whole = answerable(*seen(asked), start.answers)
+        val = None if held is None else seen(held)
+        fitted = train_answers_on(read, start, whole, val, folder, resume=resume, progress=notes)
+        return finish_run(read, folder, fitted, notes)
 
 
 def train_answers_on(
     recipe: AnswerRecipe,
     start: Start,
-    asked: Asked,
-    val: Asked | None,
+    asked: AskedFeatures,
+    val: AskedFeatures | None,
     folder: Path,
     *,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train by a recipe on features that are there already.
+    """Train by a recipe on features that are there already; the rest is as of `train_answers`.
 
     Args:
         recipe: how; its questions are not read.
         start: what the run starts from; its encoder gave the features.
         asked: questions whose answers are all in the vocabulary, and their features.
         val: questions to choose a checkpoint on and their features, or None.
-        folder: folder of the run.
-        resume: go on with the run in the folder, if there is one.
-        progress: hears how many steps are done.
     """
     task = answer_task(recipe, start, asked[0], None if val is None else val[0])
     features = None if val is None else val[1]
@@ -1117,10 +672,7 @@ def answer_task(
             "head": to_values(recipe.head),
             "system": dict(base.system),
             "stem": to_values(base.model.stem.config),
-            "encoder": start.encoder.fingerprint,
-            "encoder.frames": base.encoder.frames,
-            "encoder.sampling": base.encoder.sampling,
-            "encoder.fps": base.encoder.fps,
+            **fixed_of_encoder(replace(base.encoder, fingerprint=start.encoder.fingerprint)),
             "train": asked.title(),
             "answers": list(start.answers),
         },
@@ -1136,6 +688,108 @@ def new_answer_model(recipe: AnswerRecipe, start: Start) -> AnswerModel:
     return AnswerModel(model, head, frozen=recipe.frozen, system_weight=recipe.system_weight)
 
 
+def labels(questions: Questions, answers: Sequence[str], device: str = "cpu") -> Labels:
+    """What gives the numbers of right answers, and of wordings, to some questions by their rows."""
+    place = {answer: number for number, answer in enumerate(answers)}
+    numbers = {
+        LABEL: torch.tensor([place[answer] for answer in questions.answers]),
+        WORDINGS: wordings(questions.split),
+    }
+    return lambda rows: {name: every[list(rows)].to(device) for name, every in numbers.items()}
+
+
+def wordings(split: Split) -> Int64[Tensor, "questions most"]:
+    """Numbers of all texts that are asked about the video of each question, as `WORDINGS`."""
+    texts = [caption.text for caption in split.captions]
+    number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    asked = [{number[texts[row]] for row in rows} for rows in split.by_video()]
+    parts = []
+    for caption in split.captions:
+        first = number[caption.text]
+        parts.append(torch.tensor([first, *sorted(asked[caption.video] - {first})]))
+    return pad_sequence(parts, batch_first=True, padding_value=-1)
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def encode_questions(
+    questions: Questions,
+    encoder: Encoder,
+    retrieval: Checkpoint,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> AskedFeatures:
+    """Features of questions and their videos, and the questions whose video can be read.
+
+    The model that is asked, ``retrieval``, says what of a video it reads; the rest and the errors
+    are as of `sureshot.research.features.extract`.
+    """
+    features = _features(questions.split, encoder, retrieval, cache, progress)
+    if not features.unreadable:
+        return questions, features
+    return questions.about({item.id for item in features.split.items}), features
+
+
+def _features(
+    split: Split,
+    encoder: Encoder,
+    retrieval: Checkpoint,
+    cache: Path | None,
+    progress: Progress | None = None,
+) -> SplitFeatures:
+    return extract(
+        split,
+        encoder,
+        frames=retrieval.encoder.frames,
+        sampling=retrieval.encoder.rule,
+        whole_grid=retrieval.model.system.whole_grid,
+        cache=cache,
+        progress=progress,
+    )
+
+
+def answerable(
+    questions: Questions, features: SplitFeatures, vocabulary: Sequence[str]
+) -> AskedFeatures:
+    """Those questions whose answer is in a vocabulary, and their features.
+
+    Raises:
+        SureshotError: there is none.
+    """
+    known, words = questions.answerable(vocabulary), set(vocabulary)
+    place = {item.id: row for row, item in enumerate(questions.split.items)}
+    videos = [features.videos[place[item.id]] for item in known.split.items]
+    both = zip(questions.answers, features.texts, strict=True)
+    texts = [text for answer, text in both if answer in words]
+    return known, replace(features, split=known.split, videos=videos, texts=texts)
+
+
+def logits(
+    model: AnswerModel, features: SplitFeatures, asked: Sequence[int], device: str = "cpu"
+) -> Float[np.ndarray, "questions answers"]:
+    """Scores of all answers to some questions, by their rows."""
+    owner = features.split.owner()[list(asked)]
+    seen, place = np.unique(owner, return_inverse=True)
+    coder = ModelSimilarity(model, device)
+    texts = code_texts(coder, features, asked)
+    videos = rows(code_videos(coder, features, seen.tolist()), torch.from_numpy(place))
+    with frozen(model):
+        return model.system.logits(texts, videos).float().cpu().numpy()
+
+
+def predict(
+    model: AnswerModel, features: SplitFeatures, device: str = "cpu"
+) -> Int64[np.ndarray, " questions"]:
+    """Number of the likeliest answer to each caption of a split, asked as a question.
+
+    It does not depend on how questions or videos are batched.
+    """
+    asked = range(len(features.texts))
+    parts = [asked[first : first + _BATCH] for first in range(0, len(asked), _BATCH)]
+    return np.concatenate([logits(model, features, part, device).argmax(1) for part in parts])
+
+
 def accuracy(
     model: AnswerModel,
     questions: Questions,
@@ -1149,74 +803,317 @@ def accuracy(
     return 100 * float(np.mean(right))
 
 
-def labels(questions: Questions, answers: Sequence[str], device: str = "cpu") -> Labels:
-    """What gives the numbers of right answers, and of wordings, to some questions by their rows."""
-    place = {answer: number for number, answer in enumerate(answers)}
-    numbers = {
-        LABEL: torch.tensor([place[answer] for answer in questions.answers]),
-        WORDINGS: wordings(questions.split),
-    }
-    return lambda rows: {name: every[list(rows)].to(device) for name, every in numbers.items()}
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """One answer to a question.
 
+    Attributes:
+        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
+    """
 
-def wordings(split: Split) -> Int64[torch.Tensor, "questions most"]:
-    """Numbers of all texts that are asked about the video of each question, as `WORDINGS`."""
-    texts = [caption.text for caption in split.captions]
-    number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    asked = [{number[texts[row]] for row in rows} for rows in split.by_video()]
-    parts = []
-    for caption in split.captions:
-        first = number[caption.text]
-        parts.append(torch.tensor([first, *sorted(asked[caption.video] - {first})]))
-    return pad_sequence(parts, batch_first=True, padding_value=-1)
-
-
-def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
-    """The model a run starts from, and its encoder."""
-    named = recipe.encoder
-    if recipe.retrieval is not None:
-        found = Checkpoint.from_pretrained(recipe.retrieval)
-        if found.encoder.experts:
-            raise SureshotError(
-                f"{recipe.retrieval} reads experts extracted beforehand "
-                f"({', '.join(found.encoder.experts)}), and questions are asked without any. Name "
-                "a model that reads none."
-            )
-        return found, found.load_encoder(recipe.retrieval, named.device)
-    encoder = load_encoder(named.name, named.device)
-    sizes = Sizes(dim=encoder.dim, channels=encoder.channels)
-    model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
-    note = EncoderNote(
-        name=encoder.name,
-        fingerprint=encoder.fingerprint,
-        frames=named.frames,
-        dim=sizes.dim,
-        channels=sizes.channels,
-        sampling=named.sampling,
-        fps=named.fps,
-    )
-    return Checkpoint(model=model, encoder=note, system=recipe.system), encoder
+    answer: str
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerEvaluation:
-    """What an evaluation found.
+class Answerer:
+    """A trained model and its encoder, on a torch device."""
+
+    checkpoint: AnswerCheckpoint
+    encoder: Encoder
+    device: str = "cpu"
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> "Answerer":
+        """The model in a folder, such as ``runs/recipe/model``.
+
+        Raises:
+            ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
+        """
+        place = device_for(device)
+        found = AnswerCheckpoint.load(folder, place)
+        return cls(found, found.retrieval.load_encoder(Path(folder) / RETRIEVAL, device), place)
+
+    def ask(self, video: str | Path, question: str, *, limit: int = 5) -> tuple[Guess, ...]:
+        """The likeliest answers to a question about a video, the likeliest first.
+
+        Args:
+            video: a file, a photo or a folder of frames.
+            question: a sentence.
+            limit: most answers to give.
+
+        Raises:
+            QueryError: the question is empty.
+            SureshotError: the video cannot be read.
+        """
+        if not question.strip():
+            raise QueryError("The question is empty; ask something, such as: what is he doing?")
+        path = Path(video)
+        split = Split(
+            dataset="question",
+            name="test",
+            protocol="",
+            items=(Item(id=path.name, path=path),),
+            captions=(Caption(question.strip(), 0),),
+            label=str(video),
+        )
+        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+            features = _features(split, self.encoder, self.checkpoint.retrieval, Path(cache))
+        scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
+        shares = np.exp(scores - np.logaddexp.reduce(scores))
+        best = np.argsort(-shares, kind="stable")[:limit]
+        answers = self.checkpoint.answers
+        return tuple(Guess(answers[number], float(shares[number])) for number in best)
+
+    def answers(self, features: SplitFeatures) -> list[str]:
+        """The likeliest answer to every question of a split."""
+        numbers = predict(self.checkpoint.model(), features, self.device)
+        return [self.checkpoint.answers[number] for number in numbers]
+
+
+# --- evaluation -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Right answers among some questions.
 
     Attributes:
-        report: shares of right answers.
+        name: which questions, or who answers.
+        value: percent; None where there is no question.
+        low: lower end of its interval; None for questions about fewer than two videos.
+        high: upper end.
+        n: questions.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+    def text(self) -> str:
+        """The percentage and its interval."""
+        if self.value is None:
+            return "-"
+        ends = "" if self.low is None else f" [{self.low:.1f}, {self.high:.1f}]"
+        return f"{self.value:.1f}{ends}"
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAccuracy:
+    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
+
+    table: str
+    dataset: str
+    method: str
+    accuracy: float
+    note: str
+
+
+def published_answers(method: str = "published") -> list[PrintedAccuracy]:
+    """Printed accuracies on MSRVTT-QA, in the order of the table.
+
+    Args:
+        method: without regard to case and hyphens; ``published`` is all of them.
+
+    Raises:
+        SureshotError: nothing is printed of such a method.
+
+    References:
+        DUQ, table 5.
+
+    Examples:
+        >>> [row.accuracy for row in published_answers("DUQ")]
+        [47.8]
+    """
+    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
+    table: Any = csv.DictReader(text.splitlines())
+    rows = [PrintedAccuracy(**{**row, "accuracy": float(row["accuracy"])}) for row in table]
+    wanted = folded_name(method)
+    found = [row for row in rows if method == "published" or folded_name(row.method) == wanted]
+    if not found:
+        known = ", ".join(row.method for row in rows)
+        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReport:
+    """An evaluation of one model on one set of questions.
+
+    Attributes:
+        title: title of the questions.
+        system: what the head reads.
+        frames: frames per video.
+        vocabulary: answers that can be given.
+        overall: accuracy on all questions.
+        kinds: accuracy on the questions of each type, the most frequent type first.
+        answerable: accuracy on the questions whose answer is in the vocabulary.
+        constant: accuracy of always giving the answer that is the most frequent in training.
+        unknown: number of questions whose answer is not in the vocabulary.
+        absent: number of questions left out because their video is not there or cannot be read.
+        videos: number of videos that are asked about.
+        published: printed rows, where they were asked for.
+        differ: why these do not compare; empty where data agree in size.
+        resamples: number of times that videos were drawn for the intervals.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 
-    report: AnswerReport
+    title: str
+    system: str
+    encoder: str
+    frames: int
+    vocabulary: int
+    overall: Accuracy
+    kinds: tuple[Accuracy, ...]
+    answerable: Accuracy
+    constant: Accuracy
+    unknown: int
+    absent: int
+    videos: int
+    published: tuple[PrintedAccuracy, ...]
+    differ: str
+    resamples: int
+    seed: int
     notes: tuple[str, ...] = ()
-
-    def text(self) -> str:
-        """A table for a terminal."""
-        return self.report.text()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return self.report.to_dict()
+        values = asdict(self)
+        del values["notes"]
+        return values
+
+    def text(self) -> str:
+        """The report as people read it."""
+        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        yield self.title
+        known = f"{self.vocabulary} answers known"
+        yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
+        yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
+        if self.overall.low is not None:
+            yield resampling_note(self.resamples, self.seed)
+
+    def _results(self) -> Iterator[str]:
+        lines = [self.overall, *self.kinds, self.constant, self.answerable]
+        name = max(len(line.name) for line in lines)
+        cell = max(len(line.text()) for line in lines)
+        yield ""
+        for line in lines:
+            yield f"{line.name:{name}}  {line.text():{cell}}  n = {line.n}"
+        share = 100 * self.unknown / self.overall.n
+        yield (
+            f"{counted(self.unknown, 'question')} ({share:.1f} %) with an answer outside of the "
+            "vocabulary: counted as wrong."
+        )
+        if self.absent:
+            yield f"{counted(self.absent, 'question')} left out: the video is not there."
+
+    def _printed(self) -> Iterator[str]:
+        if not self.published:
+            return
+        yield f"\nPublished, {self.published[0].dataset}"
+        if self.differ:
+            yield f"! Other data, so the numbers do not compare: {self.differ}"
+        else:
+            yield "- as many questions and videos; whether they are the same is not checked"
+        yield (
+            "- the loaders of HBI and DUQ leave questions outside of the vocabulary out, like the "
+            "last line above; what the others do is not known"
+        )
+        widest = max(len(row.method) for row in self.published)
+        for row in self.published:
+            odd = f"  as printed: {row.note}" if row.note else ""
+            yield f"{row.method:{widest}}  {row.accuracy:.1f}  ({row.table}){odd}"
+
+
+def answer_report(
+    given: Sequence[str],
+    true: Sequence[str],
+    video: Integer[np.ndarray, " questions"],
+    kinds: Sequence[str],
+    *,
+    vocabulary: Sequence[str],
+    constant: str,
+    title: str,
+    system: str = "",
+    encoder: str = "",
+    frames: int = 0,
+    absent: int = 0,
+    against: Sequence[str] = (),
+    same: bool = False,
+    resamples: int = 1000,
+    seed: int = 0,
+    notes: tuple[str, ...] = (),
+) -> AnswerReport:
+    """Compare answers that were given with the right ones; see `AnswerReport` for the rest.
+
+    Args:
+        given: an answer to each question.
+        true: the right ones.
+        video: number of the video of each question, which are resampled as wholes.
+        kinds: type of each question.
+        vocabulary: answers that could have been given.
+        constant: what to compare with: this answer to every question.
+        against: methods whose printed rows are shown; ``published`` is all of them.
+        same: whether these are the published questions, all of them.
+        seed: seed of the resamples; each line starts from it.
+
+    Raises:
+        SureshotError: there is no question, the sequences differ in length, or nothing is printed
+            of a method.
+    """
+    counts = {len(given), len(true), len(video), len(kinds)}
+    if len(counts) != 1 or not len(true):
+        raise SureshotError(
+            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
+            "types were given; one of each for every question is needed, and one question at least."
+        )
+    right = np.array(given, object) == np.array(true, object)
+    always = np.array(true, object) == constant
+    named = set(vocabulary)
+    known = np.array([answer in named for answer in true])
+    often = Counter(kinds)
+    names = np.array(kinds)
+
+    def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
+        values, cluster = 100.0 * hits[chosen], video[chosen]
+        mean = float(values.mean()) if len(values) else None
+        low, high = None, None
+        if len(np.unique(cluster)) > 1:
+            rng = np.random.default_rng(seed)
+            ends = interval(mean_of(values), cluster, rng, resamples=resamples)
+            low, high = ends.low, ends.high
+        return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
+
+    everything = np.ones(len(right), bool)
+    videos = len(np.unique(video))
+    return AnswerReport(
+        title=title,
+        system=system,
+        encoder=encoder,
+        frames=frames,
+        vocabulary=len(named),
+        overall=line("all questions", right, everything),
+        kinds=tuple(
+            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
+        ),
+        answerable=line("questions outside of the vocabulary left out", right, known),
+        constant=line(f"always {constant!r}", always, everything),
+        unknown=int(np.count_nonzero(~known)),
+        absent=absent,
+        videos=videos,
+        published=tuple(row for method in against for row in published_answers(method)),
+        differ=""
+        if same
+        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
+        "published",
+        resamples=resamples,
+        seed=seed,
+        notes=notes,
+    )
 
 
 def evaluate_answers(
@@ -1231,21 +1128,14 @@ def evaluate_answers(
     device: str | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
-) -> AnswerEvaluation:
+) -> AnswerReport:
     """Measure how many questions are answered right; those it cannot know count as wrong.
 
     Args:
         model: folder of a model that answers questions.
         root: folder of the questions, see `sureshot.datasets.questions.load_questions`; so are
-            ``split``, ``videos``, ``ids`` and ``label``.
-        split: ``test``, ``val`` or ``train``.
-        videos: folder of the videos; None looks in the usual folders below ``root``.
-        ids: file that names videos of the split, one a line; the others are left out.
-        label: what to call these questions.
-        against: methods whose printed accuracy is shown; ``published`` is all of them.
-        device: torch device; None takes a GPU where there is one.
-        cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is.
+            ``split``, ``videos``, ``ids`` and ``label``. The rest is as of
+            `sureshot.research.evaluation.evaluate`.
 
     Raises:
         SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
@@ -1255,15 +1145,15 @@ def evaluate_answers(
         published_answers(method)
     notes = Notes(progress or Silent())
     answerer = Answerer.load(model, device)
-    asked = load_questions(root, split, videos=videos, ids=ids, label=label)
-    notes.line(asked.summary())
-    _warn_of_shared(answerer, asked, notes)
     checkpoint = answerer.checkpoint
     retrieval = checkpoint.retrieval
+    asked = load_questions(root, split, videos=videos, ids=ids, label=label)
+    notes.line(asked.summary())
+    _warn_of_shared(checkpoint, asked, notes)
     seen, features = encode_questions(asked, answerer.encoder, retrieval, cache, notes)
     for name, reason in features.unreadable:
         notes.line(f"left out: {name} {reason}")
-    report = answer_report(
+    return answer_report(
         answerer.answers(features),
         seen.answers,
         seen.split.owner(),
@@ -1271,21 +1161,20 @@ def evaluate_answers(
         vocabulary=checkpoint.answers,
         constant=checkpoint.answers[int(np.argmax(checkpoint.often))],
         title=seen.title(),
-        system=str(checkpoint.retrieval.system["name"]),
-        encoder=checkpoint.retrieval.encoder_name,
+        system=str(retrieval.system["name"]),
+        encoder=retrieval.encoder_name,
         frames=retrieval.encoder.frames,
         absent=asked.absent + len(asked.answers) - len(seen.answers),
         against=against,
         same=seen.published,
+        notes=tuple(notes.lines),
     )
-    return AnswerEvaluation(report, tuple(notes.lines))
 
 
-def _warn_of_shared(answerer: Answerer, tested: Questions, progress: Progress) -> None:
-    """Say which videos are asked about that were trained on, if those are at hand."""
+def _warn_of_shared(checkpoint: AnswerCheckpoint, tested: Questions, progress: Progress) -> None:
+    """Report which videos are asked about that were trained on, if those can still be read."""
     try:
-        recipe = AnswerRecipe.from_dict(answerer.checkpoint.recipe, Path.cwd())
-        trained = recipe.train.load()
+        trained = AnswerRecipe.from_dict(checkpoint.recipe, Path.cwd()).train.load()
     except SureshotError:
         return
     try:

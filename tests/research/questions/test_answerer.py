@@ -71,7 +71,7 @@ def test_company_does_not_matter(seen, monkeypatch):
     apart = logits(model, features, [7, 2])
     np.testing.assert_allclose(apart, together[[7, 2]], atol=1e-5, rtol=1e-5)
     whole = predict(model, features)
-    monkeypatch.setattr(module, "_QUESTIONS", 5)
+    monkeypatch.setattr(module, "_BATCH", 5)
     assert (predict(model, features) == whole).all()
 
 
@@ -96,7 +96,7 @@ def test_asking_is_what_a_split_is_answered_by(place, seen):
     questions, features = seen
     scores = logits(answerer.checkpoint.model(), features, [4])[0]
     item = questions.split.items[questions.split.captions[4].video]
-    found = answerer.ask(item.path, f"  {questions.split.captions[4].text} ", most=2)
+    found = answerer.ask(item.path, f"  {questions.split.captions[4].text} ", limit=2)
     shares = np.exp(scores) / np.exp(scores).sum()
     best = sorted(range(3), key=lambda n: -shares[n])[:2]
     assert [guess.answer for guess in found] == [ANSWERS[n] for n in best]

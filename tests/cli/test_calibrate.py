@@ -69,8 +69,8 @@ def test_a_search_after_it_shows_percentages(sureshot, tmp_path):
     )
     answer = json.loads(sureshot("search", "red", "--db", own.db, "--json").out)
     assert answer["status"] != "not calibrated"
-    assert "forgotten" in sureshot("calibrate", "--forget", "--db", own.db).out
-    assert "There were none" in sureshot("calibrate", "--forget", "--db", own.db).out
+    assert "is removed" in sureshot("calibrate", "--forget", "--db", own.db).out
+    assert "There was none" in sureshot("calibrate", "--forget", "--db", own.db).out
     assert sureshot("calibrate", "--labels", own.file, "--db", own.db).code == 0
     # Deleting the index takes the card along; what people judged stays.
     assert sureshot("reset", "--yes", "--db", own.db).code == 0

@@ -133,7 +133,7 @@ def test_a_check_names_what_is_damaged_and_ends_with_1(sureshot, db, tmp_path):
 
 def test_a_video_is_forgotten_and_its_file_stays(sureshot, db, tmp_path):
     ran = sureshot("remove", tmp_path / "videos" / "a.mp4", "--db", db)
-    assert (ran.code, ran.out) == (0, "1 video forgotten; no file was touched.\n")
+    assert (ran.code, ran.out) == (0, "1 video removed from the index; no file was touched.\n")
     assert (tmp_path / "videos" / "a.mp4").exists()
     assert videos(sureshot, db) == 1
     assert "a.mp4" not in sureshot("search", "red", "--db", db).out

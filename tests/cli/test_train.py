@@ -57,9 +57,9 @@ def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
     ]
     assert "hub correction" in note and "on 3 validation videos" in note
     first, second = ran.out.splitlines()
-    assert first.startswith(f"Trained: {tmp_path}/run/model holds the weights after epoch ")
-    assert re.search(r"rsum \d+\.\d on the validation set\.$", first)
-    assert second.startswith(f"sureshot evaluate {tmp_path}/run/model --data")
+    assert first.startswith(f"Trained: {tmp_path}/run/model (weights after epoch ")
+    assert re.search(r"rsum \d+\.\d on the validation set\)\.$", first)
+    assert second.startswith(f"To evaluate it: sureshot evaluate {tmp_path}/run/model --data")
 
 
 def test_without_a_folder_the_run_is_named_after_the_recipe(train, tmp_path, monkeypatch):

@@ -15,16 +15,17 @@ from types import FrameType
 import typer
 
 from sureshot.cli import index, manage, research, search
-from sureshot.cli.terminal import MistypedError
+from sureshot.cli.terminal import MistypedError, print_json
 from sureshot.errors import ArgumentError, SureshotError
+from sureshot.library.results import as_typed
 
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
 def open_streams() -> None:
-    """Make all three usable: what is closed becomes empty, or takes all that is written.
+    """Replace closed streams by the null device.
 
-    Must come before any file is opened, which would get the number of a closed stream, and with it
+    Must run before any file is opened, which would get the number of a closed stream and so receive
     what is printed.
     """
     for number, name in enumerate(_STREAMS):
@@ -43,7 +44,7 @@ def open_streams() -> None:
 
 
 def drop_output() -> None:
-    """Forget what is not printed yet, so that Python does not complain of it at its end."""
+    """Drop buffered output, so that Python does not fail to flush it at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -53,9 +54,9 @@ def drop_output() -> None:
             os.close(nowhere)
 
 
-_OTHER_WORDS = {"find": "search"}  # what people type for a command
+_ALIASES = {"find": "search"}
 _SENTENCES = frozenset({"search", "export"})  # commands that themselves refuse an empty sentence
-_ALIKE = 0.7  # from here on a word is taken for a command with a slip in it
+_SIMILAR = 0.7  # from here on a word is taken for a misspelt command
 
 app = typer.Typer(
     name="sureshot",
@@ -138,8 +139,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:  # such as a full disk below the output
         drop_output()
-        told = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
-        _complain(told or str(error), "system", as_json)
+        message = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
+        _complain(message or str(error), "system", as_json)
         return 1
     except Exception as error:
         show = getattr(error, "show", None)  # an error of the command line's own parser
@@ -160,13 +161,13 @@ def _with_command(arguments: list[str]) -> list[str]:
         MistypedError: the first word is no command.
     """
     first = arguments[0] if arguments else "-"
-    if first in _OTHER_WORDS:
-        return [_OTHER_WORDS[first], *arguments[1:]]
+    if first in _ALIASES:
+        return [_ALIASES[first], *arguments[1:]]
     if first.startswith("-") or first in _COMMANDS:
         return arguments
     if " " in first.strip():
         return ["search", *arguments]
-    near = difflib.get_close_matches(first, _COMMANDS, n=1, cutoff=_ALIKE)
+    near = difflib.get_close_matches(first, _COMMANDS, n=1, cutoff=_SIMILAR)
     if near:
         raise MistypedError(f"There is no command {first}; did you mean {near[0]}?")
     raise MistypedError(
@@ -198,23 +199,16 @@ def _asks_json(arguments: Sequence[str]) -> bool:
 
 
 def _complain(message: str, code: str, as_json: bool) -> None:
-    """Say on standard error what is wrong, if anybody listens there."""
+    """Print an error, unless standard error is closed."""
+    message = as_typed(message)
     with contextlib.suppress(OSError):
-        _tell(message, code, as_json)
-
-
-def _tell(message: str, code: str, as_json: bool) -> None:
-    from sureshot.library.results import as_typed
-
-    if as_json:
-        from sureshot.cli.terminal import print_json
-
-        print_json({"error": {"code": code, "message": as_typed(message)}}, err=True)
-        return
-    text = f"sureshot: {as_typed(message)}"
-    if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        text = typer.style(text, fg="red")
-    typer.echo(text, err=True)
+        if as_json:
+            print_json({"error": {"code": code, "message": message}}, err=True)
+            return
+        text = f"sureshot: {message}"
+        if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+            text = typer.style(text, fg="red")
+        typer.echo(text, err=True)
 
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
@@ -225,9 +219,9 @@ _first: list[tuple[int, float]] = []  # number and time of the signal that came 
 
 
 def catch_signals() -> None:
-    """From now on each of these signals raises KeyboardInterrupt, and a second one kills.
+    """Let these signals raise KeyboardInterrupt, and a second one kill.
 
-    What whoever started the program chose to ignore, as `nohup` does, stays ignored.
+    Signals that are already ignored, as under `nohup`, stay ignored.
     """
     for name in _ENDING:
         number = getattr(signal, name, None)
@@ -236,10 +230,10 @@ def catch_signals() -> None:
 
 
 def exit_code(code: int) -> int:
-    """The exit code of a command that ended with this one; signals do nothing clever any more.
+    """The exit code of the process: for a signal 128 and its number. Restores the handlers.
 
     Args:
-        code: exit code that `sureshot.cli.app.run` gave; to it every interruption is Ctrl-C.
+        code: what `run` returned; to it every interruption is Ctrl-C.
     """
     for name in _ENDING:
         number = getattr(signal, name, None)

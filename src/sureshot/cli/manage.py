@@ -1,15 +1,20 @@
-"""`sureshot status`, `remove`, `reset` and `doctor`."""
+"""`sureshot status`, `remove`, `reset`, `doctor`, `serve` and `calibrate`."""
 
 import importlib.util
 import os
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from sureshot import library
 from sureshot.cli.terminal import (
+    Bar,
     Cache,
     Db,
     Device,
@@ -22,9 +27,19 @@ from sureshot.cli.terminal import (
     Protocol,
     VideoFolder,
     compute_alone,
+    console,
     examples,
+    path_option,
+    print_json,
+    print_notes,
+    print_path,
+    print_paths,
+    print_table,
 )
 from sureshot.errors import SureshotError
+from sureshot.library.results import as_typed
+from sureshot.paths import absolute_model, index_place
+from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
     from sureshot.library.search import Searcher
@@ -42,65 +57,51 @@ def status(
     as_json: Json = False,
 ) -> int:
     """Show what is indexed, with which model, how large, and what failed and why."""
-    from rich.text import Text
-
-    from sureshot import library
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
     from sureshot.library.catalog import CHECKED
-    from sureshot.library.results import as_typed
 
-    with Bar(terminal.console(err=True), "opening the index") as bar:
+    with Bar(console(err=True), "opening the index") as bar:
         contents = library.status(db, check=check, progress=bar)
     code = 1 if contents.faults else 0
     if as_json:
-        terminal.print_json(contents.to_dict())
+        print_json(contents.to_dict())
         return code
-    out, failed, notes = terminal.console(), contents.failed, contents.notes
+    out, failed, notes = console(), contents.failed, contents.notes
     place, *lines = contents.summary.splitlines()
     label, path = place.split(maxsplit=1)
-    terminal.print_path(out, f"{label:11}", path)
+    print_path(out, f"{label:11}", path)
     out.print("\n".join(lines))
-    terminal.print_paths(out, "failed", failed, "red", most=len(failed))
-    terminal.print_paths(
-        out, "damaged, indexed as far as it goes", notes, "yellow", most=len(notes)
-    )
+    print_paths(out, "failed", failed, "red", limit=len(failed))
+    print_paths(out, "damaged, indexed as far as possible", notes, "yellow", limit=len(notes))
     if contents.faults is None:
-        terminal.print_notes(out, contents.trouble)
-        return code
-    for fault in contents.faults:
+        print_notes(out, contents.trouble)
+    elif not contents.faults:
+        out.print(CHECKED)
+    for fault in contents.faults or ():
         words = f"  {as_typed(fault.what)}\n→ {as_typed(fault.fix)}"
         out.print(Text.assemble(_MARKS["broken"], words))
-    if not contents.faults:
-        out.print(CHECKED)
     return code
 
 
 def remove(
     paths: Annotated[
         list[Path],
-        typer.Argument(readable=False, metavar="PATH", help="Videos or folders to forget."),
+        typer.Argument(readable=False, metavar="PATH", help="Videos or folders to remove."),
     ],
     exclude: Annotated[
         bool,
-        typer.Option("--exclude", help="Also leave them out of what `sureshot index` does later."),
+        typer.Option("--exclude", help="Also exclude them from later runs of `sureshot index`."),
     ] = False,
     db: Db = None,
     as_json: Json = False,
 ) -> int:
-    """Forget videos. The files themselves are not touched."""
-    from sureshot import library
-    from sureshot.cli import terminal
-    from sureshot.text import counted
-
+    """Remove videos from the index. The files themselves are not touched."""
     removed = library.remove(paths, db=db, exclude=exclude)
     if as_json:
-        terminal.print_json({"removed": removed})
-    else:
-        out = terminal.console()
-        out.print(f"{counted(removed, 'video')} forgotten; no file was touched.")
-        if exclude:
-            out.print("Left out from now on; `sureshot index --include PATH` takes that back.")
+        print_json({"removed": removed})
+        return 0
+    console().print(f"{counted(removed, 'video')} removed from the index; no file was touched.")
+    if exclude:
+        console().print("Excluded from now on; `sureshot index --include PATH` reverts that.")
     return 0
 
 
@@ -109,20 +110,15 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Delete the whole index. The videos themselves are not touched."""
-    from sureshot import library
-    from sureshot.cli import terminal
-    from sureshot.paths import index_place
-    from sureshot.text import plain
-
     where = plain(index_place(db))
     if not yes and library.has_index(db):
         if not sys.stdin.isatty():
-            raise SureshotError(f"This would delete the index at {where}; say so with --yes.")
+            raise SureshotError(f"This would delete the index at {where}; confirm with --yes.")
         typer.confirm(f"Delete the index at {where}?", abort=True)
     if library.reset(db):
-        terminal.console().print(f"The index at {where} is deleted; your videos are untouched.")
+        console().print(f"The index at {where} is deleted; your videos are untouched.")
     else:
-        terminal.console().print(f"There is no index at {where}.")
+        console().print(f"There is no index at {where}.")
     return 0
 
 
@@ -134,25 +130,16 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Show what this installation can do, and how to mend what it cannot. Exit code 1 if broken."""
-    from dataclasses import asdict
-
-    from rich.table import Table
-    from rich.text import Text
-
-    from sureshot import library
-    from sureshot.cli import terminal
-    from sureshot.library.results import as_typed
-
+    """Check this installation and suggest fixes. Exits with 1 if something is broken."""
     checks = library.examine(db, model)
     if as_json:
-        terminal.print_json({"checks": [asdict(check) for check in checks]})
+        print_json({"checks": [asdict(check) for check in checks]})
     else:
         table = Table.grid(padding=(0, 2, 0, 0))
         for check in checks:
             fix = f"\n→ {as_typed(check.fix)}" if check.fix else ""
             table.add_row(Text(*_MARKS[check.state]), check.name, as_typed(check.detail) + fix)
-        terminal.print_table(terminal.console(), table)
+        print_table(console(), table)
     return 1 if any(check.state == "broken" for check in checks) else 0
 
 
@@ -162,7 +149,6 @@ EXAMPLES = examples(
     "sureshot serve --host 0.0.0.0 --password-file ~/.sureshot-password",
 )
 _PATIENCE = 1.0  # seconds that each thread gets to end by itself
-_NEEDED = ("fastapi", "uvicorn")
 
 
 def serve(
@@ -170,32 +156,23 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N",
-            min=0,
-            max=65535,
-            help="Port to listen at; 0 takes any that is free.",
-            show_default="8460",
+            metavar="N", min=0, max=65535, help="Port; 0 takes any free one.", show_default="8460"
         ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     host: Annotated[
         str,
         typer.Option(
-            metavar="ADDRESS", help="Where to listen; what others can reach asks for a password."
+            metavar="ADDRESS", help="Where to listen; anything but localhost needs a password."
         ),
     ] = "127.0.0.1",
     password_file: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False, metavar="FILE", help="A file whose first line is the password."
-        ),
+        Path | None, path_option(metavar="FILE", help="A file whose first line is the password.")
     ] = None,
     roots: Annotated[
         list[Path] | None,
-        typer.Option(
+        path_option(
             "--root",
-            readable=False,
-            metavar="DIR",
             help="A folder below which the page may index.",
             show_default="your home folder",
         ),
@@ -203,26 +180,25 @@ def serve(
     model: Model = None,
     device: Device = None,
 ) -> int:
-    """Show a page that searches your videos and plays what is found. Ctrl-C ends it."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    """Serve a web page that searches your videos and plays the results. Ctrl-C ends it."""
+    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise SureshotError(
             f"The page needs {' and '.join(missing)}; get them with: pip install 'sureshot[web]'"
         )
     compute_alone()
-    from sureshot.cli import terminal
     from sureshot.web.security import is_loopback
     from sureshot.web.server import run_server
     from sureshot.web.session import ServeOptions
 
     if ("%" in host or "/" in host) or not host.strip():
         raise MistypedError(f"--host is {host!r}; give a name or an address, such as 127.0.0.1.")
-    out = terminal.console(err=True)
+    err = console(err=True)
 
     def ready(address: str) -> None:
-        out.print(f"Sureshot is at {address} (Ctrl-C ends it)")
+        err.print(f"Sureshot is at {address} (Ctrl-C ends it)")
         if not is_loopback(host):
-            out.print(
+            err.print(
                 "Anybody in your network who knows the password can watch every indexed video and "
                 "change the index. Password and videos travel unencrypted: use it in a network "
                 "that you trust.",
@@ -231,26 +207,21 @@ def serve(
         if open_page:
             typer.launch(address)
 
-    place = ServeOptions(db=db, model=model, device=device)
+    options = ServeOptions(db=db, model=model, device=device)
     run_server(
-        place,
-        host=host,
-        port=port,
-        password_file=password_file,
-        roots=roots or (),
-        ready=ready,
+        options, host=host, port=port, password_file=password_file, roots=roots or (), ready=ready
     )
     _leave()
     return 0
 
 
 def _leave() -> None:
-    """End at once, also where a film is still being made, of which nothing is kept."""
+    """Exit at once if a film is still being made, which nothing keeps; Python would wait for it."""
     working = [thread for thread in threading.enumerate() if thread.name.startswith("sureshot")]
     for thread in working:
         thread.join(_PATIENCE)
     if any(thread.is_alive() for thread in working):
-        os._exit(0)  # Python itself would wait for it
+        os._exit(0)
 
 
 CALIBRATE_EXAMPLES = examples(
@@ -271,8 +242,7 @@ def calibrate(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
+        path_option(
             metavar="FILE",
             help="Judged queries of an index (docs/trust.md).",
             show_default="what was judged of the index",
@@ -281,14 +251,13 @@ def calibrate(
     db: Db = None,
     skip_unknown: Annotated[
         bool,
-        typer.Option("--skip-unknown", help="Leave out queries about videos not in the index."),
+        typer.Option("--skip-unknown", help="Skip queries about videos that are not in the index."),
     ] = False,
     data: Annotated[
         str | None, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")
     ] = None,
     root: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="PATH", help="Folder of the annotation files."),
+        Path | None, path_option(metavar="PATH", help="Folder of the annotation files.")
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="NAME", help="val, or test; never what it was trained on.")
@@ -299,16 +268,15 @@ def calibrate(
     label: Label = None,
     experts: Experts = None,
     show_card: Annotated[
-        bool, typer.Option("--show", help="Say what percentages are learned from, and end.")
+        bool, typer.Option("--show", help="Show what percentages are learned from, and end.")
     ] = False,
     forget: Annotated[
         bool, typer.Option("--forget", help="Go back to the percentages of the model, and end.")
     ] = False,
     to: Annotated[
         Path | None,
-        typer.Option(
+        path_option(
             "--to",
-            readable=False,
             metavar="FILE",
             help="Where the card goes.",
             show_default="in the index or the checkpoint",
@@ -323,20 +291,15 @@ def calibrate(
 ) -> int:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
-    Ten judgements move the percentages that come with the model towards your videos.
+    Ten judged searches are enough to adapt the model's percentages to your videos.
     """
-    from sureshot import library, research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
-    from sureshot.paths import absolute_model
-
     if (labels is not None) + (data is not None) + show_card + forget > 1:
         raise MistypedError(
             "Give one of: --labels FILE, --show, --forget, or MODEL --data NAME --root PATH."
         )
     if show_card or forget:
-        return _kept(library.open_index(db, model=model, device=device), forget, as_json)
-    with Bar(terminal.console(err=True), "scoring") as bar:
+        return _print_card(library.open_index(db, model=model, device=device), forget, as_json)
+    with Bar(console(err=True), "scoring") as bar:
         if data is None:
             if root is not None:
                 raise MistypedError("--root needs --data NAME as well.")
@@ -353,6 +316,8 @@ def calibrate(
         elif model is None or root is None:
             raise MistypedError("--data needs the MODEL and --root as well.")
         else:
+            from sureshot import research
+
             done = research.calibrate(
                 absolute_model(model),
                 data,
@@ -370,26 +335,21 @@ def calibrate(
                 progress=bar,
             )
     if as_json:
-        terminal.print_json(done.to_dict())
+        print_json(done.to_dict())
     else:
         typer.echo(repr(done))
     return 1 if done.card.refused else 0
 
 
-def _kept(searcher: "Searcher", forget: bool, as_json: bool) -> int:
-    """Say what the percentages of an index are learned from, its own card deleted or not."""
-    from sureshot import library
-    from sureshot.cli import terminal
-
+def _print_card(searcher: "Searcher", forget: bool, as_json: bool) -> int:
     forgotten = library.forget(searcher) if forget else None
     learned = searcher.learned_from()
     if as_json:
-        terminal.print_json({"learned_from": learned, "forgotten": forgotten})
+        print_json({"learned_from": learned, "forgotten": forgotten})
         return 0
     if forgotten is not None:
-        said = (
-            "Your own percentages are forgotten." if forgotten else "There were none of your own."
+        typer.echo(
+            "Your own calibration is removed." if forgotten else "There was none of your own."
         )
-        typer.echo(said)
     typer.echo(f"Percentages: {learned}.")
     return 0

@@ -1,37 +1,56 @@
-"""`sureshot train`."""
+"""`sureshot train`, `evaluate`, `answer`, `reproduce`, `plot`, `synthetic` and `experts`."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sureshot.cli.terminal import (
-    Bank,
+    Bar,
     Cache,
     Data,
     Device,
     Experts,
-    Frames,
     Ids,
     Json,
     Label,
     Protocol,
-    RecipeFile,
-    Resume,
+    Result,
     Root,
-    RunFolder,
-    Settings,
     SplitName,
     Trained,
     VideoFolder,
+    console,
     examples,
+    path_option,
+    print_json,
+    print_result,
 )
+from sureshot.paths import absolute_model, expand
+from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
-    from sureshot.research import Exhibit
     from sureshot.research.training.loop import TrainingResult
 
+RecipeFile = Annotated[Path, typer.Argument(readable=False, metavar="RECIPE", help="A TOML file.")]
+RunFolder = Annotated[
+    Path | None, path_option("--to", help="Folder of the run.", show_default="runs/RECIPE")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")]
+Frames = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, max=64, help="Frames per video.", show_default="as trained"),
+]
+Bank = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Training captions for qb_norm and nnn.")
+]
+AnswerModel = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]
 
 EXAMPLES = examples(
     "sureshot train recipe.toml",
@@ -39,6 +58,13 @@ EXAMPLES = examples(
     "sureshot train recipes/published/duq-msrvtt.toml --dry-run",
     "torchrun --nproc-per-node 4 -m sureshot train recipe.toml",
 )
+
+
+def _run(call: Callable[[Bar], Result], as_json: bool) -> int:
+    """Print the result of a call that shows its progress."""
+    with Bar(console(err=True)) as bar:
+        result = call(bar)
+    return print_result(result, as_json=as_json)
 
 
 def train(
@@ -49,7 +75,7 @@ def train(
     cache: Cache = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Only say what it comes to: pairs, weights, time, memory."),
+        typer.Option("--dry-run", help="Estimate time and memory without training."),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -57,26 +83,18 @@ def train(
     from sureshot import research
 
     if dry_run:
-        return _dry_run(recipe, settings, as_json)
-    run = fitted(research.train, recipe, to, settings, resume, cache)
+        return _run(
+            lambda bar: research.dry_run(recipe, settings=settings or (), progress=bar), as_json
+        )
+    run = _train(research.train, recipe, to, settings, resume, cache)
     if run is not None:
-        measured = {"metric": run.metric, "score": run.score}
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
-        show_run(run, measured, score, f"sureshot evaluate {run.folder} --data …", as_json)
+        command = f"sureshot evaluate {run.folder} --data …"
+        _print_run(run, {"metric": run.metric, "score": run.score}, score, command, as_json)
     return 0
 
 
-def _dry_run(recipe: Path, settings: list[str] | None, as_json: bool) -> int:
-    from sureshot import research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
-
-    with Bar(terminal.console(err=True)) as bar:
-        found = research.dry_run(recipe, settings=settings or (), progress=bar)
-    return terminal.print_result(found, as_json=as_json)
-
-
-def fitted(
+def _train(
     train: "Callable[..., TrainingResult]",
     recipe: Path,
     to: Path | None,
@@ -84,12 +102,10 @@ def fitted(
     resume: bool,
     cache: Path | None,
 ) -> "TrainingResult | None":
-    """Train and show how far it is; None in a process that leaves the printing to the first."""
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
+    """Train with a progress bar; None in a process that leaves the printing to the first."""
     from sureshot.research.training.distributed import is_first
 
-    err = terminal.console(err=True)
+    err = console(err=True)
     err.quiet = not is_first()
     with Bar(err) as bar:
         run = train(
@@ -98,29 +114,22 @@ def fitted(
     return run if is_first() else None
 
 
-def show_run(
-    run: "TrainingResult", measured: dict[str, Any], score: str, measure: str, as_json: bool
+def _print_run(
+    run: "TrainingResult", measured: dict[str, Any], score: str, command: str, as_json: bool
 ) -> None:
     """Print where the model is and how good it is.
 
     Args:
-        run: the finished run.
-        measured: its score by name, for JSON.
-        score: its score in words, if it has one.
-        measure: command that measures the model.
-        as_json: whether to print JSON.
+        measured: its score for JSON.
+        score: its score in words, for a run that has one.
+        command: what evaluates the model.
     """
-    from sureshot.cli import terminal
-
     if as_json:
-        folder = str(run.folder.absolute())
-        terminal.print_json({"folder": folder, "epoch": run.epoch, **measured})
+        print_json({"folder": str(run.folder.absolute()), "epoch": run.epoch, **measured})
         return
-    kept = f"the weights after epoch {run.epoch}"
-    kept += "" if run.score is None else f", {score}"
-    out = terminal.console()
-    out.print(f"Trained: {run.folder} holds {kept}.", soft_wrap=True)
-    out.print(f"{measure} says how good it is.", soft_wrap=True)
+    kept = f"weights after epoch {run.epoch}" + ("" if run.score is None else f", {score}")
+    console().print(f"Trained: {run.folder} ({kept}).", soft_wrap=True)
+    console().print(f"To evaluate it: {command}", soft_wrap=True)
 
 
 EVALUATE_EXAMPLES = examples(
@@ -149,51 +158,37 @@ def evaluate(
         ),
     ] = None,
     gamma: Annotated[
-        float,
-        typer.Option(metavar="X", help="Weight of the uncertainty in those of DUQ."),
+        float, typer.Option(metavar="X", help="Weight of the uncertainty in those of DUQ.")
     ] = 0.1,
-    bank: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Training captions that are looked at, at most."),
-    ] = 2000,
+    bank: Bank = 2000,
     against: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Printed rows of this method; published: all."),
+        typer.Option(metavar="NAME", help="Published rows of this method; published: all."),
     ] = None,
-    trec: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="DIR", help="Write run.txt and qrels.txt here."),
-    ] = None,
+    trec: Annotated[Path | None, path_option(help="Write run.txt and qrels.txt here.")] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Also measure how far its answers can be believed.")
+        bool, typer.Option("--trust", help="Also measure how far its answers can be trusted.")
     ] = False,
     card: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
+        path_option(
             metavar="FILE",
             help="Calibration card that --trust measures.",
             show_default="fitted to parts of the split",
         ),
     ] = None,
     plots: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False, metavar="DIR", help="Draw what --trust measures, PNG and SVG."
-        ),
+        Path | None, path_option(help="Draw what --trust measures, PNG and SVG.")
     ] = None,
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,
 ) -> int:
-    """Measure a model on a split: raw scores first, whatever else was asked for beside them."""
+    """Evaluate a model on a split. Raw scores come first; post-processed scores follow."""
     from sureshot import research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
-    from sureshot.paths import absolute_model
 
-    with Bar(terminal.console(err=True)) as bar:
-        evaluation = research.evaluate(
+    return _run(
+        lambda bar: research.evaluate(
             absolute_model(model),
             data,
             root,
@@ -215,15 +210,16 @@ def evaluate(
             device=device,
             cache=cache,
             progress=bar,
-        )
-    return terminal.print_result(evaluation, as_json=as_json)
+        ),
+        as_json,
+    )
 
 
 TRAIN_EXAMPLES = examples(
     "sureshot answer train questions.toml",
     "sureshot answer train questions.toml --to runs/answers --set frozen=true",
 )
-EVALUATE_EXAMPLES = examples(
+ANSWER_EXAMPLES = examples(
     "sureshot answer evaluate runs/questions/model --root ~/MSRVTT-QA --videos ~/MSRVTT/videos",
     "sureshot answer evaluate runs/questions/model --root ~/MSRVTT-QA --against published",
 )
@@ -232,7 +228,7 @@ ASK_EXAMPLES = examples(
 )
 
 answer = typer.Typer(
-    help="Answer questions about videos, with one of the words known from training.",
+    help="Answer questions about videos (single-word answers seen in training).",
     no_args_is_help=True,
 )
 
@@ -246,23 +242,21 @@ def answer_train(
     cache: Cache = None,
     as_json: Json = False,
 ) -> int:
-    """Train a model to answer by a recipe. The run's folder gets the model, a log and a plot."""
+    """Train a model to answer, by a recipe. The run's folder gets the model, a log and a plot."""
     from sureshot import research
 
-    run = fitted(research.train_answers, recipe, to, settings, resume, cache)
+    run = _train(research.train_answers, recipe, to, settings, resume, cache)
     if run is not None:
-        score = f"{run.score or 0:.1f} % of the validation questions right"
-        measure = f"sureshot answer evaluate {run.folder} --root …"
-        show_run(run, {"accuracy": run.score}, score, measure, as_json)
+        score = f"{run.score or 0:.1f}% of the validation questions right"
+        command = f"sureshot answer evaluate {run.folder} --root …"
+        _print_run(run, {"accuracy": run.score}, score, command, as_json)
     return 0
 
 
-@answer.command("evaluate", epilog=EVALUATE_EXAMPLES)
+@answer.command("evaluate", epilog=ANSWER_EXAMPLES)
 def answer_evaluate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")],
-    root: Annotated[
-        Path, typer.Option(readable=False, metavar="PATH", help="Folder of the questions.")
-    ],
+    model: AnswerModel,
+    root: Annotated[Path, path_option(metavar="PATH", help="Folder of the questions.")],
     split: SplitName = "test",
     videos: VideoFolder = None,
     ids: Ids = None,
@@ -271,7 +265,7 @@ def answer_evaluate(
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Printed accuracy of this method; published: all."),
+        typer.Option(metavar="NAME", help="Published accuracy of this method; published: all."),
     ] = None,
     device: Device = None,
     cache: Cache = None,
@@ -279,11 +273,9 @@ def answer_evaluate(
 ) -> int:
     """Measure how many questions are answered right; those it cannot know count as wrong."""
     from sureshot import research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
 
-    with Bar(terminal.console(err=True)) as bar:
-        evaluation = research.evaluate_answers(
+    return _run(
+        lambda bar: research.evaluate_answers(
             model,
             root,
             split=split,
@@ -294,13 +286,14 @@ def answer_evaluate(
             device=device,
             cache=cache,
             progress=bar,
-        )
-    return terminal.print_result(evaluation, as_json=as_json)
+        ),
+        as_json,
+    )
 
 
 @answer.command(epilog=ASK_EXAMPLES)
 def ask(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")],
+    model: AnswerModel,
     video: Annotated[
         Path,
         typer.Argument(
@@ -314,21 +307,19 @@ def ask(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Ask one question about one video; the likeliest answers come first."""
+    """Ask one question about one video; the most likely answers come first."""
     from sureshot import research
-    from sureshot.cli import terminal
 
     guesses = research.Answerer.load(model, device).ask(video, question, limit=limit)
     if as_json:
         answers = [{"answer": guess.answer, "share": guess.share} for guess in guesses]
         asked = {"video": str(video.absolute()), "question": question, "status": "not calibrated"}
-        terminal.print_json({**asked, "answers": answers})
+        print_json({**asked, "answers": answers})
         return 0
-    out = terminal.console()
     for guess in guesses:
-        out.print(f"{guess.share:.2f}  {guess.answer}")
-    terminal.console(err=True).print(
-        "Shares are not calibrated, and a word that was not known in training cannot be given."
+        console().print(f"{guess.share:.2f}  {guess.answer}")
+    console(err=True).print(
+        "Shares are not calibrated, and only words seen in training can be answers."
     )
     return 0
 
@@ -353,67 +344,51 @@ def reproduce(
         ),
     ] = None,
     plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan", readable=False, metavar="FILE", help="TOML file: data, encoder, training."
-        ),
+        Path | None, path_option(metavar="FILE", help="TOML file: data, encoder, training.")
     ] = None,
-    to: Annotated[
-        Path,
-        typer.Option(
-            "--to", readable=False, metavar="DIR", help="Folder of the pages and of finished runs."
-        ),
-    ] = Path("results"),
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Runs of each row.")] = 3,
+    to: Annotated[Path, path_option("--to", help="Folder of the pages and runs.")] = Path(
+        "results"
+    ),
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Runs per row.")] = 3,
     part: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Make every N-th run only, from the I-th; no pages."),
     ] = None,
     cache: Cache = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Only say what it comes to: runs left, steps, time."),
+        bool, typer.Option("--dry-run", help="Estimate runs, steps and time without training.")
     ] = False,
     as_json: Json = False,
     listed: Annotated[
         bool,
         typer.Option(
-            "--list",
-            help="Name all tables and figures, and what each needs; with --plan, if it is there.",
+            "--list", help="List all tables and figures, what each needs, and with --plan has."
         ),
     ] = False,
 ) -> int:
-    """Make a table or figure of a paper again. Finished runs are kept, so a stopped one goes on.
+    """Reproduce a table or figure of a paper. Finished runs are kept; rerun to continue.
 
-    "systems" compares all systems there are, "summary" writes the first page of a folder from the
-    tables in it: all systems, and which claims of the papers held.
+    "systems" compares all systems, "summary" writes the first page of a folder from its tables.
     """
     from sureshot import research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
-    from sureshot.library.results import JSON_SCHEMA
 
     if dry_run and table is not None:
         cost = research.forecast(table, plan, to=to, seeds=seeds)
-        return terminal.print_result(cost, as_json=as_json)
-    found: tuple[Exhibit, ...] = ()
-    files: tuple[Path, ...] = ()
-    if listed:
-        found = research.exhibits(plan)
-    elif table is None:
-        raise typer.BadParameter("Name a table or figure; --list has them all.")
-    else:
-        with Bar(terminal.console(err=True)) as bar:
+        return print_result(cost, as_json=as_json)
+    exhibits, files = research.exhibits(plan) if listed else (), tuple[Path, ...]()
+    if not listed:
+        if table is None:
+            raise typer.BadParameter("Name a table or figure; --list shows all of them.")
+        with Bar(console(err=True)) as bar:
             files = research.reproduce(
                 table, plan, to=to, seeds=seeds, part=part, cache=cache, progress=bar
             ).files
     if as_json:
-        listing = [one.to_dict() for one in found]
         paths = [str(path.absolute()) for path in files]
-        terminal.print_json({"schema": JSON_SCHEMA, "exhibits": listing, "files": paths})
+        print_json({"exhibits": [one.to_dict() for one in exhibits], "files": paths})
         return 0
-    wide = max((len(one.name) for one in found), default=0)
-    for line in [*(f"{one.name:{wide}}  {one.line()}" for one in found), *map(str, files)]:
+    width = max((len(one.name) for one in exhibits), default=0)
+    for line in [*(f"{one.name:{width}}  {one.line()}" for one in exhibits), *map(str, files)]:
         typer.echo(line)
     return 0
 
@@ -453,12 +428,7 @@ def plot(
     frames: Frames = None,
     to: Annotated[
         Path,
-        typer.Option(
-            "--to",
-            readable=False,
-            metavar="PATH",
-            help="A .png or .svg, or a folder that gets both.",
-        ),
+        path_option("--to", metavar="PATH", help="A .png or .svg, or a folder that gets both."),
     ] = Path("figures"),
     count: Annotated[
         int | None,
@@ -472,9 +442,7 @@ def plot(
             show_default="what suits the figure",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="What is shown is drawn by it.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses what is shown.")] = 0,
     compare_with: Annotated[
         str | None,
         typer.Option(metavar="MODEL", help="Second model, for matrices and tokens."),
@@ -494,18 +462,15 @@ def plot(
     as_json: Json = False,
     listed: Annotated[
         bool,
-        typer.Option("--list", help="Say which figures there are.", callback=_list, is_eager=True),
+        typer.Option("--list", help="List the figures.", callback=_list, is_eager=True),
     ] = False,
 ) -> int:
     """Draw a figure of the papers for a trained model, as PNG and SVG."""
     from sureshot import research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
-    from sureshot.paths import absolute_model
 
     del listed
-    with Bar(terminal.console(err=True)) as bar:
-        drawn = research.plot(
+    return _run(
+        lambda bar: research.plot(
             figure,
             [absolute_model(model) for model in models],
             data,
@@ -526,8 +491,9 @@ def plot(
             device=device,
             cache=cache,
             progress=bar,
-        )
-    return terminal.print_result(drawn, as_json=as_json)
+        ),
+        as_json,
+    )
 
 
 SYNTHETIC_EXAMPLES = examples(
@@ -538,23 +504,18 @@ SYNTHETIC_EXAMPLES = examples(
 
 
 def synthetic(
-    to: Annotated[
-        Path, typer.Option("--to", readable=False, metavar="DIR", help="Folder of the dataset.")
-    ],
+    to: Annotated[Path, path_option("--to", help="Folder of the dataset.")],
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="train, val, test: videos; captions: of a video; ambiguity, whole, common, noise: "
-            "0 to 1; fewest, most: scenes of a video; seed.",
+            help="train, val, test: videos; captions: per video; ambiguity, whole, common, noise: "
+            "0 to 1; fewest, most: scenes per video; seed.",
         ),
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", readable=False, metavar="FILE", help="Page of examples, .png or .svg."
-        ),
+        Path | None, path_option(metavar="FILE", help="Page of examples, .png or .svg.")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -564,8 +525,6 @@ def synthetic(
     scorer does. Use the folder as root in recipes, with dataset = "synthetic".
     """
     from sureshot import research
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
     from sureshot.datasets.synthetic import SyntheticOptions
     from sureshot.settings import build, override
 
@@ -573,13 +532,13 @@ def synthetic(
     for assignment in settings or ():
         values = override(values, assignment)
     options = build(SyntheticOptions, values, "options")
-    with Bar(terminal.console(err=True)) as bar:
-        world = research.write_dataset(to, options, progress=bar)
+    with Bar(console(err=True)) as bar:
+        dataset = research.write_dataset(to, options, progress=bar)
     if picture is not None:
         from sureshot.research.synthetic import write_examples
 
-        write_examples(world.folder, picture)
-    return terminal.print_result(world, as_json=as_json)
+        write_examples(dataset.folder, picture)
+    return print_result(dataset, as_json=as_json)
 
 
 EXPERTS_EXAMPLES = examples(
@@ -592,34 +551,25 @@ def experts(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]FILE...",
-            help="Pickles; without NAME an expert is called like its file.",
+            metavar="[NAME=]FILE...", help="Pickles; NAME is that of the file if left out."
         ),
     ],
-    to: Annotated[
-        Path, typer.Option("--to", readable=False, metavar="DIR", help="Folder of experts.")
-    ],
+    to: Annotated[Path, path_option("--to", help="Folder of experts.")],
     as_json: Json = False,
 ) -> int:
-    """Convert published features of videos (pickles of Collaborative Experts). Nothing is run."""
-    from dataclasses import asdict
-
-    from sureshot.cli import terminal
+    """Convert Collaborative Experts feature pickles without executing them."""
     from sureshot.models.encoders.experts import convert_pickle
-    from sureshot.paths import expand
-    from sureshot.text import counted, plain
 
     converted = []
     for file in files:
         name, _, path = ("", "", file) if Path(file).is_file() else file.partition("=")
-        converted.append(convert_pickle(expand(path), expand(to), name or None))
+        expert = convert_pickle(expand(path), expand(to), name or None)
+        converted.append(asdict(expert) | {"folder": str(expert.folder.absolute())})
         if not as_json:
-            last = converted[-1]
-            lacking = f", {last.lacking:,} without it" if last.lacking else ""
-            counts = f"{counted(last.videos, 'video')}{lacking}"
-            line = f"{plain(last.name)}: {counts}; {plain(str(last.folder))}"
-            terminal.console().print(line, soft_wrap=True)
+            lacking = f", {expert.lacking:,} without it" if expert.lacking else ""
+            counts = f"{counted(expert.videos, 'video')}{lacking}"
+            line = f"{plain(expert.name)}: {counts}; {plain(str(expert.folder))}"
+            console().print(line, soft_wrap=True)
     if as_json:
-        made = [asdict(one) | {"folder": str(one.folder.absolute())} for one in converted]
-        terminal.print_json({"experts": made})
+        print_json({"experts": converted})
     return 0

@@ -497,7 +497,7 @@ def export(
         terminal.print_answers(out, [answer])
         for path in clips.written:
             terminal.print_path(out, "wrote", terminal.short(path))
-        terminal.print_paths(out, "not written", clips.failed, "red", most=len(clips.failed))
+        terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))
     return 1 if clips.failed else 0
 
 

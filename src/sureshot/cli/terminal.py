@@ -34,6 +34,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+def path_option(
+    *names: str, help: str, metavar: str = "DIR", show_default: bool | str = True
+) -> Any:
+    """An option that takes a path, which the library checks."""
+    return typer.Option(
+        *names, readable=False, metavar=metavar, help=help, show_default=show_default
+    )
+
+
 Db = Annotated[
     str | None,
     typer.Option(
@@ -70,21 +79,13 @@ Engine = Annotated[
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option(
-        readable=False,
-        metavar="DIR",
-        help="Where encoded features are kept.",
-        show_default="your cache folder",
-    ),
+    path_option(help="Where encoded features are kept.", show_default="your cache folder"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
 Limit = Annotated[
     int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")
 ]
-Under = Annotated[
-    Path | None,
-    typer.Option("--in", readable=False, metavar="DIR", help="Only videos at or below this path."),
-]
+Under = Annotated[Path | None, path_option("--in", help="Only videos at or below this path.")]
 
 # Of a data set and of a run.
 Trained = Annotated[
@@ -93,40 +94,13 @@ Trained = Annotated[
 Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]
 SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]
 Protocol = Annotated[str | None, typer.Option(metavar="NAME", help="Reading of the data set.")]
-VideoFolder = Annotated[
-    Path | None, typer.Option(readable=False, metavar="DIR", help="Folder of the videos.")
-]
+VideoFolder = Annotated[Path | None, path_option(help="Folder of the videos.")]
 Ids = Annotated[
-    Path | None,
-    typer.Option(readable=False, metavar="FILE", help="Only these videos, one id a line."),
+    Path | None, path_option(metavar="FILE", help="Only these videos, one id per line.")
 ]
 Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")]
-Experts = Annotated[
-    Path | None,
-    typer.Option(readable=False, metavar="DIR", help="Folder of the experts, if it reads any."),
-]
-Frames = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, max=64, help="Frames a video.", show_default="as trained"),
-]
-Bank = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Training captions that qb_norm and nnn look at.")
-]
-Root = Annotated[
-    Path, typer.Option(readable=False, metavar="PATH", help="Folder of the annotation files.")
-]
-RecipeFile = Annotated[Path, typer.Argument(readable=False, metavar="RECIPE", help="A TOML file.")]
-RunFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--to", readable=False, metavar="DIR", help="Folder of the run.", show_default="runs/RECIPE"
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]
+Experts = Annotated[Path | None, path_option(help="Folder of the experts, if it reads any.")]
+Root = Annotated[Path, path_option(metavar="PATH", help="Folder of the annotation files.")]
 
 
 class MistypedError(ArgumentError):
@@ -296,18 +270,18 @@ def print_notes(out: Console, notes: Sequence[str]) -> None:
 
 
 def print_paths(
-    out: Console, what: str, paths: Sequence[tuple[Path, str]], style: str, most: int = 20
+    out: Console, what: str, paths: Sequence[tuple[Path, str]], style: str, limit: int = 20
 ) -> None:
     """Paths with reasons, the first few of them; a long one with a line of its own for each."""
-    for path, reason in paths[:most]:
+    for path, reason in paths[:limit]:
         line = Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}")
         if line.cell_len <= out.width:
             out.print(line)
             continue
         print_path(out, f"  {what}:", short(path), style)
         out.print(f"    {as_typed(reason)}")
-    if len(paths) > most:
-        out.print(f"  … and {len(paths) - most} more; `sureshot status` lists them all.")
+    if len(paths) > limit:
+        out.print(f"  … and {len(paths) - limit} more; `sureshot status` lists them all.")
 
 
 def print_path(out: Console, label: str, path: str, style: str = "") -> None:

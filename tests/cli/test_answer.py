@@ -56,7 +56,9 @@ def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
     first, second = ran.out.splitlines()
     assert first.startswith(f"Trained: {tmp_path}/run/model (weights after epoch ")
     assert re.search(r"\d+\.\d% of the validation questions right\)\.$", first)
-    assert second.startswith(f"To evaluate it: sureshot answer evaluate {tmp_path}/run/model --root")
+    assert second.startswith(
+        f"To evaluate it: sureshot answer evaluate {tmp_path}/run/model --root"
+    )
 
 
 def test_without_a_folder_the_run_is_named_after_the_recipe(train, tmp_path, monkeypatch):

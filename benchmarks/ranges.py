@@ -81,7 +81,7 @@ def measure(
             for there in intervals:
                 found.add(searcher.search(texts[there.path], k=MOMENTS), there)
     hours = seconds / 3600
-    print(f"window {settings.window:g} look {settings.look:g}: {found}")
+    print(f"window {settings.window:g} decode window {settings.decode_window:g}: {found}")
     print(
         f"    {windows / hours:.0f} windows and {size / hours / 1e6:.0f} MB an hour, indexed "
         f"{seconds / took:.1f} times as fast as it plays",
@@ -120,7 +120,7 @@ def main() -> None:
         print(f"{len(films)} films joined in {time.perf_counter() - began:.0f} s", flush=True)
         for layout in options.layouts:
             window, look = map(float, layout.split(":"))
-            measure(films, texts, IndexSettings(window=window, look=look), encoder)
+            measure(films, texts, IndexSettings(window=window, decode_window=look), encoder)
 
 
 if __name__ == "__main__":

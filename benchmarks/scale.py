@@ -45,8 +45,8 @@ from sureshot.store.rows import (
     EncodedWindow,
     StoredWindows,
     VideoRecord,
-    packed_window,
     sum_of_checks,
+    unpack,
     video_rows,
     window_rows,
 )
@@ -251,15 +251,15 @@ def truth(index: Path) -> None:
     scan = table.scanner(columns=["packed"], batch_size=2048, batch_readahead=2)
     for batch in scan.to_batches():
         count = len(batch)
-        windows = [packed_window(value) for value in batch["packed"].to_pylist()]
-        frames = np.stack([window.frames for window in windows]).astype(np.float32)
+        windows = [unpack(value) for value in batch["packed"].to_pylist()]
+        frames = np.stack([window.frames for _, _, window in windows]).astype(np.float32)
         coded = how.videos(VideoFeatures.of_frames(frames, np.ones((count, FRAMES), bool)))
         scores = np.concatenate([best, how.similarity(codes, coded)], 1)
         here = np.broadcast_to(len(keys) + np.arange(count), (len(texts), count))
         top = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
         best = np.take_along_axis(scores, top, 1)
         rows = np.take_along_axis(np.concatenate([rows, here], 1), top, 1)
-        keys += [window.key for window in windows]
+        keys += [key for key, _, _ in windows]
     np.savez(index.parent / f"truth-{index.name}.npz", best=best, keys=np.array(keys)[rows])
 
 

@@ -194,14 +194,14 @@ def _announce(begun, work, *arguments) -> None:
 
 
 def hold(place: Path) -> None:
-    """Hold the turn of an index until killed."""
+    """Hold the write lock of an index until killed."""
     with write_lock(str(place)):
         (place / "held").touch()
         time.sleep(60)
 
 
-def mend(place: Path, die_at: int) -> None:
-    """Mend an index; be killed just before the change of a table of this number."""
+def repair(place: Path, die_at: int) -> None:
+    """Repair an index; be killed just before the change of a table of this number."""
     store = Store.open(place)
     _die_before_change(die_at)
     store.repair()
@@ -236,8 +236,8 @@ def _die_before_change(number: int) -> None:
     Tables.change = dying  # type: ignore[method-assign]
 
 
-def pack_and_wait(place: str) -> None:
-    """Have a video encoded that is never committed."""
+def stage_and_wait(place: str) -> None:
+    """Stage a video that is never committed."""
     with staging_lock(place):
         Store.open(place).stage(record("/v.mp4"), random_windows(2))
         time.sleep(600)

@@ -22,7 +22,7 @@ from sureshot.library.indexing import index
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import NAMES, Tables
-from sureshot.store.writing import unnamed
+from sureshot.store.writing import uncommitted_files
 from tests.clips import coloured
 from tests.encoded import contents
 
@@ -122,7 +122,7 @@ def faults(place: Path, videos: Path, whole: tuple[list, list]) -> list[str]:
         lacking = known - {row["path"] for row in ours[0]}
         found.append(f"{len(ours[0])} videos, {len(ours[1])} windows; {len(lacking)} lost")
     tables = Tables(str(place))
-    left = sum(unnamed(tables, name) for name in NAMES)
+    left = sum(uncommitted_files(tables, name) for name in NAMES)
     return [*found, *([f"{left} files left over"] if left else [])]
 
 

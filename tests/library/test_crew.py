@@ -235,9 +235,9 @@ def clips(folder: Path, count: int) -> Path:
 def left_over(db: Path) -> int:
     """Files of an index that no version of it names."""
     from sureshot.store.tables import NAMES, Tables
-    from sureshot.store.writing import unnamed
+    from sureshot.store.writing import uncommitted_files
 
-    return sum(unnamed(Tables(str(db)), name) for name in NAMES)
+    return sum(uncommitted_files(Tables(str(db)), name) for name in NAMES)
 
 
 def begun(videos: Path, db: Path, made: Any, *more: str) -> "subprocess.Popen[str]":

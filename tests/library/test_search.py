@@ -70,7 +70,7 @@ def test_each_scene_of_a_film_with_fades_is_found_at_its_own_range(tmp_path, sho
 def test_an_index_made_before_is_searched_and_added_to_as_it_was(tmp_path):
     shots = [coloured(tmp_path / f"{c}.mp4", [c], seconds=36, rate=2) for c in ("red", "green")]
     join(shots, tmp_path / "films" / "one.mp4", fade=12.0)
-    make_store(tmp_path / "index", IndexSettings(model="tiny", look=0.0))
+    make_store(tmp_path / "index", IndexSettings(model="tiny", decode_window=0.0))
     told = sureshot.index(tmp_path / "films", db=tmp_path / "index")
     assert told.windows == 2 and "hard cuts only" in told.warnings[0]
     assert found(open_index(tmp_path / "index").search("green"))[0] == (

@@ -218,7 +218,7 @@ def test_the_nearest_are_those_of_a_comparison_one_by_one(store: Store) -> None:
 def test_under_means_at_or_below_and_no_sibling(store: Store, under: str, found: set) -> None:
     for name in ("/a/b/1.mp4", "/a/b/c/2.mp4", "/a/bc/3.mp4"):
         store.write(record(name), random_windows(1))
-    assert paths(store, under=Path(under)) == found
+    assert paths(store, selection=Path(under)) == found
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_any_name_can_be_searched_under(store: Store, name: bytes) -> None:
     folder = os.fsdecode(b"/v/" + name)
     store.write(record(f"{folder}/1.mp4"), random_windows(2))
     store.write(record("/v/axb/1.mp4"), random_windows(2))
-    assert paths(store, under=Path(folder)) == {f"{folder}/1.mp4"}
+    assert paths(store, selection=Path(folder)) == {f"{folder}/1.mp4"}
     assert len(store.windows_of(Path(folder) / "1.mp4").keys) == 2
     assert paths(store, exclude=Path(folder) / "1.mp4") == {"/v/axb/1.mp4"}
     store.remove([r for r in store.videos() if os.fspath(r.path).startswith(folder)])
@@ -248,7 +248,7 @@ def test_any_name_can_be_searched_under(store: Store, name: bytes) -> None:
 def test_under_and_exclude_leave_as_many_as_are_asked_for(store: Store) -> None:
     store.write(record("/near.mp4"), pointing([AXES[0]] * 20))
     store.write(record("/far.mp4"), pointing([AXES[1]] * 5))
-    assert len(store.nearest(AXES[0], 5, under=Path("/far.mp4")).keys) == 5
+    assert len(store.nearest(AXES[0], 5, selection=Path("/far.mp4")).keys) == 5
     assert len(store.nearest(AXES[0], 5, exclude=Path("/near.mp4")).keys) == 5
 
 

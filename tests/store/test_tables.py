@@ -202,7 +202,7 @@ def rewrite_header(table: Path, text: str | None) -> None:
     dataset.update_schema_metadata({} if text is None else {"sureshot": text}, replace=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": 6}'])
 def test_a_broken_header_is_told_with_the_place_and_the_fix(place: Path, text: str) -> None:
     rewrite_header(place / "windows.lance", text)
     with pytest.raises(StoreError, match=rf"{place} is damaged.*{RESET}"):

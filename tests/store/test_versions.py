@@ -11,7 +11,7 @@ import pytest
 from sureshot.errors import StoreError
 from sureshot.store import vector_search
 from sureshot.store.index import Store
-from sureshot.store.tables import Tables, move_aside, numbers, whole
+from sureshot.store.tables import Tables, is_whole, move_aside, versions
 from tests.encoded import make_store, random_windows, record
 
 
@@ -95,7 +95,7 @@ def test_after_compaction_both_versions_hold_everything(place: Path) -> None:
     store = Store.open(place)
     store.compact()
     for name in ("videos", "windows"):
-        assert len(numbers(place / f"{name}.lance")) == 2
+        assert len(versions(place / f"{name}.lance")) == 2
         empty(newest(place / f"{name}.lance"))
     again = Store.open(place)
     assert again.count() == 11 and len(again.videos()) == 4
@@ -108,18 +108,18 @@ def test_a_version_is_whole_only_with_all_its_files(place: Path) -> None:
     table = place / "windows.lance"
     store = Store.open(place)
     store._tables.drop("windows", "start > 15 AND path = '/1.mp4'")
-    assert whole(table, lance.dataset(table))
+    assert is_whole(table, lance.dataset(table))
     for folder in ("data", "_deletions"):
         for file in sorted((table / folder).iterdir()):
             kept = shutil.copy(file, place / "kept")
             empty(file)
-            held = whole(table, lance.dataset(table))
+            held = is_whole(table, lance.dataset(table))
             shutil.move(kept, file)
             if not held:
                 break
         else:
             raise AssertionError(f"no file of {folder} is needed")
-    assert whole(table, lance.dataset(table))
+    assert is_whole(table, lance.dataset(table))
 
 
 def test_a_version_whose_index_of_vectors_is_empty_is_not_whole(
@@ -130,21 +130,21 @@ def test_a_version_whose_index_of_vectors_is_empty_is_not_whole(
     store.write(record("/v.mp4"), random_windows(60))
     table = tmp_path / "index" / "windows.lance"
     assert store.index_vectors()
-    assert whole(table, lance.dataset(table))
+    assert is_whole(table, lance.dataset(table))
     for file in (table / "_indices").rglob("*.idx"):
         file.unlink()  # a loss of power may leave the folder without them
-    assert not whole(table, lance.dataset(table))
+    assert not is_whole(table, lance.dataset(table))
 
 
 def test_moving_aside_goes_back_to_a_version_and_on_from_it(place: Path) -> None:
     table = place / "videos.lance"
-    last = numbers(table)[0]
+    last = versions(table)[0]
     rows = lance.dataset(table, version=last - 1).count_rows()
     (moved,) = move_aside(table, above=last - 1)
     assert moved == place / f"videos.lance.broken-{last}"
     assert (lance.dataset(table).version, lance.dataset(table).count_rows()) == (last - 1, rows)
     Store.open(place).fail(record("/more.mp4", reason="is empty"))
-    assert numbers(table)[0] == last
+    assert versions(table)[0] == last
 
 
 @pytest.mark.parametrize("damage", [blank, garble])
@@ -152,4 +152,4 @@ def test_a_table_whose_newest_manifest_is_broken_is_still_ours(
     place: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(newest(place / "windows.lance"))
-    assert Tables.is_ours(place / "windows.lance")
+    assert Tables(str(place)).is_ours("windows")

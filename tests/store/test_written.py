@@ -17,7 +17,6 @@ from sureshot.store.index import Store
 from sureshot.store.tables import Tables, check_written
 from tests.encoded import contents, make_store, random_windows, record
 from tests.processes import finish, start
-from tests.store.test_formats import as_format, of_format_3
 
 
 def write_one(db: str) -> None:
@@ -36,10 +35,6 @@ def index_vectors(db: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_search, "SCANNED", 100)
         maintenance.index_vectors(Tables(db))
-
-
-def upgrade(db: str) -> None:
-    Store.open(db).repair()
 
 
 def within(work: Callable[[str], None], db: str, most: int, out: Path) -> None:
@@ -93,29 +88,6 @@ def test_a_file_that_is_cut_short_is_never_named(
             assert {row.path.name for row in store.videos()} >= {f"{n}.mp4" for n in range(8)}
             for row in store.videos():
                 store.windows_of(row.path)
-
-
-@pytest.mark.parametrize("short", [1, 30, 300])
-def test_an_upgrade_that_is_cut_short_is_finished_by_the_next(short: int, tmp_path: Path) -> None:
-    store = of_format_3(tmp_path / "old")
-    # So many rows that their checksums take more than a manifest, which Lance does look at.
-    for number, rows in enumerate((2000, 40)):
-        store.write(record(f"{number}.mp4"), random_windows(rows, seed=number))
-    old = as_format(tmp_path / "old", 2)
-    expected = contents(old)
-    whole = shutil.copytree(old, tmp_path / "whole")
-    assert finish(start(within, upgrade, str(whole), 1 << 30, tmp_path / "out")) == [0]
-    assert contents(whole) == expected
-    made = {size for name, size in sizes(whole).items() if name not in sizes(old)}
-    assert made
-    for size in made:
-        db = shutil.copytree(old, tmp_path / f"limited{size}")
-        assert finish(start(within, upgrade, str(db), size - short, tmp_path / "out")) == [0]
-        assert size < max(made) or "The disk is full" in json.loads((tmp_path / "out").read_text())
-        assert contents(db) == expected
-        store = Store.open(db)
-        store.repair()
-        assert (contents(db), store.lost(thorough=True)) == (expected, [])
 
 
 def test_what_is_cut_short_is_deleted(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ class Contents:
         """All but the single files, a line each."""
         settings = self.settings
         cut = "cut at scene changes" if settings.scenes else "not cut at scene changes"
-        if settings.scenes and not settings.look:
+        if settings.scenes and not settings.decode_window:
             cut = "cut at hard cuts only"
         if settings.decode != "auto":
             cut += f", {'all frames' if settings.decode == 'all' else 'only keyframes'} decoded"

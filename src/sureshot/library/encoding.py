@@ -364,7 +364,7 @@ def _decode_windows(
 ) -> Generator[_Part, None, str]:
     """The windows of one video; returns what was wrong with it."""
     step = settings.window / settings.frames
-    longest = min(settings.look, settings.window) if _looks(settings) else settings.window
+    longest = min(settings.decode_window, settings.window) if _looks(settings) else settings.window
     count = 0
     with open_video(source, decode=settings.decode, step=step, rate=settings.frame_rate) as video:
         for window in windows(
@@ -385,7 +385,7 @@ def _decode_windows(
 
 def _looks(settings: IndexSettings) -> bool:
     """Whether windows are put together anew by what their frames show."""
-    return settings.scenes and settings.look > 0
+    return settings.scenes and settings.decode_window > 0
 
 
 def _stamp(source: Source) -> tuple[int, int]:

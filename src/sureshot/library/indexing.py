@@ -525,7 +525,7 @@ def ingest(
     if result.indexed:
         result.engine = getattr(encoder, "engine", "")
     result.warnings += _on_lost(len(lost), committing.mended)
-    if result.indexed and store.settings.scenes and not store.settings.look:
+    if result.indexed and store.settings.scenes and not store.settings.decode_window:
         result.warnings.append(_OLD)
     result.bytes_begun, result.seconds_begun = 0, 0.0
     result.elapsed = time.monotonic() - began

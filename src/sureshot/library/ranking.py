@@ -582,7 +582,7 @@ class Candidates:
 
     def _every_window(self, most: int) -> WindowScores | None:
         """All windows of an index that has so few."""
-        windows = self._store.finder.every(most)
+        windows = self._store.finder.all_windows(most)
         known = self._every
         if windows is None or (known is not None and known.windows is windows):
             return None if windows is None else known

@@ -15,20 +15,9 @@ from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
 from sureshot.paths import locate
-from sureshot.store.integrity import (
-    at_paths,
-    each,
-    id_list,
-    lost_videos,
-    of_sizes,
-    records,
-    videos_with_damage,
-)
+from sureshot.store import integrity, maintenance, repair, writing
 from sureshot.store.locks import staging_lock, write_lock
-from sureshot.store.maintenance import clear, compact, index_vectors, sweep
-from sureshot.store.repair import delete_index, make_ready, repair_index, retry_without_bad_files
 from sureshot.store.rows import (
-    CHECKED,
     EncodedWindow,
     Header,
     IndexSettings,
@@ -38,23 +27,18 @@ from sureshot.store.rows import (
     window_rows,
 )
 from sureshot.store.tables import Tables, as_store_error
-from sureshot.store.vector_search import Finder, Selection, path_below, path_is
-from sureshot.store.writing import (
-    StagedVideo,
-    deliver,
-    drop_videos,
-    parcel_of,
-    parcel_of_copy,
-    store_patterns,
-    stored_patterns,
-)
+from sureshot.store.vector_search import Finder, Selection, path_is, selected
+from sureshot.store.writing import StagedVideo
 from sureshot.text import counted
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
+_REMOVED_AT_ONCE = 500  # videos
 
 
 class Store:
     """An index. Open with `Store.open` or `Store.create`, any number of processes at once.
+
+    Every method raises `StoreError` where the index cannot be read or written.
 
     Attributes:
         location: folder or object-storage URI.
@@ -77,11 +61,7 @@ class Store:
 
     @classmethod
     def create(
-        cls,
-        location: str | Path,
-        settings: IndexSettings,
-        fingerprint: str,
-        dim: int,
+        cls, location: str | Path, settings: IndexSettings, fingerprint: str, dim: int
     ) -> "Store":
         """Open the index at ``location``, making an empty one where there is none.
 
@@ -106,7 +86,7 @@ class Store:
             cached: whether one in S3 storage is read from a local copy, brought when needed.
 
         Raises:
-            StoreError: there is none, it is half made or damaged, or a newer Sureshot wrote it.
+            StoreError: there is none, it is half made or damaged, or of another format.
         """
         tables = Tables(locate(location), cached=cached)
         if not tables.exists():
@@ -121,31 +101,33 @@ class Store:
             )
         return cls._open(tables)
 
+    @classmethod
+    def _open(cls, tables: Tables) -> "Store":
+        half_made = tables.half_made()
+        store = cls(tables, tables.header())
+        if half_made:
+            with as_store_error(store.location, "repair"), write_lock(store.location):
+                tables.create(store._header)
+                repair.repair_index(tables, store._header, all_lost=True)
+        return store
+
     @staticmethod
     def exists(location: str | Path) -> bool:
-        """Whether an index lies at this place: sound, damaged, or left half made.
-
-        Raises:
-            StoreError: the place cannot be looked at.
-        """
+        """Whether there is an index at this place: sound, damaged, or left half made."""
         return Tables(locate(location)).exists()
 
     @staticmethod
     def delete(location: str | Path) -> None:
-        """Delete an index and nothing else that may lie in its folder.
+        """Delete an index and nothing else in its folder.
 
         Raises:
             StoreError: something in its place is not an index, or its files cannot be deleted.
         """
-        delete_index(locate(location))
+        repair.delete_index(locate(location))
 
     def is_replaced(self) -> bool:
-        """Whether another index lies in its place by now.
-
-        Raises:
-            StoreError: none does, or it cannot be read.
-        """
-        return self._tables.header().made != self._header.made
+        """Whether another index is in its place by now."""
+        return self._tables.header().index_id != self._header.index_id
 
     def check_model(self, model: str, fingerprint: str) -> None:
         """Refuse an encoder other than the one that wrote the index.
@@ -161,23 +143,23 @@ class Store:
         Damaged rows are left out, see `trouble`.
         """
         with as_store_error(self.location, "read"):
-            found, self._damaged_rows = records(self._tables)
+            found, self._damaged_rows = integrity.records(self._tables)
         return sorted(found, key=lambda record: record.path)
 
     def each_video(self) -> Iterator[VideoRecord]:
         """Every video in no order, a part at a time; damaged rows are left out."""
         with as_store_error(self.location, "read"):
-            yield from each(self._tables)
+            yield from integrity.each(self._tables)
 
     def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
         """What the index knows of the videos at some paths."""
         with as_store_error(self.location, "read"):
-            return {record.path: record for record in at_paths(self._tables, paths)}
+            return {record.path: record for record in integrity.at_paths(self._tables, paths)}
 
     def of_sizes(self, sizes: Iterable[int]) -> list[VideoRecord]:
         """The indexed videos that have one of some sizes in bytes."""
         with as_store_error(self.location, "read"):
-            return of_sizes(self._tables, sizes)
+            return integrity.of_sizes(self._tables, sizes)
 
     def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
         """Videos whose windows are not all there as they were written; unreadable files go.
@@ -188,51 +170,44 @@ class Store:
 
         def act(_: bool) -> list[VideoRecord]:
             with write_lock(self.location):
-                found = lost_videos(self._tables)
-            found += videos_with_damage(self._tables, found) if thorough else []
+                found = integrity.lost_videos(self._tables)
+            found += integrity.videos_with_damage(self._tables, found) if thorough else []
             return sorted(found, key=lambda record: record.path)
 
         with as_store_error(self.location, "read"):
-            return retry_without_bad_files(self._tables, act)
+            return repair.retry_without_bad_files(self._tables, act)
 
     def repair(self) -> list[str]:
-        """Make the index one of the present format that can be written to; what was done, in words.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Make the index one that can be written to; sentences on what was done."""
 
         def act(lost: bool) -> list[str]:
             with write_lock(self.location):
-                said = make_ready(self._tables, self._header, all_lost=lost)
+                done = repair.make_ready(self._tables, self._header, all_lost=lost)
                 self._header = self._tables.header()
-            return said
+            return done
 
-        with as_store_error(self.location, "mend"):
-            return retry_without_bad_files(self._tables, act)
+        with as_store_error(self.location, "repair"):
+            return repair.retry_without_bad_files(self._tables, act)
 
     def trouble(self) -> list[str]:
-        """What reading met so far that is damaged, as sentences with the mend in them."""
-        said = self._tables.trouble()
+        """What reading met so far that is damaged, as sentences with the fix in them."""
+        sentences = self._tables.trouble()
         if self._damaged_rows:
-            damaged = f"{counted(self._damaged_rows, 'damaged row')}. `sureshot index FOLDER` mends"
-            said.append(f"The table of videos at {self.location} has {damaged} that.")
-        return [*said, *self.finder.trouble()]
+            sentences.append(
+                f"The table of videos at {self.location} has "
+                f"{counted(self._damaged_rows, 'damaged row')}. `sureshot index FOLDER` fixes that."
+            )
+        return [*sentences, *self.finder.trouble()]
 
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
         with as_store_error(self.location, "read"):
-            return stored_patterns(self._tables)
+            return writing.stored_patterns(self._tables)
 
     def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
-        """Remember patterns of what is left out, or forget them where ``excluded`` is False.
-
-        Args:
-            patterns: patterns of `sureshot.media.discover.Excluded`.
-            excluded: whether what they match is left out from now on.
-        """
-        with as_store_error(self.location, "write to"), write_lock(self.location):
-            store_patterns(self._tables, patterns, excluded=excluded)
+        """Remember patterns of `sureshot.media.discover.Excluded`, or forget them."""
+        with self._writing():
+            writing.store_patterns(self._tables, patterns, excluded=excluded)
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
         """Store a video, replacing what was known of it. Whole or not at all, also when killed.
@@ -248,28 +223,27 @@ class Store:
             self.commit([self.stage(record, windows)])
 
     def stage(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> StagedVideo:
-        """A video with its windows on the disk, for whoever commits it, here or elsewhere.
+        """A video with its windows on the disk, to be committed here or elsewhere.
 
-        Nobody sees it until then, and it stays only while whoever commits is in `staging_lock`.
+        No search sees it until then, and it stays only while whoever commits has `staging_lock`.
         """
-        if self._header.schema < CHECKED:
-            self.repair()
         with as_store_error(self.location, "write to"):
-            return parcel_of(self._tables, record, window_rows(record, windows, self._header))
+            rows = window_rows(record, windows, self._header)
+            return writing.stage(self._tables, record, rows)
 
-    def commit(self, parcels: Sequence[StagedVideo]) -> None:
+    def commit(self, videos: Sequence[StagedVideo]) -> None:
         """Store videos, indexed or failed, replacing what was known of them.
 
         Args:
-            parcels: videos, each once; a failed one drops what it gave earlier.
+            videos: each once; a failed one drops what it gave earlier.
 
         Raises:
-            StoreError: the disk is full or cannot be written, or files of a parcel are not there;
+            StoreError: the disk is full or cannot be written, or staged files are not there;
                 what was there before is unharmed.
         """
-        if parcels:
+        if videos:
             with self._writing():
-                deliver(self._tables, self._header, parcels)
+                writing.commit(self._tables, self._header, videos)
             self._committed()
 
     def fail(self, record: VideoRecord) -> None:
@@ -284,10 +258,11 @@ class Store:
             (another process took them away, say), and nothing was done.
         """
         with staging_lock(self.location), self._writing():
-            parcel = parcel_of_copy(self._tables, old, new)
-            deliver(self._tables, self._header, [parcel] if parcel else [])
+            staged = writing.stage_copy(self._tables, old, new)
+            if staged:
+                writing.commit(self._tables, self._header, [staged])
         self._committed()
-        return parcel.record if parcel else None
+        return staged.record if staged else None
 
     def touch(self, record: VideoRecord) -> None:
         """Note that only what is known of the file has changed: its windows stay as they are.
@@ -295,16 +270,16 @@ class Store:
         Nothing is done if another process has written or removed the video meanwhile.
         """
         with self._writing():
-            known = at_paths(self._tables, [record.path])
-            if [one.check_windows for one in known] == [record.check_windows]:
+            known = integrity.at_paths(self._tables, [record.path])
+            if [there.check_windows for there in known] == [record.check_windows]:
                 self._tables.upsert("videos", video_rows([record], self._header))
         self._committed()
 
     def remove(self, records: Sequence[VideoRecord]) -> None:
         """Forget videos and their windows, but for what is written of them from now on."""
-        for first in range(0, len(records), 500):
-            with as_store_error(self.location, "write to"), write_lock(self.location):
-                drop_videos(self._tables, records[first : first + 500])
+        for first in range(0, len(records), _REMOVED_AT_ONCE):
+            with self._writing():
+                writing.drop_videos(self._tables, records[first : first + _REMOVED_AT_ONCE])
             self._committed()
 
     def sync(self) -> None:
@@ -312,28 +287,28 @@ class Store:
         with as_store_error(self.location, "write to"):
             self._tables.sync()
 
-    def count(self, under: Selection | None = None) -> int:
-        """Number of windows, or of those of videos at or below a path."""
-        condition = None if under is None else path_below(under)
+    def count(self, selection: Selection | None = None) -> int:
+        """Number of windows of all videos, or of those selected."""
+        condition = None if selection is None else selected(selection)
         with as_store_error(self.location, "read"):
-            return int(self._tables.use("windows", lambda table: table.count_rows(condition)))
+            return self._tables.count("windows", condition)
 
-    def count_videos(self, under: Selection | None = None) -> int:
-        """Number of videos that can be found, or of those at or below a path."""
-        condition = "windows > 0" if under is None else f"windows > 0 AND {path_below(under, 'id')}"
+    def count_videos(self, selection: Selection | None = None) -> int:
+        """Number of videos that can be found, or of those of them selected."""
+        more = "" if selection is None else f" AND {selected(selection, 'id')}"
         with as_store_error(self.location, "read"):
-            return int(self._tables.use("videos", lambda table: table.count_rows(condition)))
+            return self._tables.count("videos", f"windows > 0{more}")
 
     def nearest(
         self,
         vector: Float[np.ndarray, " dim"],
         k: int,
-        under: Selection | None = None,
+        selection: Selection | None = None,
         exclude: Path | None = None,
         hub_corrected: bool = False,
     ) -> StoredWindows:
         """The windows whose vectors are nearest, see `vector_search.Finder.nearest`."""
-        return self.finder.nearest(vector, k, under, exclude, hub_corrected=hub_corrected)
+        return self.finder.nearest(vector, k, selection, exclude, hub_corrected=hub_corrected)
 
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed.
@@ -349,7 +324,7 @@ class Store:
         Raises:
             StoreError: some are damaged.
         """
-        ids = id_list([video.id for video in videos])
+        ids = integrity.id_list([video.id for video in videos])
         return self.finder.windows(f"video IN ({ids})", order="key")
 
     def sweep(self) -> tuple[int, str]:
@@ -358,48 +333,34 @@ class Store:
         Returns:
             Number of videos they were of, and why none was removed where that is not safe.
         """
-        with as_store_error(self.location, "write to"), write_lock(self.location):
-            return sweep(self._tables)
+        with self._writing():
+            return maintenance.sweep(self._tables)
 
     def clear(self) -> int:
-        """Delete files that killed processes wrote and nobody committed; how many.
+        """Delete files that killed processes wrote and did not commit; how many.
 
-        Nothing is deleted while anybody may still commit.
+        Nothing is deleted while another process may still commit.
         """
-        with as_store_error(self.location, "write to"), write_lock(self.location):
-            return clear(self._tables)
+        with self._writing():
+            return maintenance.clear(self._tables)
 
     def compact(self) -> None:
         """Join small files, drop superseded ones and keep a large index quick to search."""
         with staging_lock(self.location):
-            compact(self._tables)
+            maintenance.compact(self._tables)
         self.index_vectors()
 
     def index_vectors(self) -> bool:
         """Index the vectors if comparing them one by one takes long; whether that was done."""
         with staging_lock(self.location):
-            return index_vectors(self._tables)
+            return maintenance.index_vectors(self._tables)
 
     def bytes_on_disk(self) -> int:
         """Size of an index; 0 where that cannot be asked."""
         return self._tables.bytes_on_disk()
 
-    @classmethod
-    def _open(cls, tables: Tables) -> "Store":
-        """The index that lies there, whole."""
-        half_made = tables.half_made()
-        store = cls(tables, tables.header())
-        if half_made:
-            with as_store_error(store.location, "mend"), write_lock(store.location):
-                tables.create(store._header)
-                repair_index(tables, store._header, all_lost=True)
-        return store
-
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """A turn at writing to an index of the present format."""
-        if self._header.schema < CHECKED:
-            self.repair()
         with as_store_error(self.location, "write to"), write_lock(self.location):
             yield
 

@@ -1,7 +1,11 @@
-"""Rows of an index: the values we work with, the tables they are stored in, and the way between.
+"""Rows of an index: the values we work with, their Arrow tables, and checksums of both.
 
 Vectors and tokens are stored as 16-bit floats: half the size, and the rounding, 5e-4 of a value,
 is far below what tells two frames apart.
+
+Each row has one checksum, ``check``, over all its columns but ``packed``. That column has all that
+a search reads of a window in one value, as every further column is a read of its own for each row,
+and so carries the checksum of its content itself.
 """
 
 import json
@@ -14,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float, Float16, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import ModelError, StoreError, SureshotError, option
 from sureshot.media.signature import SIZE
@@ -29,101 +33,15 @@ from sureshot.paths import video_id
 from sureshot.s3 import object_path
 from sureshot.settings import Ranged, Within, build, parse_json, to_values
 
-COLUMN = "packed"
-_HEAD = struct.Struct("<dd4I")
-_SUMS = struct.Struct("<II")
-_AT = _SUMS.size + _HEAD.size
-
-
-class Packed(NamedTuple):
-    """What one value holds.
-
-    Attributes:
-        key: identity of the window.
-        path: the path of its video as `sureshot.store.rows.to_text` writes it.
-        start: seconds.
-        end: seconds.
-        times: seconds of each frame, of which there is one at least.
-        signatures: near-duplicate signature of each frame.
-        frames: frame vectors.
-    """
-
-    key: str
-    path: str
-    start: float
-    end: float
-    times: Float[np.ndarray, " frames"]
-    signatures: UInt8[np.ndarray, "frames 288"]
-    frames: Float16[np.ndarray, "frames dim"]
-
-
-def packed_value(window: Packed) -> bytes:
-    """A window as one value."""
-    key, path = window.key.encode(), window.path.encode()
-    signatures = np.ascontiguousarray(window.signatures, np.uint8).tobytes()
-    sizes = len(key), len(path), len(window.times), len(signatures)
-    head = _HEAD.pack(window.start, window.end, *sizes) + key + path
-    body = b"".join(
-        [
-            head,
-            np.ascontiguousarray(window.times, "<f4").tobytes(),
-            signatures,
-            np.ascontiguousarray(window.frames, "<f2").tobytes(),
-        ]
-    )
-    named = struct.pack("<I", zlib.crc32(head))
-    return struct.pack("<I", zlib.crc32(body, zlib.crc32(named))) + named + body
-
-
-def packed_window(value: bytes) -> Packed:
-    """The window in a sound value."""
-    start, end, keyed, pathed, count, signed = _HEAD.unpack_from(value, _SUMS.size)
-    at = _AT + keyed
-    path = value[at : at + pathed].decode()
-    at += pathed
-    times = np.frombuffer(value, "<f4", count, at)
-    at += times.nbytes
-    signatures = np.frombuffer(value, np.uint8, signed, at).reshape(count, SIZE)
-    at += signed
-    frames = np.frombuffer(value, "<f2", offset=at).reshape(count, -1)
-    return Packed(
-        key=value[_AT : _AT + keyed].decode(),
-        path=path,
-        start=start,
-        end=end,
-        times=times,
-        signatures=signatures,
-        frames=frames,
-    )
-
-
-def is_sound(value: bytes | None) -> bool:
-    """Whether a value is what was written."""
-    if value is None or len(value) < _AT:
-        return False
-    return zlib.crc32(memoryview(value)[4:]) == _SUMS.unpack_from(value)[0]
-
-
-def sound_packed(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which rows have the packed value that was written."""
-    return np.array([is_sound(value) for value in rows.column(COLUMN).to_pylist()], bool)
-
-
-def names_in(values: Sequence[bytes | None]) -> list[tuple[str, str] | None]:
-    """Key and path of the window in each value, also of a damaged one whose names are sound."""
-    return [_names_in(value or b"") for value in values]
-
-
-def _names_in(value: bytes) -> tuple[str, str] | None:
-    if len(value) < _AT:
-        return None
-    _, known = _SUMS.unpack_from(value)
-    *_, keyed, pathed, _, _ = _HEAD.unpack_from(value, _SUMS.size)
-    end = _AT + keyed + pathed
-    if end > len(value) or zlib.crc32(memoryview(value)[_SUMS.size : end]) != known:
-        return None
-    return value[_AT : _AT + keyed].decode(), value[_AT + keyed : end].decode()
-
+# Raised with every change of the format; an index of any other one is refused.
+SCHEMA_VERSION = 6
+KEY = b"sureshot"  # of the header in the metadata of the table of windows
+CHECKED = ("key", "video", "path", "start", "end", "written_at", "vector", "check")
+_EIGHT = 8  # a vector index takes widths that are multiples of this
+_ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
+_ESCAPED = re.compile("[\uf780-\uf7ff]")
+# Makes Lance see that two writers insert the same row, which is then stored once.
+_PRIMARY = {b"lance-schema:unenforced-primary-key": b"true"}
 
 Decode = Literal["auto", "all", "keyframes"]
 
@@ -140,8 +58,8 @@ class IndexSettings(Ranged):
         decode: ``all`` frames, ``keyframes`` only, or ``auto``: keyframes for videos over ten
             minutes that have enough of them to lose no sample.
         frame_rate: frames per second that a folder of frames stands for.
-        look: seconds of which ``frames`` are looked at for where a scene fades into another, 1 to
-            30; 0 finds cuts only, as all indexes of format 1 do.
+        decode_window: seconds of which ``frames`` are compared to find where a scene fades into
+            another, 1 to 30; 0 finds cuts only.
     """
 
     model: str = "bundled"
@@ -150,17 +68,7 @@ class IndexSettings(Ranged):
     scenes: bool = True
     decode: Decode = "auto"
     frame_rate: Annotated[float, Within(0.001, 1000.0)] = 1.0
-    look: Annotated[float, Within(0.0, 30.0)] = 10.0
-
-
-# 1 had windows by cuts and length alone; 1 and 2 no checksums, and cells of frames none read; 1 to
-# 3 vectors without what the hub correction takes off; 1 to 4 a column for each value of a window. 1
-# and 2 are brought to 3; 3 and 4 stay what they are.
-SCHEMA_VERSION = 5
-CHECKED = 3  # formats from this one on can be written to
-PACKED = 5  # formats from this one on have all that a search reads of a window in one value
-_EIGHT = 8  # a vector index takes widths that are multiples of this
-KEY = b"sureshot"
+    decode_window: Annotated[float, Within(0.0, 30.0)] = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,21 +79,20 @@ class Header:
         settings: how its videos were cut and sampled.
         fingerprint: digest that identifies the encoder that wrote it.
         dim: size of its vectors.
-        schema: number of the format that it is in.
-        made: name drawn when it was made, so that another one in its place has another; empty in
-            one of an older Sureshot.
+        schema: number of its format.
+        index_id: drawn when it was made, so that another index in its place is told from it.
     """
 
     settings: IndexSettings
     fingerprint: str
     dim: int
     schema: int = SCHEMA_VERSION
-    made: str = ""
+    index_id: str = ""
 
     @property
     def width(self) -> int:
-        """How many numbers a stored vector has: more than `dim`, see `sureshot.store.rows`."""
-        return self.dim if self.schema <= CHECKED else (self.dim // _EIGHT + 1) * _EIGHT
+        """How many numbers a stored vector has: more than `dim`, see `stored_vector`."""
+        return (self.dim // _EIGHT + 1) * _EIGHT
 
     def to_metadata(self) -> dict[bytes, bytes]:
         """As metadata of an Arrow schema."""
@@ -235,11 +142,11 @@ class Header:
         """The header that `to_metadata` wrote.
 
         Raises:
-            StoreError: somebody else wrote this, a newer Sureshot did, or it is damaged.
+            StoreError: this is no index of Sureshot, one of another format, or it is damaged.
         """
-        if not ours(metadata):
+        if not is_ours(metadata):
             raise StoreError(
-                f"What lies at {location} is not an index of Sureshot. Choose another place with "
+                f"What is at {location} is not an index of Sureshot. Choose another place with "
                 f"{option('db')}."
             )
         assert metadata is not None
@@ -253,221 +160,31 @@ class Header:
             raise damaged from None
         if not isinstance(values, dict) or type(values.get("schema")) is not int:
             raise damaged
-        # Before anything else is looked at: a newer format may mean something else by it.
-        if values["schema"] > SCHEMA_VERSION:
-            raise StoreError(
-                f"The index at {location} was written by a newer Sureshot (format "
-                f"{values['schema']}, this one reads up to {SCHEMA_VERSION}). "
-                f"Upgrade with: pip install --upgrade sureshot"
-            )
+        # Before anything else is looked at: another format may mean something else by it.
+        if values["schema"] != SCHEMA_VERSION:
+            raise StoreError(_of_another_format(location, values["schema"]))
         known = {field.name for field in fields(cls)}
-        settings = values.get("settings")
-        if values["schema"] == 1 and isinstance(settings, dict):
-            values["settings"] = {**settings, "look": 0.0}
         try:
             return build(cls, {name: value for name, value in values.items() if name in known})
         except SureshotError:
             raise damaged from None
 
 
-def ours(metadata: Mapping[bytes, bytes] | None) -> bool:
+def _of_another_format(location: str, schema: int) -> str:
+    if schema > SCHEMA_VERSION:
+        return (
+            f"The index at {location} was written by a newer Sureshot (format {schema}, this one "
+            f"reads {SCHEMA_VERSION}). Upgrade with: pip install --upgrade sureshot"
+        )
+    return (
+        f"The index at {location} has format {schema}, and this Sureshot reads {SCHEMA_VERSION}. "
+        f"`sureshot reset` removes the index; then index your folder again."
+    )
+
+
+def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
     """Whether a table with this metadata belongs to an index of Sureshot, sound or not."""
     return KEY in (metadata or {})
-
-
-def with_hubs(
-    pooled: Float[np.ndarray, "windows dim"], header: Header
-) -> Float[np.ndarray, "windows width"]:
-    """Pooled vectors as an index stores them.
-
-    Args:
-        pooled: unit vectors.
-        header: what the index says of itself.
-    """
-    width = header.width - pooled.shape[1]
-    if not width:
-        return pooled
-    more = np.zeros((len(pooled), width), pooled.dtype)
-    how = _correction(header.settings.model, header.fingerprint)
-    if how is not None:
-        one = np.ones((len(pooled), 1), bool)
-        more[:, 0] = how.videos(VideoFeatures.of_frames(pooled[:, None], one)).offsets
-    return np.concatenate([pooled, more], axis=1)
-
-
-def asking(
-    vector: Float[np.ndarray, " dim"], width: int, *, hub_corrected: bool
-) -> Float[np.ndarray, " width"]:
-    """A query as it is multiplied with stored vectors.
-
-    Args:
-        vector: the query, unit length.
-        width: numbers of a stored vector; those of formats up to 3 have no correction.
-        hub_corrected: whether the correction is taken off.
-    """
-    more = np.zeros(width - len(vector), vector.dtype)
-    more[:1] = -float(hub_corrected)
-    return np.concatenate([vector, more])
-
-
-@lru_cache(maxsize=4)
-def _correction(model: str, fingerprint: str) -> HubCorrected | None:
-    """The hub correction of an encoder alone; None where there is none that can be used."""
-    if not (home_of(model) / FILE).is_file():
-        return None
-    from sureshot.models.checkpoint import is_checkpoint  # it imports torch
-
-    try:
-        bank = None if is_checkpoint(home_of(model)) else bank_of(model, fingerprint)
-    except ModelError:  # a search says so; it costs candidates only
-        return None
-    return None if bank is None else HubCorrected(MeanFrames(), bank)
-
-
-WINDOW_CHECKS = ("check_vector", "check")
-# What a window has beside its vector: in format 5 ``packed``, before that the three before it.
-SEARCHED = (
-    *("key", "video", "path", "start", "end", "written_at"),
-    *("times", "signatures", "frames", "packed"),
-)
-_ABSENT = b"\xffabsent"  # in place of a value that is missing, as none is in a sound row
-
-
-def checked_windows(rows: pa.Table) -> pa.Table:
-    """Rows of the table of windows with their checksums; what these were before is replaced."""
-    rows = _with(rows, "check_vector", _sums(rows, ("vector",)))
-    return _with(rows, "check", _sums(rows, _values_of_windows(rows)))
-
-
-def checked_videos(rows: pa.Table) -> pa.Table:
-    """Rows of the table of videos with their checksums; what these were before is replaced."""
-    return _with(rows, "check", _sums(rows, _values_of_videos(rows)))
-
-
-def sound_windows(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which rows have what was written, as far as a search reads them.
-
-    Args:
-        rows: columns `SEARCHED` and `WINDOW_CHECKS`, as far as the format has them; without the
-            latter all rows count as sound.
-    """
-    return _sound(rows, "check", _values_of_windows(rows))
-
-
-def sound_vectors(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which rows have the vector that was written."""
-    return _sound(rows, "check_vector", ("vector",))
-
-
-def sound_throughout(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which rows of the table of windows have all that was written."""
-    return sound_windows(rows) & sound_vectors(rows)
-
-
-def sound_videos(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which rows of the table of videos have what was written."""
-    return _sound(rows, "check", _values_of_videos(rows))
-
-
-def sum_of_checks(rows: pa.Table) -> int:
-    """What tells the windows of a video from other ones: the sum of their checksums."""
-    return sum(rows.column("check").to_pylist())
-
-
-def _values_of_windows(rows: pa.Table) -> tuple[str, ...]:
-    return tuple(name for name in (*SEARCHED, "check_vector") if name in rows.column_names)
-
-
-def _values_of_videos(rows: pa.Table) -> tuple[str, ...]:
-    return tuple(sorted(name for name in rows.column_names if name != "check"))
-
-
-def _with(rows: pa.Table, name: str, sums: Sequence[int]) -> pa.Table:
-    column = pa.array(sums, pa.uint32())
-    if name in rows.column_names:
-        return rows.set_column(rows.column_names.index(name), rows.schema.field(name), column)
-    return rows.append_column(pa.field(name, pa.uint32()), column)
-
-
-def _sound(rows: pa.Table, check: str, columns: Sequence[str]) -> Bool[np.ndarray, " rows"]:
-    if check not in rows.column_names:
-        return np.ones(len(rows), bool)
-    known = rows.column(check).to_pylist()
-    return np.array([k == s for k, s in zip(known, _sums(rows, columns), strict=True)], bool)
-
-
-def _sums(rows: pa.Table, columns: Sequence[str]) -> list[int]:
-    """CRC-32 of each row over the lengths and the bytes of its values."""
-    lengths = struct.Struct(f"<{len(columns)}I")
-    crc = zlib.crc32
-    sums = []
-    for values in zip(*(_bytes(rows.column(name)) for name in columns), strict=True):
-        total = crc(lengths.pack(*map(len, values)))
-        for value in values:
-            total = crc(value, total)
-        sums.append(total)
-    return sums
-
-
-def _bytes(column: pa.ChunkedArray) -> Sequence[Any]:
-    """The bytes of each value of a column."""
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # without any chunk
-        return []
-    return _bytes_of(array)
-
-
-def _bytes_of(array: pa.Array) -> Sequence[Any]:
-    kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        # As bytes: damaged text need not be text.
-        values = array.cast(pa.binary()).to_pylist()
-        return [_ABSENT if value is None else value for value in values]
-    if _absent(array):
-        return [_ABSENT if _absent(one) else _bytes_of(one)[0] for one in _single(array)]
-    if pa.types.is_list(kind):
-        ends = array.offsets.to_numpy()
-        leaf = array.values.slice(ends[0], ends[-1] - ends[0])
-        leaf, width = _leaf(leaf)
-        raw, ends = _raw(leaf), (ends - ends[0]) * width * leaf.type.bit_width // 8
-        return [raw[a:b] for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
-    leaf, width = _leaf(array)
-    raw, size = _raw(leaf), width * max(leaf.type.bit_width, 8) // 8
-    return [raw[at : at + size] for at in range(0, len(array) * size, size)]
-
-
-def _leaf(array: pa.Array) -> tuple[pa.Array, int]:
-    """The numbers in lists of one length, and how many make one value."""
-    width = 1
-    while pa.types.is_fixed_size_list(array.type):
-        width *= array.type.list_size
-        array = array.flatten()
-    return array, width
-
-
-def _raw(numbers: pa.Array) -> memoryview:
-    plain = np.ascontiguousarray(numbers.to_numpy(zero_copy_only=False))
-    return memoryview(plain.view(np.uint8).data) if len(plain) else memoryview(b"")
-
-
-def _absent(array: pa.Array) -> bool:
-    """Whether a value is missing at any depth."""
-    if array.null_count:
-        return True
-    if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):
-        return _absent(array.flatten())
-    return False
-
-
-def _single(array: pa.Array) -> Sequence[pa.Array]:
-    return [array.slice(at, 1) for at in range(len(array))]
-
-
-STORED_COLUMNS = ("key", "path", "start", "end", "times", "signatures", "frames")
-_ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
-_ESCAPED = re.compile("[\uf780-\uf7ff]")
-# Makes Lance see that two writers insert the same row, which is then stored once.
-_PRIMARY = {b"lance-schema:unenforced-primary-key": b"true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,7 +193,6 @@ class VideoRecord:
 
     Attributes:
         path: absolute path of the file or folder of frames.
-        kind: ``file`` or ``frames``.
         size: bytes when it was indexed.
         mtime_ns: modification time when it was indexed.
         digest: digest of its content, empty where it could not be read.
@@ -504,13 +220,13 @@ class VideoRecord:
 
     @property
     def id(self) -> str:
-        """Digest of the path: one video a path."""
+        """Digest of the path."""
         return video_id(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedWindow:
-    """A window ready to be stored: where it lies, and its frames as vectors of the encoder."""
+    """A window of a video, times in seconds, and its frames as vectors of the encoder."""
 
     start: float
     end: float
@@ -521,16 +237,16 @@ class EncodedWindow:
 
 @dataclass(frozen=True, slots=True)
 class StoredWindows:
-    """Windows read back, padded to one number of frames; rows as the store returned them.
+    """Windows read back, padded with zeros to one number of frames; in the order of the store.
 
     Attributes:
         keys: identity of each window.
         paths: the video each belongs to.
         start: seconds.
         end: seconds.
-        times: seconds of each frame, 0 where padded.
-        signatures: near-duplicate signature of each frame, zero where padded.
-        frames: frame vectors, zero where padded.
+        times: seconds of each frame.
+        signatures: near-duplicate signature of each frame.
+        frames: frame vectors.
         mask: True where a frame is real.
     """
 
@@ -583,12 +299,6 @@ def from_text(text: str) -> Path:
     )
 
 
-def from_texts(texts: Sequence[str]) -> list[Path]:
-    """The paths of many rows, of which few differ."""
-    known = {text: from_text(text) for text in set(texts)}
-    return [known[text] for text in texts]
-
-
 def video_schema(header: Header) -> pa.Schema:
     """Columns of the table of videos."""
     return pa.schema(
@@ -622,20 +332,11 @@ def window_schema(header: Header) -> pa.Schema:
             ("start", pa.float64()),
             ("end", pa.float64()),
             ("written_at", pa.float64()),
-            *((("packed", pa.binary()),) if header.schema >= PACKED else _apart(header.dim)),
+            ("packed", pa.binary()),
             ("vector", pa.list_(pa.float16(), header.width)),
-            *((name, pa.uint32()) for name in WINDOW_CHECKS),
+            ("check", pa.uint32()),
         ],
         metadata=header.to_metadata(),
-    )
-
-
-def _apart(dim: int) -> tuple[tuple[str, pa.DataType], ...]:
-    """The columns that formats up to 4 have in place of the packed one."""
-    return (
-        ("times", pa.list_(pa.float32())),
-        ("signatures", pa.binary()),
-        ("frames", pa.list_(pa.list_(pa.float16(), dim))),
     )
 
 
@@ -649,12 +350,12 @@ def video_rows(records: Sequence[VideoRecord], header: Header) -> pa.Table:
         # What ffmpeg says of a file may quote bytes of it.
         row |= {name: row[name].encode("utf-8", "replace").decode() for name in ("reason", "note")}
         rows.append(row)
-    return checked_videos(pa.Table.from_pylist(rows, schema=video_schema(header)))
+    return with_checksums(pa.Table.from_pylist(rows, schema=video_schema(header)))
 
 
 def video_record(row: dict[str, Any]) -> VideoRecord:
     """The record that a row of the table of videos holds."""
-    values = {name: row[name] for name in VideoRecord.__slots__ if name in row}
+    values = {name: row[name] for name in VideoRecord.__slots__}
     return VideoRecord(**values | {"path": from_text(row["path"])})
 
 
@@ -662,57 +363,56 @@ def window_rows(record: VideoRecord, windows: Sequence[EncodedWindow], header: H
     """Windows of a video as a table, at least one."""
     schema = window_schema(header)
     pooled = [mean_pool(w.frames[None], np.ones((1, len(w.times)), bool))[0] for w in windows]
-    columns = (
-        _identity(record, len(windows))
-        | {
-            "start": pa.array([w.start for w in windows], pa.float64()),
-            "end": pa.array([w.end for w in windows], pa.float64()),
-            "vector": _halves(with_hubs(np.stack(pooled), header)),
-        }
-        | {name: pa.nulls(len(windows), pa.uint32()) for name in WINDOW_CHECKS}
-    )
-    if header.schema >= PACKED:
-        columns["packed"] = _packed(record, windows)
-    else:
-        columns |= {
-            "times": pa.array(
-                [w.times.astype(np.float32) for w in windows], pa.list_(pa.float32())
-            ),
-            "signatures": pa.array([w.signatures.tobytes() for w in windows], pa.binary()),
-            "frames": _tokens([w.frames for w in windows]),
-        }
-    return checked_windows(pa.table([columns[name] for name in schema.names], schema=schema))
+    vectors = stored_vector(np.stack(pooled), header).astype(np.float16)
+    columns = _identity(record, windows) | {
+        "start": pa.array([w.start for w in windows], pa.float64()),
+        "end": pa.array([w.end for w in windows], pa.float64()),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), header.width),
+        "check": pa.nulls(len(windows), pa.uint32()),
+    }
+    return with_checksums(pa.table([columns[name] for name in schema.names], schema=schema))
 
 
 def renamed(rows: pa.Table, record: VideoRecord) -> pa.Table:
     """The windows of one video as windows of another with the same content."""
     rows = rows.sort_by("start")
-    columns = {name: rows.column(name) for name in rows.column_names}
-    columns |= _identity(record, len(rows))
-    if "packed" in columns:
-        columns["packed"] = _packed(record, [packed_window(v) for v in rows["packed"].to_pylist()])
-    return checked_windows(pa.table(columns, schema=rows.schema))
+    windows = [unpack(value)[2] for value in rows.column("packed").to_pylist()]
+    columns = {name: rows.column(name) for name in rows.column_names} | _identity(record, windows)
+    return with_checksums(pa.table(columns, schema=rows.schema))
+
+
+def _identity(record: VideoRecord, windows: Sequence[EncodedWindow]) -> dict[str, pa.Array]:
+    """The columns that say whose windows these are and when they were written."""
+    path, count = to_text(record.path), len(windows)
+    keys = [window_key(record.id, number) for number in range(count)]
+    packed = [pack(key, path, window) for key, window in zip(keys, windows, strict=True)]
+    return {
+        "key": pa.array(keys, pa.string()),
+        "video": pa.array([record.id] * count, pa.string()),
+        "path": pa.array([path] * count, pa.string()),
+        "written_at": pa.array([time.time()] * count, pa.float64()),
+        "packed": pa.array(packed, pa.binary()),
+    }
 
 
 def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
-    """Rows of the table of windows, sound, with `STORED_COLUMNS` or packed, as padded arrays."""
-    if "packed" in rows.column_names:
-        windows = [packed_window(value) for value in rows["packed"].to_pylist()]
-    else:
-        windows = _unpacked(rows, dim)
+    """Sound rows of the table of windows, of which ``packed`` was read, as padded arrays."""
+    found = [unpack(value) for value in rows.column("packed").to_pylist()]
+    windows = [window for _, _, window in found]
     counts = np.array([len(window.times) for window in windows], int)
     longest = int(counts.max(initial=1))
     mask = np.arange(longest)[None, :] < counts[:, None]
 
     def padded(parts: list[np.ndarray], kind: type, *shape: int) -> np.ndarray:
-        found: np.ndarray = np.zeros((len(windows), longest, *shape), kind)
+        array: np.ndarray = np.zeros((len(windows), longest, *shape), kind)
         if parts:
-            found[mask] = np.concatenate(parts)
-        return found
+            array[mask] = np.concatenate(parts)
+        return array
 
+    paths = {text: from_text(text) for text in {path for _, path, _ in found}}  # few differ
     return StoredWindows(
-        keys=[window.key for window in windows],
-        paths=from_texts([window.path for window in windows]),
+        keys=[key for key, _, _ in found],
+        paths=[paths[path] for _, path, _ in found],
         start=np.array([window.start for window in windows]),
         end=np.array([window.end for window in windows]),
         times=padded([window.times for window in windows], np.float64),
@@ -722,88 +422,185 @@ def stored_windows(rows: pa.Table, dim: int) -> StoredWindows:
     )
 
 
-def _packed(record: VideoRecord, windows: Sequence[EncodedWindow | Packed]) -> pa.Array:
-    """Windows of a video, each as one value."""
-    path = to_text(record.path)
-    keys = [window_key(record.id, number) for number in range(len(windows))]
-    values = [
-        packed_value(
-            Packed(
-                key=key,
-                path=path,
-                start=w.start,
-                end=w.end,
-                times=w.times,
-                signatures=w.signatures,
-                frames=w.frames,
-            )
-        )
-        for key, w in zip(keys, windows, strict=True)
-    ]
-    return pa.array(values, pa.binary())
-
-
-def _unpacked(rows: pa.Table, dim: int) -> list[Packed]:
-    """Windows of a format that has a column for each value."""
-    if not len(rows):
-        return []
-    tokens = rows["frames"].combine_chunks()
-    frames = tokens.flatten().flatten().to_numpy().reshape(-1, dim)
-    times = [np.asarray(t, np.float32) for t in rows["times"].to_pylist()]
-    ends = np.cumsum([len(t) for t in times])
-    found = []
-    named = rows.select(["key", "path", "start", "end"]).to_pylist()
-    raw = rows["signatures"].to_pylist()
-    for row, (seen, end) in enumerate(zip(times, ends.tolist(), strict=True)):
-        noted = np.frombuffer(raw[row], np.uint8).reshape(len(seen), -1)
-        signatures = np.zeros((len(seen), SIZE), np.uint8)  # formats 1 and 2 noted no colours
-        signatures[:, : noted.shape[1]] = noted
-        own = frames[end - len(seen) : end]
-        found.append(Packed(**named[row], times=seen, signatures=signatures, frames=own))
-    return found
-
-
-def _identity(record: VideoRecord, count: int) -> dict[str, pa.Array]:
-    """The columns that say whose windows these are and when they were written."""
-    return {
-        "key": pa.array([window_key(record.id, i) for i in range(count)], pa.string()),
-        "video": pa.array([record.id] * count, pa.string()),
-        "path": pa.array([to_text(record.path)] * count, pa.string()),
-        "written_at": pa.array([time.time()] * count, pa.float64()),
-    }
-
-
-def _halves(rows: Float[np.ndarray, "n d"]) -> pa.FixedSizeListArray:
-    return pa.FixedSizeListArray.from_arrays(
-        pa.array(rows.astype(np.float16).ravel()), rows.shape[1]
-    )
-
-
-def _tokens(parts: Sequence[Float[np.ndarray, "_ d"]]) -> pa.ListArray:
-    offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), _halves(np.concatenate(parts)))
-
-
 def union(lists: Sequence[StoredWindows]) -> StoredWindows:
     """The windows of all lists, each once."""
     if len(lists) == 1:
         return lists[0]
-    longest = max(one.mask.shape[1] for one in lists)
+    longest = max(windows.mask.shape[1] for windows in lists)
 
     def joined(parts: list[np.ndarray]) -> np.ndarray:
         widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
         return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
 
-    keys = [key for one in lists for key in one.keys]
+    keys = [key for windows in lists for key in windows.keys]
     rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
-    paths = [path for one in lists for path in one.paths]
+    paths = [path for windows in lists for path in windows.paths]
     return StoredWindows(
         keys=[keys[row] for row in rows],
         paths=[paths[row] for row in rows],
-        start=np.concatenate([one.start for one in lists])[rows],
-        end=np.concatenate([one.end for one in lists])[rows],
-        times=joined([one.times for one in lists])[rows],
-        signatures=joined([one.signatures for one in lists])[rows],
-        frames=joined([one.frames for one in lists])[rows],
-        mask=joined([one.mask for one in lists])[rows],
+        start=np.concatenate([windows.start for windows in lists])[rows],
+        end=np.concatenate([windows.end for windows in lists])[rows],
+        times=joined([windows.times for windows in lists])[rows],
+        signatures=joined([windows.signatures for windows in lists])[rows],
+        frames=joined([windows.frames for windows in lists])[rows],
+        mask=joined([windows.mask for windows in lists])[rows],
     )
+
+
+_SUM = struct.Struct("<I")
+_HEAD = struct.Struct("<dd3I")  # start, end; bytes of the key and of the path, number of frames
+_NAMES = _SUM.size + _HEAD.size  # where the key begins
+
+
+def pack(key: str, path: str, window: EncodedWindow) -> bytes:
+    """A window with its names as one value: CRC-32 of the rest, head, names, times, frames.
+
+    Args:
+        key: identity of the window.
+        path: path of its video as `to_text` writes it.
+        window: one frame at least.
+    """
+    names = key.encode(), path.encode()
+    body = b"".join(
+        [
+            _HEAD.pack(window.start, window.end, *map(len, names), len(window.times)),
+            *names,
+            np.ascontiguousarray(window.times, "<f4").tobytes(),
+            np.ascontiguousarray(window.signatures, np.uint8).tobytes(),
+            np.ascontiguousarray(window.frames, "<f2").tobytes(),
+        ]
+    )
+    return _SUM.pack(zlib.crc32(body)) + body
+
+
+def unpack(value: bytes) -> tuple[str, str, EncodedWindow]:
+    """Key, path and window of a sound value."""
+    start, end, keyed, pathed, count = _HEAD.unpack_from(value, _SUM.size)
+    path_at = _NAMES + keyed
+    times_at = path_at + pathed
+    times = np.frombuffer(value, "<f4", count, times_at)
+    signatures = np.frombuffer(value, np.uint8, count * SIZE, times_at + times.nbytes)
+    frames = np.frombuffer(value, "<f2", offset=times_at + times.nbytes + signatures.nbytes)
+    return (
+        value[_NAMES:path_at].decode(),
+        value[path_at:times_at].decode(),
+        EncodedWindow(
+            start, end, times, signatures.reshape(count, SIZE), frames.reshape(count, -1)
+        ),
+    )
+
+
+def is_sound(value: bytes | None) -> bool:
+    """Whether a packed window is what was written."""
+    if value is None or len(value) < _NAMES:
+        return False
+    return bool(zlib.crc32(memoryview(value)[_SUM.size :]) == _SUM.unpack_from(value)[0])
+
+
+def sound(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
+    """Which rows of either table are what was written, as far as they were read.
+
+    Args:
+        rows: without ``check`` only ``packed`` can be verified; with it all columns have to be
+            there, but for ``packed``.
+    """
+    right = np.ones(len(rows), bool)
+    if "check" in rows.column_names:
+        right &= np.array(rows.column("check").to_pylist(), object) == _checksums(rows)
+    if "packed" in rows.column_names:
+        values = rows.column("packed").to_pylist()
+        right &= np.array([is_sound(value) for value in values], bool)
+        if "key" in rows.column_names:
+            keys = rows.column("key").cast(pa.binary()).to_pylist()
+            pairs = zip(keys, values, right, strict=True)
+            same = [ok and value[_NAMES:].startswith(key) for key, value, ok in pairs]
+            right &= np.array(same, bool)
+    return right
+
+
+def sum_of_checks(rows: pa.Table) -> int:
+    """What tells the windows of a video from other ones: the sum of their checksums."""
+    return sum(rows.column("check").to_pylist())
+
+
+def with_checksums(rows: pa.Table) -> pa.Table:
+    """Rows of either table with their checksums; what these were before is replaced."""
+    at = rows.column_names.index("check")
+    sums = pa.array(_checksums(rows), pa.uint32())
+    return rows.set_column(at, rows.schema.field("check"), sums)
+
+
+def _checksums(rows: pa.Table) -> list[int]:
+    """CRC-32 of each row: of all its numbers, then its texts with a zero between them."""
+    if not len(rows):
+        return []
+    numbers, texts = [], []
+    for name in sorted(set(rows.column_names) - {"check", "packed"}):
+        array = rows.column(name).combine_chunks()
+        if pa.types.is_string(array.type):
+            # As bytes: damaged text need not be text. A missing one is like none that was written.
+            texts.append([b"\xff" if t is None else t for t in array.cast(pa.binary()).to_pylist()])
+        else:
+            numbers += [_bytes_of(array), array.is_valid().to_numpy(False)[:, None].view(np.uint8)]
+    lines = np.ascontiguousarray(np.concatenate(numbers, axis=1))
+    words = zip(*texts, strict=True)
+    return [
+        zlib.crc32(b"\0".join(some), zlib.crc32(line))
+        for line, some in zip(lines, words, strict=True)
+    ]
+
+
+def _bytes_of(array: pa.Array) -> UInt8[np.ndarray, "rows width"]:
+    """The bytes of each value of a column of numbers or of vectors; zeros where one is missing."""
+    count = len(array)
+    if pa.types.is_fixed_size_list(array.type):
+        valid = array.is_valid().to_numpy(False)
+        flat = array.flatten().to_numpy(zero_copy_only=False).reshape(-1, array.type.list_size)
+        values = np.zeros((count, array.type.list_size), flat.dtype)
+        values[valid] = flat
+    else:
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.uint8())
+        values = array.fill_null(0).to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(values).view(np.uint8).reshape(count, -1)
+
+
+def stored_vector(
+    pooled: Float[np.ndarray, "windows dim"], header: Header
+) -> Float[np.ndarray, "windows width"]:
+    """Pooled unit vectors as an index stores them: with what the hub correction takes off."""
+    more = np.zeros((len(pooled), header.width - pooled.shape[1]), pooled.dtype)
+    correction = _correction(header.settings.model, header.fingerprint)
+    if correction is not None:
+        one = np.ones((len(pooled), 1), bool)
+        more[:, 0] = correction.videos(VideoFeatures.of_frames(pooled[:, None], one)).offsets
+    return np.concatenate([pooled, more], axis=1)
+
+
+def query_vector(
+    vector: Float[np.ndarray, " dim"], width: int, *, hub_corrected: bool
+) -> Float[np.ndarray, " width"]:
+    """A query of unit length as it is multiplied with stored vectors.
+
+    Args:
+        vector: the query.
+        width: numbers of a stored vector.
+        hub_corrected: whether the hub correction is taken off.
+    """
+    more = np.zeros(width - len(vector), vector.dtype)
+    more[0] = -float(hub_corrected)
+    return np.concatenate([vector, more])
+
+
+@lru_cache(maxsize=4)
+def _correction(model: str, fingerprint: str) -> HubCorrected | None:
+    """The hub correction of an encoder alone; None where there is none that can be used."""
+    if not (home_of(model) / FILE).is_file():
+        return None
+    from sureshot.models.checkpoint import is_checkpoint  # it imports torch
+
+    try:
+        bank = None if is_checkpoint(home_of(model)) else bank_of(model, fingerprint)
+    except ModelError:  # a search says so; it costs candidates only
+        return None
+    return None if bank is None else HubCorrected(MeanFrames(), bank)

@@ -1,4 +1,4 @@
-"""The two Lance tables of an index, ``videos`` and ``windows``: made, opened, deleted.
+"""The two Lance tables of an index, ``videos`` and ``windows``: made, opened, written, deleted.
 
 Why Lance, through its own library and not through LanceDB: appends commit atomically, so a killed
 process leaves whole videos only; several writers merge; the same code reads local disk and object
@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -23,18 +23,348 @@ import pyarrow as pa
 from lance.commit import CommitConflictError
 
 from sureshot.errors import StoreError, option
-from sureshot.s3 import SCHEME, reason_in
+from sureshot.s3 import SCHEME, lance_options, reason_in
 from sureshot.store import remote
-from sureshot.store.remote import is_remote, mirror_of
-from sureshot.store.rows import Header, ours, video_schema, window_schema
+from sureshot.store.rows import Header, is_ours, video_schema, window_schema
 
-_LAST = 2**64 - 1  # Lance names the manifest of a version by what remains up to this
-_MANIFEST = ".manifest"
+# Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
+os.environ.setdefault("LANCE_LOG", "error")
+
+Name = Literal["videos", "windows"]
+Result = TypeVar("Result")
+
+# `windows` is made first and carries the header; with `videos` the index is complete.
+NAMES: tuple[Name, Name] = ("windows", "videos")
+CONFLICTS = 20  # times that a commit is tried again after somebody else's
+NEW = ".new-"  # in the name of a table that is not finished
 ASIDE = ".broken-"  # in the name of a manifest that was moved out of its table
+FAILURES = (OSError, ValueError, RuntimeError, pa.ArrowException)  # of Lance and of the disk
+_ATTEMPTS = 20
+# Versions of `windows` that a loss of power may cost. Rows of `videos` are made again from the
+# windows, so of those any number may be lost.
+_LOST_AT_ONCE = 4
+_METADATA = 8 << 20  # bytes kept of manifests; by itself Lance keeps those of thousands of versions
+_SYNCED_AT_ONCE = 8  # files; the disk writes them together in the time of one or two
+_LAST = 2**64 - 1  # Lance names the manifest of a version by what remains up to this
+_HINT = "latest_version_hint.json"  # rewritten with every version, and not needed
+_END = b"LANC"  # the last bytes of every file of rows and of vectors
+_LANCE_FOLDERS = frozenset(
+    ("data", "_versions", "_transactions", "_deletions", "_indices", "_refs")
+)
 
 
-def numbers(table: Path) -> list[int]:
-    """Numbers of the versions of a table, newest first.
+class _DamagedCopyError(OSError):
+    """A local copy was damaged, and is thrown away."""
+
+
+class Tables:
+    """The tables of the index at a place.
+
+    Args:
+        location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
+        cached: whether tables in S3 storage are read from a local copy.
+    """
+
+    def __init__(self, location: str, *, cached: bool = False) -> None:
+        self.location = location
+        self._session = _session()  # keeps what searches read again and again
+        self._mirror = remote.mirror_of(location) if cached else None
+        self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
+        self._fallen: dict[Name, int] = {}  # version of a table in place of a broken newest one
+        self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
+
+    def use(self, name: Name, act: Callable[[Any], Result], *, copy: bool = True) -> Result:
+        """What ``act`` makes of a table at its newest version; it must bear being repeated.
+
+        Another process that compacts deletes the files of older versions, also of one that was the
+        newest when it was opened here. Then the next one is tried.
+        """
+        seen = []
+        for _ in range(_ATTEMPTS):
+            version = folder = None
+            try:
+                with plain_errors():
+                    if copy and self._mirror is not None:
+                        folder = self._mirror.table(name, partial(self._open, name))
+                    table = self._open(name) if folder is None else self._open_at(str(folder))
+                    version = table.version
+                    return act(table)
+            except _DamagedCopyError:
+                continue
+            except (OSError, ValueError) as error:
+                if folder is not None and not _vanished(error) and self._renew_copy(name):
+                    continue
+                if self._mirror is not None:
+                    self._mirror.forget(name)
+                # A file missing from one version twice is missing for good.
+                if not _vanished(error) or version in seen:
+                    raise
+                seen.append(version)
+        raise OSError("other processes rewrite it faster than it can be read")
+
+    def count(self, name: Name, condition: str | None = None) -> int:
+        """Number of rows that meet an SQL condition."""
+        return self.use(name, lambda table: int(table.count_rows(condition)))
+
+    def doubt(self, name: Name) -> None:
+        """Begin `use` again with a new copy where rows of a local copy are damaged.
+
+        Does nothing where they were read from the index itself, or from a new copy already.
+        """
+        if self._renew_copy(name):
+            raise _DamagedCopyError
+
+    def _renew_copy(self, name: Name) -> bool:
+        if self._mirror is None or not self._mirror.renew(name):
+            return False
+        self._session = _session()  # it may remember what was wrong
+        return True
+
+    def change(self, name: Name, act: Callable[[Any], Result]) -> Result:
+        """What ``act`` makes of a table that it writes to, at its newest version.
+
+        Raises:
+            StoreError: the newest version is broken, and was not yet moved aside.
+        """
+
+        def writing(table: Any) -> Result:
+            if name in self._fallen:
+                raise StoreError(f"{self.trouble()[0]} Until then nothing else can be changed.")
+            return act(table)
+
+        return self.use(name, writing, copy=False)
+
+    def commit(self, name: Name, act: Callable[[Any], None]) -> None:
+        """Do `change` again after commits of others that came between."""
+        for _ in range(CONFLICTS - 1):
+            with contextlib.suppress(CommitConflictError):
+                return self.change(name, act)
+        return self.change(name, act)
+
+    def upsert(self, name: Name, rows: pa.Table) -> None:
+        """Rows in, in one commit; those with the key of an old one take its place."""
+
+        def act(table: Any) -> None:
+            upsert = table.merge_insert(rows.column_names[0])
+            upsert.when_matched_update_all().when_not_matched_insert_all()
+            if self._remote:
+                upsert.conflict_retries(CONFLICTS).execute(rows)
+                return
+            made, _ = upsert.execute_uncommitted(rows)
+            check_rows(self.location, name, made.operation.new_fragments)
+            lance.LanceDataset.commit(table, made, read_version=table.version)
+
+        self.commit(name, act)
+
+    def drop(self, name: Name, condition: str) -> None:
+        """Rows out that meet an SQL condition, in one commit."""
+        self.change(name, lambda table: table.delete(condition, conflict_retries=CONFLICTS))
+
+    def sync(self) -> None:
+        """Wait until all that was written to a local index is on the disk."""
+        self._durable.sync()
+
+    def exists(self) -> bool:
+        """Whether there is an index here, sound, damaged or half made.
+
+        Raises:
+            StoreError: the place cannot be looked at.
+        """
+        with as_store_error(self.location, "look at"):
+            if not self._remote:
+                return any(is_there(self._folder(name)) for name in NAMES)
+            if self._in_s3:
+                return any(remote.table_is_there(self.location, name) for name in NAMES)
+            try:
+                self._open("windows")
+            except (OSError, ValueError) as error:
+                if _vanished(error):
+                    return False
+                raise
+            return True
+
+    def create(self, header: Header) -> None:
+        """Make those tables that are missing, empty. Of several processes at it one wins."""
+        header = replace(header, index_id=header.index_id or uuid.uuid4().hex)
+        with as_store_error(self.location, "create"):
+            for name in NAMES:
+                schema = video_schema(header) if name == "videos" else window_schema(header)
+                if self._remote:
+                    self._create_remote(name, schema)
+                elif not is_there(self._folder(name)):
+                    self._create_local(name, schema)
+
+    def _create_remote(self, name: Name, schema: pa.Schema) -> None:
+        try:
+            lance.write_dataset(
+                schema.empty_table(),
+                remote.table_address(self.location, name),
+                mode="create",
+                storage_options=lance_options(self.location) or None,
+            )
+        except OSError as error:
+            if "already exists" not in str(error):
+                raise
+
+    def _create_local(self, name: Name, schema: pa.Schema) -> None:
+        # Not at its place at once: of two processes in Lance's "create" mode the second may empty
+        # what the first has made and filled meanwhile. A rename onto a full folder fails.
+        folder = Path(self.location)
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = Path(f"{self._folder(name)}{NEW}{uuid.uuid4().hex}")
+        try:
+            lance.write_dataset(schema.empty_table(), str(fresh), mode="create")
+            Durable([fresh]).sync()
+            fresh.rename(self._folder(name))
+        except OSError:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if not self._folder(name).is_dir():
+                raise
+        sync_paths([folder, folder.parent])
+
+    def header(self) -> Header:
+        """What the index says of itself.
+
+        Raises:
+            StoreError: it is damaged, not ours, or of another format.
+        """
+        with as_store_error(self.location, "open"):
+            metadata = self.use("windows", lambda table: table.schema.metadata)
+            return Header.from_metadata(metadata, self.location)
+
+    def half_made(self) -> bool:
+        """Whether the making of an index, or its deletion, was interrupted."""
+        if self._in_s3:
+            with as_store_error(self.location, "look at"):
+                there = [remote.table_is_there(self.location, name) for name in NAMES]
+                return any(there) and not all(there)
+        if self._remote or not is_there(self._folder("windows")):
+            return False
+        return not is_there(self._folder("videos"))
+
+    def trouble(self) -> list[str]:
+        """A sentence for each table of which an older version has to do, with the fix."""
+        return [
+            f"The newest version of the table of {name} at {self.location} is damaged, as by a "
+            f"loss of power; the version before it is used. `sureshot index FOLDER` encodes again "
+            f"what is missing."
+            for name in self._fallen
+        ]
+
+    def move_broken_aside(self) -> list[Name]:
+        """Go on from the older version of tables whose newest one is broken; these tables."""
+        for name in NAMES:
+            self._trusted.discard(name)
+            self.use(name, lambda table: table.version)
+        fallen = list(self._fallen)
+        for name in fallen:
+            move_aside(self._folder(name), above=self._fallen.pop(name))
+        if fallen:
+            self._session = _session()  # it may remember what is no more
+        return fallen
+
+    def before_is_whole(self, name: Name) -> bool:
+        """Whether the version before the newest of a local table, if any, can be opened."""
+        for number in () if self._remote else versions(self._folder(name))[1:2]:
+            try:
+                with plain_errors():
+                    return is_whole(self._folder(name), self._open(name, number))
+            except (OSError, ValueError):
+                return False
+        return True
+
+    def bytes_on_disk(self) -> int:
+        """Size of an index; 0 where that cannot be asked."""
+        if self._in_s3:
+            with as_store_error(self.location, "look at"):
+                return remote.bytes_of(self.location)
+        total = 0
+        for name in NAMES:
+            for file in () if self._remote else self._folder(name).rglob("*"):
+                with contextlib.suppress(FileNotFoundError):  # another process compacts
+                    total += file.stat().st_size if file.is_file() else 0
+        return total
+
+    def is_ours(self, name: Name) -> bool:
+        """Whether what is in the place of a table is ours, sound or damaged, or nothing."""
+        if self._in_s3:
+            below = remote.parts_of_table(self.location, name)
+        else:
+            folder = self._folder(name)
+            if not is_there(folder):
+                return True
+            if not folder.is_dir() or folder.is_symlink():
+                return False
+            below = {path.name for path in folder.iterdir()}
+        with contextlib.suppress(OSError, ValueError), plain_errors():
+            opened = self._open_at(remote.table_address(self.location, name)) if below else None
+            if opened is not None and not _is_blank(opened):
+                return is_ours(opened.schema.metadata)
+        return below <= _LANCE_FOLDERS
+
+    @property
+    def _remote(self) -> bool:
+        return remote.is_remote(self.location)
+
+    @property
+    def _in_s3(self) -> bool:
+        return self.location.startswith(SCHEME)
+
+    def _folder(self, name: Name) -> Path:
+        return Path(self.location) / f"{name}.lance"
+
+    def _open_at(self, address: str, version: int | None = None) -> Any:
+        options = lance_options(address) or None
+        return lance.dataset(
+            address, version=version, session=self._session, storage_options=options
+        )
+
+    def _open(self, name: Name, version: int | None = None) -> Any:
+        folder = self._folder(name)
+        if not self._remote and is_there(folder) and not folder.is_dir():
+            # Lance would try again and again, for seconds.
+            raise NotADirectoryError(f"{folder} is not a directory")
+        if self._remote or name in self._trusted or version is not None:
+            return self._open_at(remote.table_address(self.location, name), version)
+        return self._open_whole(name)
+
+    def _open_whole(self, name: Name) -> Any:
+        """The newest version of a local table whose files are all there.
+
+        Where there is none, the newest one, so that what can be read of it is.
+        """
+        folder = self._folder(name)
+        self._fallen.pop(name, None)
+        newest: Any = None
+        broken: Exception | None = None
+        for _ in range(_ATTEMPTS):
+            before: Any = newest
+            try:
+                with plain_errors():
+                    newest = self._open_at(str(folder))
+            except (OSError, ValueError) as error:
+                broken = error
+                break
+            if is_whole(folder, newest):
+                self._trusted.add(name)
+                return newest
+            # Others may have compacted meanwhile: then there is a newer version by now.
+            if before is not None and before.version == newest.version:
+                break
+        older_ones = versions(folder) if is_there(folder / "_versions") else []
+        for number in older_ones[: _LOST_AT_ONCE + 1 if name == "windows" else None]:
+            with contextlib.suppress(OSError, ValueError), plain_errors():
+                older = self._open(name, number)
+                if is_whole(folder, older):
+                    self._fallen[name] = number
+                    return older
+        if broken is not None:
+            raise broken
+        return newest
+
+
+def versions(table: Path) -> list[int]:
+    """Numbers of the versions of a local table, newest first.
 
     Raises:
         OSError: its folder cannot be read.
@@ -42,9 +372,19 @@ def numbers(table: Path) -> list[int]:
     return sorted(_manifests(table), reverse=True)
 
 
-def whole(table: Path, opened: Any) -> bool:
-    """Whether the files that a version of a table names are there in full length."""
-    if is_blank(opened):
+def _manifests(table: Path) -> dict[int, Path]:
+    """The manifest of each version."""
+    found = {}
+    for path in (table / "_versions").iterdir():
+        if path.suffix == ".manifest" and path.stem.isdigit():
+            number = int(path.stem)
+            found[_LAST - number if len(path.stem) == len(str(_LAST)) else number] = path
+    return found
+
+
+def is_whole(table: Path, opened: Any) -> bool:
+    """Whether the files that a version of a local table names are there in full length."""
+    if _is_blank(opened):
         return False
     for fragment in opened.get_fragments():
         for part in fragment.data_files():
@@ -54,45 +394,15 @@ def whole(table: Path, opened: Any) -> bool:
         deleted = fragment.deletion_file()
         if deleted and not _size(table / deleted):
             return False
-    return all(_size(table / "_indices" / name) for name in _indexed(table, opened))
+    return all(_size(table / "_indices" / name) for name in _index_files(table, opened))
 
 
-def is_blank(opened: Any) -> bool:
+def _is_blank(opened: Any) -> bool:
     """Whether a manifest of zeros was opened, which Lance takes for a version 0 of nothing."""
     return bool(opened.version < 1)
 
 
-def move_aside(table: Path, above: int) -> list[Path]:
-    """Move manifests newer than a version out of a table, beside it; their new places.
-
-    Raises:
-        OSError: one cannot be moved.
-    """
-    newer = [(number, path) for number, path in _manifests(table).items() if number > above]
-    moved = [path.rename(table.parent / f"{table.name}{ASIDE}{n}") for n, path in newer]
-    # It says which version is newest, and is made anew with the next one.
-    (table / "_versions" / "latest_version_hint.json").unlink(missing_ok=True)
-    return moved
-
-
-def _manifests(table: Path) -> dict[int, Path]:
-    """The manifest of each version."""
-    found = {}
-    for path in (table / "_versions").iterdir():
-        if path.suffix == _MANIFEST and path.stem.isdigit():
-            number = int(path.stem)
-            found[_LAST - number if len(path.stem) == len(str(_LAST)) else number] = path
-    return found
-
-
-def _size(path: Path) -> int | None:
-    """Bytes of a file; None if there is none."""
-    with contextlib.suppress(FileNotFoundError):
-        return path.stat().st_size
-    return None
-
-
-def _indexed(table: Path, opened: Any) -> Iterator[str]:
+def _index_files(table: Path, opened: Any) -> Iterator[str]:
     """Files of the indexes of a version, below their common folder."""
     if not (table / "_indices").is_dir():
         return
@@ -104,93 +414,60 @@ def _indexed(table: Path, opened: Any) -> Iterator[str]:
                 yield from (f"{segment.uuid}/{file.name}" for file in folder.iterdir())
 
 
-@contextlib.contextmanager
-def as_store_error(location: str, doing: str) -> Iterator[None]:
-    """Turn what Lance and the disk say into one sentence with the fix in it."""
-    try:
-        yield
-    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-        reason = reason_in(str(error)) if is_remote(location) else None
-        reason = reason or _first_line(error)
-        raise StoreError(
-            f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location, doing)}"
-        ) from None
+def _size(path: Path) -> int | None:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_size
+    return None
 
 
-def _fix(error: Exception, location: str, doing: str) -> str:
-    text = str(error).lower()
+def move_aside(table: Path, above: int) -> list[Path]:
+    """Move manifests newer than a version out of a table, next to it; their new places.
 
-    def says(*parts: str) -> bool:
-        return any(part in text for part in parts)
-
-    if says("no space left", "os error 28", "quota", "file too large"):
-        return "The disk is full: free some space and run the same command again."
-    if says("permission denied", "read-only", "not permitted"):
-        return f"Choose a place you may write to with {option('db')}."
-    if says("not a directory", "file exists", "is not utf-8", "file name too long"):
-        return f"Choose another place with {option('db')}."
-    if says("conflict", "concurrent", "other processes"):
-        return "Nothing that was indexed before is lost; run the same command again."
-    if doing == "create":  # so nothing is there that could be damaged
-        return f"Choose another place with {option('db')}."
-    if is_remote(location):
-        return "Check the address and your access to it, then run the same command again."
-    return (
-        "It may be damaged. `sureshot index FOLDER` encodes again what cannot be read; if that "
-        "fails too, `sureshot reset` removes the index, and indexing makes it anew."
-    )
+    Raises:
+        OSError: one cannot be moved.
+    """
+    newer = [(number, path) for number, path in _manifests(table).items() if number > above]
+    moved = [path.rename(table.parent / f"{table.name}{ASIDE}{n}") for n, path in newer]
+    # It says which version is newest, and is made again with the next one.
+    (table / "_versions" / _HINT).unlink(missing_ok=True)
+    return moved
 
 
-def _first_line(error: Exception) -> str:
-    """Lance's messages go on with the place in its source; the first sentence is enough."""
-    return str(error).split("\n")[0].split(", /")[0].strip().rstrip(".")[:300] or repr(error)
+def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
+    """Check the ends of new files of rows; of a remote index its storage does.
 
-
-_END = b"LANC"  # the last bytes of every file of rows and of vectors
-
-
-def check_written(paths: Iterable[Path]) -> None:
-    """Look at the ends of new files.
+    Args:
+        location: the index.
+        name: the table.
+        fragments: descriptions of what was written, as Lance gives them.
 
     Raises:
         OSError: a file is cut short, as by a full disk. It is deleted.
     """
-    short = [path for path in paths if not _is_whole(path)]
+    if not remote.is_remote(location):
+        data = Path(location) / f"{name}.lance" / "data"
+        names = {file.path for fragment in fragments for file in fragment.files}
+        check_written(data / name for name in sorted(names))
+
+
+def check_written(paths: Iterable[Path]) -> None:
+    """Check the ends of new files: a disk that is full at the last bytes is no error to Lance.
+
+    Raises:
+        OSError: a file is cut short. It is deleted.
+    """
+    short = [path for path in paths if not _is_ended(path)]
     for path in short:
         path.unlink()
     if short:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(short[0]))
 
 
-def check_rows(
-    location: str, name: str, fragments: Iterable[Any], before: Collection[str] = ()
-) -> None:
-    """Look at the ends of new files of rows; of a remote index they are its storage's care.
-
-    Args:
-        location: the index.
-        name: the table.
-        fragments: descriptions of what was written, as Lance gives them.
-        before: names of files among them that are not new. They are left alone.
-
-    Raises:
-        OSError: a file is cut short, as by a full disk. It is deleted.
-    """
-    if not is_remote(location):
-        data = Path(location) / f"{name}.lance" / "data"
-        names = {file.path for fragment in fragments for file in fragment.files}
-        check_written(data / name for name in sorted(names.difference(before)))
-
-
-def _is_whole(path: Path) -> bool:
+def _is_ended(path: Path) -> bool:
     with path.open("rb") as opened:
         size = opened.seek(0, os.SEEK_END)
         opened.seek(max(0, size - len(_END)))
         return opened.read() == _END
-
-
-_AT_ONCE = 8  # files; the disk writes them together, so together they take the time of one or two
-_HINT = "latest_version_hint.json"  # rewritten with every version, and needed by nobody
 
 
 class Durable:
@@ -236,7 +513,7 @@ def sync_paths(paths: Iterable[str | Path]) -> None:
     Raises:
         OSError: the disk cannot take them.
     """
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
         list(pool.map(_sync, paths))
 
 
@@ -253,341 +530,46 @@ def _sync(path: str | Path) -> None:
             os.close(opened)
 
 
-# Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
-os.environ.setdefault("LANCE_LOG", "error")
-
-Name = Literal["videos", "windows"]
-Result = TypeVar("Result")
-
-# `windows` is made first and carries the header; with `videos` the index is complete.
-NAMES: tuple[Name, Name] = ("windows", "videos")
-_ATTEMPTS = 20
-CONFLICTS = 20  # times that a commit is tried again after somebody else's
-NEW = ".new-"  # in the name of a table that is not finished
-# Versions of `windows` that a loss of power may cost. Rows of `videos` are made anew from the
-# windows, so of those any number may be lost.
-_LOST_AT_ONCE = 4
-_METADATA = 8 << 20  # bytes kept of manifests; by itself Lance keeps those of thousands of versions
-_MEND = "`sureshot index FOLDER` encodes again what is missing."
-_LANCE_FOLDERS = frozenset(
-    ("data", "_versions", "_transactions", "_deletions", "_indices", "_refs")
-)
+@contextlib.contextmanager
+def as_store_error(location: str, doing: str) -> Iterator[None]:
+    """Turn what Lance and the disk say into one sentence with the fix in it."""
+    try:
+        yield
+    except FAILURES as error:
+        reason = reason_in(str(error)) if remote.is_remote(location) else None
+        reason = reason or _first_line(error)
+        raise StoreError(
+            f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location, doing)}"
+        ) from None
 
 
-class _DamagedCopyError(OSError):
-    """A local copy was damaged, and is thrown away."""
+def _fix(error: Exception, location: str, doing: str) -> str:
+    text = str(error).lower()
+
+    def says(*parts: str) -> bool:
+        return any(part in text for part in parts)
+
+    if says("no space left", "os error 28", "quota", "file too large"):
+        return "The disk is full: free some space and run the same command again."
+    if says("permission denied", "read-only", "not permitted"):
+        return f"Choose a place you may write to with {option('db')}."
+    if says("not a directory", "file exists", "is not utf-8", "file name too long"):
+        return f"Choose another place with {option('db')}."
+    if says("conflict", "concurrent", "other processes"):
+        return "Nothing that was indexed before is lost; run the same command again."
+    if doing == "create":  # so nothing is there that could be damaged
+        return f"Choose another place with {option('db')}."
+    if remote.is_remote(location):
+        return "Check the address and your access to it, then run the same command again."
+    return (
+        "It may be damaged. `sureshot index FOLDER` encodes again what cannot be read; if that "
+        "fails too, `sureshot reset` removes the index; then index your folders again."
+    )
 
 
-class Tables:
-    """The tables of the index at a place.
-
-    Args:
-        location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
-        cached: whether tables in S3 storage are read from a local copy.
-
-    Attributes:
-        location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
-    """
-
-    def __init__(self, location: str, *, cached: bool = False) -> None:
-        self.location = location
-        self._session = _session()  # keeps what searches read again and again
-        self._mirror = mirror_of(location) if cached else None
-        self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
-        self._fallen: dict[Name, int] = {}  # version of a table in place of a broken newest one
-        self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
-
-    def use(self, name: Name, act: Callable[[Any], Result], *, copy: bool = True) -> Result:
-        """What ``act`` makes of a table at its newest version; it must bear being repeated.
-
-        Another process that compacts deletes the files of older versions, also of one that was the
-        newest when it was opened here. Then the next one is tried.
-        """
-        seen = []
-        for _ in range(_ATTEMPTS):
-            version = folder = None
-            try:
-                with plain_errors():
-                    folder = self._copy_of(name) if copy else None
-                    table = self._open(name) if folder is None else self._open_copy(folder)
-                    version = table.version
-                    return act(table)
-            except _DamagedCopyError:
-                continue
-            except (OSError, ValueError) as error:
-                if folder is not None and not _vanished(error) and self._renew_copy(name):
-                    continue
-                if self._mirror is not None:
-                    self._mirror.forget(name)
-                # A file missing from one version twice is missing for good.
-                if not _vanished(error) or version in seen:
-                    raise
-                seen.append(version)
-        raise OSError("other processes rewrite it faster than it can be read")
-
-    def doubt(self, name: Name) -> None:
-        """Begin `use` again with a new copy where rows of a local copy are damaged.
-
-        Does nothing where they were read from the index itself, or from a new copy already.
-        """
-        if self._renew_copy(name):
-            raise _DamagedCopyError
-
-    def change(self, name: Name, act: Callable[[Any], Result]) -> Result:
-        """What ``act`` makes of a table that it writes to, at its newest version.
-
-        Raises:
-            StoreError: the newest version is broken, and was not yet moved aside.
-        """
-
-        def writing(table: Any) -> Result:
-            if name in self._fallen:
-                raise StoreError(f"{self.trouble()[0]} Until then nothing else can be changed.")
-            return act(table)
-
-        return self.use(name, writing, copy=False)
-
-    def upsert(self, name: Name, rows: pa.Table) -> None:
-        """Rows in, in one commit; those with the key of an old one take its place."""
-
-        def act(table: Any) -> None:
-            upsert = table.merge_insert(rows.column_names[0])
-            upsert.when_matched_update_all().when_not_matched_insert_all()
-            if self._remote:
-                upsert.conflict_retries(CONFLICTS).execute(rows)
-                return
-            made, _ = upsert.execute_uncommitted(rows)
-            check_rows(self.location, name, made.operation.new_fragments)
-            lance.LanceDataset.commit(table, made, read_version=table.version)
-
-        for _ in range(CONFLICTS - 1):
-            with contextlib.suppress(CommitConflictError):
-                return self.change(name, act)
-        return self.change(name, act)
-
-    def drop(self, name: Name, condition: str) -> None:
-        """Rows out that meet an SQL condition, in one commit."""
-        self.change(name, lambda table: table.delete(condition, conflict_retries=CONFLICTS))
-
-    def sync(self) -> None:
-        """Wait until all that was written to a local index is on the disk."""
-        self._durable.sync()
-
-    def exists(self) -> bool:
-        """Whether an index lies here, sound, damaged or half made.
-
-        Raises:
-            StoreError: the place cannot be looked at.
-        """
-        with as_store_error(self.location, "look at"):
-            if not self._remote:
-                return any(is_there(self._folder(name)) for name in NAMES)
-            if self._in_s3:
-                return any(remote.table_is_there(self.location, name) for name in NAMES)
-            try:
-                self._open("windows")
-            except (OSError, ValueError) as error:
-                if _vanished(error):
-                    return False
-                raise
-            return True
-
-    def create(self, header: Header) -> None:
-        """Make those tables that are missing, empty. Of several processes at it one wins."""
-        header = replace(header, made=header.made or uuid.uuid4().hex)
-        with as_store_error(self.location, "create"):
-            for name in NAMES:
-                schema = video_schema(header) if name == "videos" else window_schema(header)
-                if self._remote:
-                    self._create_remote(name, schema)
-                elif not is_there(self._folder(name)):
-                    self._create_local(name, schema)
-
-    def header(self) -> Header:
-        """What the index says of itself.
-
-        Raises:
-            StoreError: it is damaged, not ours, or a newer Sureshot wrote it.
-        """
-        with as_store_error(self.location, "open"):
-            metadata = self.use("windows", lambda table: table.schema.metadata)
-            return Header.from_metadata(metadata, self.location)
-
-    def half_made(self) -> bool:
-        """Whether the making of an index, or its deletion, was interrupted."""
-        if self._in_s3:
-            with as_store_error(self.location, "look at"):
-                there = [remote.table_is_there(self.location, name) for name in NAMES]
-                return any(there) and not all(there)
-        if self._remote or not is_there(self._folder("windows")):
-            return False
-        return not is_there(self._folder("videos"))
-
-    def trouble(self) -> list[str]:
-        """A sentence for each table of which an older version has to do, with the mend."""
-        return [
-            f"The newest version of the table of {name} at {self.location} is damaged, as by a "
-            f"loss of power; the version before it is used. {_MEND}"
-            for name in self._fallen
-        ]
-
-    def move_broken_aside(self) -> list[Name]:
-        """Go on from the older version of tables whose newest one is broken; these tables."""
-        for name in NAMES:
-            self._trusted.discard(name)
-            self.use(name, lambda table: table.version)
-        fallen = list(self._fallen)
-        for name in fallen:
-            move_aside(self._folder(name), above=self._fallen.pop(name))
-        if fallen:
-            self._session = _session()  # it may remember what is no more
-        return fallen
-
-    def before_is_whole(self, name: Name) -> bool:
-        """Whether the version before the newest of a local table, if any, can be opened."""
-        if self._remote:
-            return True
-        for number in numbers(self._folder(name))[1:2]:
-            try:
-                with plain_errors():
-                    return whole(self._folder(name), self._open(name, number))
-            except (OSError, ValueError):
-                return False
-        return True
-
-    def bytes_on_disk(self) -> int:
-        """Size of an index; 0 where that cannot be asked."""
-        total = 0
-        if self._in_s3:
-            with as_store_error(self.location, "look at"):
-                return remote.bytes_of(self.location)
-        for name in NAMES:
-            for file in () if self._remote else self._folder(name).rglob("*"):
-                with contextlib.suppress(FileNotFoundError):  # another process compacts
-                    total += file.stat().st_size if file.is_file() else 0
-        return total
-
-    @staticmethod
-    def is_ours(folder: Path) -> bool:
-        """Whether a folder is a table of an index of Sureshot, sound or damaged."""
-        if not folder.is_dir() or folder.is_symlink():
-            return False
-        with contextlib.suppress(OSError, ValueError), plain_errors():
-            opened = lance.dataset(str(folder))
-            if not is_blank(opened):
-                return ours(opened.schema.metadata)
-        return {p.name for p in folder.iterdir()} <= _LANCE_FOLDERS
-
-    def is_ours_remote(self, name: Name) -> bool:
-        """Whether what lies in S3 storage in the place of a table is ours, damaged, or nothing."""
-        below = remote.parts_of_table(self.location, name)
-        if not below:
-            return True
-        try:
-            with plain_errors():
-                return ours(self._open(name).schema.metadata)
-        except (OSError, ValueError):
-            return below <= _LANCE_FOLDERS
-
-    @property
-    def _remote(self) -> bool:
-        return remote.is_remote(self.location)
-
-    @property
-    def _in_s3(self) -> bool:
-        return self.location.startswith(SCHEME)
-
-    def _folder(self, name: Name) -> Path:
-        return Path(self.location) / f"{name}.lance"
-
-    def _renew_copy(self, name: Name) -> bool:
-        if self._mirror is None or not self._mirror.renew(name):
-            return False
-        self._session = _session()  # it may remember what was wrong
-        return True
-
-    def _copy_of(self, name: Name) -> Path | None:
-        """The local copy of a table at its newest version, where one is kept."""
-        return None if self._mirror is None else self._mirror.table(name, partial(self._open, name))
-
-    def _open_copy(self, folder: Path) -> Any:
-        return lance.dataset(str(folder), session=self._session)
-
-    def _open(self, name: Name, version: int | None = None) -> Any:
-        folder = self._folder(name)
-        if not self._remote and is_there(folder) and not folder.is_dir():
-            # Lance would try again and again, for seconds.
-            raise NotADirectoryError(f"{folder} is not a directory")
-        if self._remote or name in self._trusted or version is not None:
-            return lance.dataset(
-                remote.table_address(self.location, name),
-                version=version,
-                session=self._session,
-                storage_options=remote.options(self.location),
-            )
-        return self._open_whole(name)
-
-    def _open_whole(self, name: Name) -> Any:
-        """The newest version of a local table whose files are all there.
-
-        Where there is none, the newest one, so that what can be read of it is.
-        """
-        folder, uri = self._folder(name), f"{self.location}/{name}.lance"
-        self._fallen.pop(name, None)
-        newest: Any = None
-        broken: Exception | None = None
-        for _ in range(_ATTEMPTS):
-            before: Any = newest
-            try:
-                with plain_errors():
-                    newest = lance.dataset(uri, session=self._session)
-            except (OSError, ValueError) as error:
-                broken = error
-                break
-            if whole(folder, newest):
-                self._trusted.add(name)
-                return newest
-            # Others may have compacted meanwhile: then there is a newer version by now.
-            if before is not None and before.version == newest.version:
-                break
-        older_ones = numbers(folder) if is_there(folder / "_versions") else []
-        for number in older_ones[: _LOST_AT_ONCE + 1 if name == "windows" else None]:
-            with contextlib.suppress(OSError, ValueError), plain_errors():
-                older = self._open(name, number)
-                if whole(folder, older):
-                    self._fallen[name] = number
-                    return older
-        if broken is not None:
-            raise broken
-        return newest
-
-    def _create_remote(self, name: Name, schema: pa.Schema) -> None:
-        try:
-            lance.write_dataset(
-                schema.empty_table(),
-                remote.table_address(self.location, name),
-                mode="create",
-                storage_options=remote.options(self.location),
-            )
-        except OSError as error:
-            if "already exists" not in str(error):
-                raise
-
-    def _create_local(self, name: Name, schema: pa.Schema) -> None:
-        # Not at its place at once: of two processes in Lance's "create" mode the second may empty
-        # what the first has made and filled meanwhile. A rename onto a full folder fails.
-        folder = Path(self.location)
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(f"{self._folder(name)}{NEW}{uuid.uuid4().hex}")
-        try:
-            lance.write_dataset(schema.empty_table(), str(unfinished), mode="create")
-            Durable([unfinished]).sync()
-            unfinished.rename(self._folder(name))
-        except OSError:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            if not self._folder(name).is_dir():
-                raise
-        sync_paths([folder, folder.parent])
+def _first_line(error: Exception) -> str:
+    """Lance's messages go on with the place in its source; the first sentence is enough."""
+    return str(error).split("\n")[0].split(", /")[0].strip().rstrip(".")[:300] or repr(error)
 
 
 @contextlib.contextmanager
@@ -598,9 +580,7 @@ def plain_errors() -> Iterator[None]:
     except BaseException as error:
         if "KeyboardInterrupt" in str(error):
             raise KeyboardInterrupt from None
-        if (
-            type(error).__name__ == "PanicException"
-        ):  # no `Exception`, and of a class without a name
+        if type(error).__name__ == "PanicException":  # no `Exception`, and its class has no name
             raise ValueError(str(error)) from None
         raise
 

@@ -1,4 +1,4 @@
-"""Windows read from an index, each held against its checksum."""
+"""Windows read from an index, each verified by its checksum, and the index of their vectors."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,13 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float
 
 from sureshot.errors import StoreError
-from sureshot.store.integrity import Claims, VectorCheck
+from sureshot.store.integrity import ClaimsCheck, VectorCheck
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
-    SEARCHED,
-    STORED_COLUMNS,
-    WINDOW_CHECKS,
     StoredWindows,
-    asking,
     from_text,
-    names_in,
-    sound_packed,
-    sound_windows,
+    query_vector,
+    sound,
     stored_windows,
     to_text,
 )
@@ -32,9 +27,240 @@ from sureshot.text import plain
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
 PARTITIONS = 16
 _LARGEST = 4_000_000  # windows of a segment that is left alone, as 1 GB has to be read for more
-_GROWTH = 2  # a segment is made anew where others bring at least its size divided by this
-_NAME = "vectors"
-_COLUMN = "vector"
+_GROWTH = 2  # a segment is made again where others bring at least its size divided by this
+_NAME, _COLUMN = "vectors", "vector"
+_NAMED = 3  # damaged videos that a sentence names
+# Every partition is looked at: a sentence is far from all pictures, and the partitions nearest to
+# it need not hold the best ones (benchmarks/candidates.py).
+_NEAREST: dict[str, Any] = {"column": _COLUMN, "metric": "dot", "nprobes": PARTITIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class VideoSet:
+    """The only videos that a search looks at.
+
+    Attributes:
+        ids: ids of the videos.
+        words: what they have in common, to be read by people.
+    """
+
+    ids: frozenset[str]
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+Selection: TypeAlias = Path | VideoSet  # the videos at or below a path, or a set
+
+
+def selected(selection: Selection, column: str = "video") -> str:
+    """Condition on a row: its video is among those selected.
+
+    Args:
+        selection: which videos.
+        column: column that has the ids of videos.
+    """
+    if isinstance(selection, VideoSet):
+        ids = ", ".join(f"'{video}'" for video in sorted(selection.ids))
+        return f"{column} IN ({ids or repr('')})"
+    folder = to_text(selection).rstrip("/") + "/"
+    return f"({path_is(selection)} OR starts_with(path, {quoted(folder)}))"
+
+
+def path_is(path: Path) -> str:
+    """Condition on a row: it belongs to the video at this path."""
+    return f"path = {quoted(to_text(path))}"
+
+
+def quoted(text: str) -> str:
+    """Text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Finder:
+    """Finds windows in an index.
+
+    Args:
+        tables: the index.
+        dim: size of its vectors.
+    """
+
+    def __init__(self, tables: Tables, dim: int) -> None:
+        self._tables = tables
+        self._dim = dim
+        self._vectors = VectorCheck()
+        self._claims = ClaimsCheck(tables)
+        self._damaged: tuple[int, frozenset[str]] = (0, frozenset())  # of a version: paths
+        self._all: tuple[tuple[Any, ...], StoredWindows | None] = ((), None)  # of a version
+
+    def nearest(
+        self,
+        vector: Float[np.ndarray, " dim"],
+        k: int,
+        selection: Selection | None = None,
+        exclude: Path | None = None,
+        *,
+        hub_corrected: bool = False,
+    ) -> StoredWindows:
+        """The windows whose vectors are nearest, as candidates for an exact score.
+
+        Damaged ones are left out, see `trouble`.
+
+        Args:
+            vector: the query, unit length.
+            k: how many windows.
+            selection: only these videos.
+            exclude: leave this video out.
+            hub_corrected: whether the model's hub correction counts too.
+        """
+        conditions = [selected(selection)] if selection is not None else []
+        conditions += [f"NOT {path_is(exclude)}"] if exclude is not None else []
+
+        def act(table: Any) -> StoredWindows:
+            query = query_vector(vector, _width(table), hub_corrected=hub_corrected)
+            count = k
+            while True:
+                rows, right = self._rows(
+                    table,
+                    columns=["packed", "_distance"],
+                    nearest=_NEAREST | {"q": query.astype(np.float16), "k": count},
+                    filter=" AND ".join(conditions) or None,
+                    prefilter=True,
+                )
+                if right.sum() >= k or len(rows) < count:
+                    return stored_windows(rows.filter(pa.array(right)).slice(0, k), self._dim)
+                count += int((~right).sum())
+
+        with as_store_error(self._tables.location, "read"):
+            return self._tables.use("windows", act)
+
+    def nearest_many(
+        self,
+        vectors: Float[np.ndarray, "queries dim"],
+        k: int,
+        selection: Selection | None = None,
+        *,
+        hub_corrected: bool = False,
+    ) -> list[StoredWindows]:
+        """What `nearest` gives for each query, from one pass over the index."""
+
+        def act(table: Any) -> pa.Table | None:
+            width = _width(table)
+            queries = [query_vector(v, width, hub_corrected=hub_corrected) for v in vectors]
+            rows, right = self._rows(
+                table,
+                columns=["packed", "_distance"],
+                nearest=_NEAREST | {"q": np.stack(queries).astype(np.float16), "k": k},
+                filter=None if selection is None else selected(selection),
+                prefilter=True,
+            )
+            return rows if right.all() else None
+
+        with as_store_error(self._tables.location, "read"):
+            rows = self._tables.use("windows", act)
+        if rows is None:  # one by one, as others then take the place of damaged ones
+            return [self.nearest(v, k, selection, hub_corrected=hub_corrected) for v in vectors]
+        query = rows.column("query_index").to_numpy()
+        parts = [rows.filter(pa.array(query == number)) for number in range(len(vectors))]
+        return [stored_windows(part, self._dim) for part in parts]
+
+    def all_windows(self, limit: int) -> StoredWindows | None:
+        """All windows but damaged ones, in no order; None if there are more than so many.
+
+        They are read once for each version of the index, and must not be changed.
+        """
+
+        def act(table: Any) -> StoredWindows | None:
+            # An index that was made again in the same place has the same numbers of versions.
+            files = [part.path for one in table.get_fragments() for part in one.data_files()]
+            (state, known), now = self._all, (table.version, *files)
+            if state == now and (known is None or len(known.keys) <= limit):
+                return known
+            found = None
+            if table.count_rows() <= limit:
+                rows, right = self._rows(table, columns=["packed"])
+                found = stored_windows(rows.filter(pa.array(right)), self._dim)
+            self._all = now, found
+            return found
+
+        with as_store_error(self._tables.location, "read"):
+            return self._tables.use("windows", act)
+
+    def windows(self, condition: str, order: str) -> StoredWindows:
+        """The windows that meet an SQL condition, in the order of a column.
+
+        Raises:
+            StoreError: some are damaged.
+        """
+
+        def act(table: Any) -> tuple[pa.Table, Bool[np.ndarray, " rows"], frozenset[str]]:
+            rows = table.to_table(columns=["packed", order], filter=condition, with_row_id=True)
+            right = sound(rows)
+            if not right.all():
+                self._tables.doubt("windows")
+            return rows, right, _paths_of(table, rows.filter(pa.array(~right)))
+
+        with as_store_error(self._tables.location, "read"):
+            rows, right, damaged = self._tables.use("windows", act)
+        if not right.all():
+            raise StoreError(damage(self._tables.location, damaged))
+        return stored_windows(rows.sort_by(order), self._dim)
+
+    def trouble(self) -> list[str]:
+        """What searches of the newest version left out or did not find, as sentences."""
+        _, names = self._damaged
+        sentences = []
+        if names:
+            sentences = [f"{damage(self._tables.location, names)} They were left out."]
+        return [*sentences, *self._claims.trouble()]
+
+    def _rows(self, table: Any, **wanted: Any) -> tuple[pa.Table, Bool[np.ndarray, " rows"]]:
+        """Rows as Lance is asked for them, and which of them are sound, their vectors included."""
+        wrong = self._vectors.damaged(table)
+        rows = table.to_table(with_row_id=True, **wanted)
+        right = sound(rows)
+        if len(wrong):
+            among = pc.is_in(rows.column("_rowid"), wrong.column("_rowid"))
+            right &= ~among.to_numpy(zero_copy_only=False)
+        names: frozenset[str] = frozenset()
+        if len(wrong) or not right.all():
+            self._tables.doubt("windows")
+            names = _paths_of(table, wrong) | _paths_of(table, rows.filter(pa.array(~right)))
+        version, known = self._damaged
+        if names or version != table.version:
+            same = version == table.version
+            self._damaged = table.version, names | (known if same else frozenset())
+        return rows, right
+
+
+def _paths_of(table: Any, rows: pa.Table) -> frozenset[str]:
+    """Paths of rows by their ids, to be printed, as far as they can be read."""
+    if not len(rows):
+        return frozenset()
+    ids = ", ".join(map(str, rows.column("_rowid").to_pylist()))
+    found = table.to_table(columns=["path"], filter=f"_rowid IN ({ids})")
+    texts: Sequence[bytes | None] = found.column("path").cast(pa.binary()).to_pylist()
+    return frozenset(plain(from_text((text or b"?").decode("utf-8", "replace"))) for text in texts)
+
+
+def damage(location: str, names: Collection[str]) -> str:
+    """A sentence on damaged windows of an index.
+
+    Args:
+        location: place of the index.
+        names: the videos they are of, as they may be printed.
+    """
+    shown = sorted(names)[:_NAMED]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return (
+        f"The index at {plain(location)} is damaged: windows of {', '.join(shown)}{more} are not "
+        f"what was written. `sureshot index FOLDER` encodes them again."
+    )
+
+
+def _width(table: Any) -> int:
+    return int(table.schema.field(_COLUMN).type.list_size)
 
 
 def add_segment(tables: Tables) -> bool:
@@ -111,275 +337,3 @@ def due(rows: dict[int, int], there: Sequence[frozenset[int]]) -> frozenset[int]
             break
         chosen, count = chosen | part, count + size
     return chosen
-
-
-def path_is(path: Path) -> str:
-    """Condition on a row: it belongs to the video at this path."""
-    return f"path = {quoted(to_text(path))}"
-
-
-@dataclass(frozen=True, slots=True)
-class VideoSet:
-    """Some videos that a search looks at, and no others.
-
-    Attributes:
-        ids: ids of the videos.
-        words: what they have in common, to be read by people.
-    """
-
-    ids: frozenset[str]
-    words: str
-
-    def __str__(self) -> str:
-        return self.words
-
-
-Selection: TypeAlias = Path | VideoSet  # which videos: those at or below a path, or some
-
-
-def path_below(path: Selection, column: str = "video") -> str:
-    """Condition on a row: its video lies at or below this path, or is one of some.
-
-    Args:
-        path: folder or file that the videos lie at or below, or some of them by name.
-        column: column that has the ids of videos.
-    """
-    if isinstance(path, VideoSet):
-        return (
-            f"{column} IN ({', '.join(f'{quoted!r}' for quoted in sorted(path.ids)) or repr('')})"
-        )
-    folder = to_text(path).rstrip("/") + "/"
-    return f"({path_is(path)} OR starts_with(path, {quoted(folder)}))"
-
-
-def quoted(text: str) -> str:
-    """Text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-_NAMED = 3  # damaged videos that a sentence names
-# Every partition is looked at: a sentence lies far from all pictures, and the partitions nearest to
-# it need not hold the best ones (benchmarks/candidates.py).
-_NEAR: dict[str, Any] = {"column": "vector", "metric": "dot", "nprobes": PARTITIONS}
-
-
-class Finder:
-    """Finds windows in an index.
-
-    Args:
-        tables: the index.
-        dim: size of its vectors.
-    """
-
-    def __init__(self, tables: Tables, dim: int) -> None:
-        self._tables = tables
-        self._dim = dim
-        self._vectors = VectorCheck()
-        self._claims = Claims(tables)
-        self._damaged: tuple[int, frozenset[str]] = (0, frozenset())  # of a version: paths
-        self._every: tuple[tuple[Any, ...], StoredWindows | None] = ((), None)  # of a version
-
-    def nearest(
-        self,
-        vector: Float[np.ndarray, " dim"],
-        k: int,
-        under: Selection | None = None,
-        exclude: Path | None = None,
-        *,
-        hub_corrected: bool = False,
-    ) -> StoredWindows:
-        """The windows whose vectors lie nearest, as candidates for an exact score.
-
-        Damaged ones are left out, see `trouble`.
-
-        Args:
-            vector: the query, unit length.
-            k: how many windows.
-            under: only videos at or below this path.
-            exclude: leave this video out.
-            hub_corrected: whether the model's hub correction counts too.
-        """
-        near, condition = dict(_NEAR), _condition(under, exclude)
-
-        def act(table: Any) -> pa.Table:
-            wrong = self._vectors.damaged(table)
-            if len(wrong):
-                self._tables.doubt("windows")
-            self._note(table.version, wrong)
-            near["q"] = asking(vector, _width(table), hub_corrected=hub_corrected).astype(
-                np.float16
-            )
-            most = k
-            while True:
-                rows = table.to_table(
-                    columns=[*_columns(table), "_distance"],
-                    nearest=near | {"k": most},
-                    filter=condition,
-                    prefilter=True,
-                )
-                sound = _sound(rows) & ~_among(rows, wrong)
-                if not sound.all():
-                    self._tables.doubt("windows")
-                self._note(table.version, rows.filter(pa.array(~sound)))
-                if sound.sum() >= k or len(rows) < most:
-                    return rows.filter(pa.array(sound)).slice(0, k)
-                most += int((~sound).sum())
-
-        with as_store_error(self._tables.location, "read"):
-            return stored_windows(self._tables.use("windows", act), self._dim)
-
-    def every(self, most: int) -> StoredWindows | None:
-        """All windows but damaged ones, in no order; None if there are more than so many.
-
-        They are read once for each version of the index. Nobody may change them.
-        """
-
-        def act(table: Any) -> StoredWindows | None:
-            # An index that was made anew in the same place has the same numbers of versions.
-            files = [part.path for one in table.get_fragments() for part in one.data_files()]
-            (state, known), now = self._every, (table.version, *files)
-            if state == now and (known is None or len(known.keys) <= most):
-                return known
-            found = None
-            if table.count_rows() <= most:
-                wrong = self._vectors.damaged(table)
-                rows = table.to_table(columns=_columns(table))
-                sound = _sound(rows) & ~_among(rows, wrong)
-                if not sound.all():
-                    self._tables.doubt("windows")
-                self._note(table.version, wrong)
-                self._note(table.version, rows.filter(pa.array(~sound)))
-                found = stored_windows(rows.filter(pa.array(sound)), self._dim)
-            self._every = now, found
-            return found
-
-        with as_store_error(self._tables.location, "read"):
-            return self._tables.use("windows", act)
-
-    def nearest_many(
-        self,
-        vectors: Float[np.ndarray, "queries dim"],
-        k: int,
-        under: Selection | None = None,
-        *,
-        hub_corrected: bool = False,
-    ) -> list[StoredWindows]:
-        """What `nearest` gives for each query, from one pass over the index."""
-
-        def act(table: Any) -> pa.Table | None:
-            if len(self._vectors.damaged(table)):
-                return None
-            q = [asking(v, _width(table), hub_corrected=hub_corrected) for v in vectors]
-            rows = table.to_table(
-                columns=[*_columns(table), "_distance"],
-                nearest=_NEAR | {"q": np.stack(q).astype(np.float16), "k": k},
-                filter=_condition(under, None),
-                prefilter=True,
-            )
-            return rows if _sound(rows).all() else None
-
-        with as_store_error(self._tables.location, "read"):
-            rows = self._tables.use("windows", act)
-        if rows is None:  # one by one, as others then take the place of damaged ones
-            return [self.nearest(v, k, under, hub_corrected=hub_corrected) for v in vectors]
-        query = rows.column("query_index").to_numpy()
-        parts = [rows.filter(pa.array(query == number)) for number in range(len(vectors))]
-        return [stored_windows(part, self._dim) for part in parts]
-
-    def windows(self, condition: str, order: str) -> StoredWindows:
-        """The windows that meet an SQL condition, in the order of a column.
-
-        Raises:
-            StoreError: some are damaged.
-        """
-
-        def act(table: Any) -> tuple[pa.Table, np.ndarray]:
-            columns = dict.fromkeys([*_columns(table), order])
-            rows = table.to_table(columns=list(columns), filter=condition)
-            sound = _sound(rows)
-            if not sound.all():
-                self._tables.doubt("windows")
-            return rows, sound
-
-        with as_store_error(self._tables.location, "read"):
-            rows, sound = self._tables.use("windows", act)
-        if not sound.all():
-            names = _names(rows.filter(pa.array(~sound)))
-            raise StoreError(damage(self._tables.location, names))
-        return stored_windows(rows.sort_by(order), self._dim)
-
-    def trouble(self) -> list[str]:
-        """What searches of the newest version left out or did not find, as sentences."""
-        _, names = self._damaged
-        left_out = "They were left out."
-        said = [f"{damage(self._tables.location, names)} {left_out}"] if names else []
-        return [*said, *self._claims.trouble()]
-
-    def _note(self, version: int, rows: pa.Table) -> None:
-        before, names = self._damaged
-        if not len(rows) and before == version:
-            return
-        self._damaged = (version, (names if before == version else frozenset()) | _names(rows))
-
-
-def _condition(under: Selection | None, exclude: Path | None) -> str | None:
-    """Which windows are looked at; None is all of them."""
-    wanted = [path_below(under)] if under is not None else []
-    if exclude is not None:
-        wanted.append(f"NOT {path_is(exclude)}")
-    return " AND ".join(wanted) or None
-
-
-def _width(table: Any) -> int:
-    """How many numbers a vector has in the format of a table."""
-    return table.schema.field("vector").type.list_size
-
-
-def damage(location: str, names: Collection[str]) -> str:
-    """A sentence on damaged windows of an index.
-
-    Args:
-        location: place of the index.
-        names: the videos they are of, as they may be printed.
-    """
-    shown = sorted(names)[:_NAMED]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return (
-        f"The index at {plain(location)} is damaged: windows of {', '.join(shown)}{more} are not "
-        f"what was written. `sureshot index FOLDER` encodes them again."
-    )
-
-
-def _columns(table: Any) -> list[str]:
-    """What is read of a window: with checksums where its format has them."""
-    if "packed" in table.schema.names:
-        return ["packed"]
-    checks = [name for name in WINDOW_CHECKS if name in table.schema.names]
-    return [*(n for n in SEARCHED if n != "packed"), *checks] if checks else list(STORED_COLUMNS)
-
-
-def _sound(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which windows are what was written, as far as was read of them."""
-    return sound_packed(rows) if "packed" in rows.column_names else sound_windows(rows)
-
-
-def _among(rows: pa.Table, wrong: pa.Table) -> Bool[np.ndarray, " rows"]:
-    """Which windows are among those whose vectors are not what was written."""
-    if not len(wrong):
-        return np.zeros(len(rows), bool)
-    keys = rows.column("key") if "key" in rows.column_names else _keys(rows)
-    return pc.is_in(keys, wrong.column("key")).to_numpy(zero_copy_only=False)
-
-
-def _keys(rows: pa.Table) -> pa.Array:
-    known = names_in(rows.column("packed").to_pylist())
-    return pa.array([names[0] if names else None for names in known], pa.string())
-
-
-def _names(rows: pa.Table) -> frozenset[str]:
-    """Paths of rows, as far as they can be read, to be printed."""
-    if "packed" in rows.column_names:
-        known = names_in(rows.column("packed").to_pylist())
-        return frozenset(plain(from_text(names[1] if names else "?")) for names in known)
-    texts: Sequence[bytes | None] = rows.column("path").cast(pa.binary()).to_pylist()
-    return frozenset(plain(from_text((text or b"?").decode("utf-8", "replace"))) for text in texts)

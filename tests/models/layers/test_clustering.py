@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from sureshot.errors import SureshotError
 from sureshot.models.systems.duq_released import TokenMerging, cluster
 from tests.models.layers.weights import sample, shake
 
@@ -63,17 +62,3 @@ def test_an_item_is_merged_as_if_it_were_alone(count: int) -> None:
     alone, own = made(tokens[1:, :count], mask[1:, :count])
     assert real.sum(1).tolist() == [3, math.ceil(count / 2)]
     torch.testing.assert_close(merged[1][real[1]], alone[0][own[0]], rtol=1e-4, atol=1e-5)
-
-
-def test_what_stands_at_padding_gets_no_gradient() -> None:
-    made = TokenMerging(8, heads=2)
-    tokens = sample(1, 6, 8).requires_grad_()
-    mask = torch.tensor([[True, True, True, True, False, False]])
-    merged, real = made(tokens, mask)
-    merged[real].square().sum().backward()
-    assert tokens.grad is not None and not tokens.grad[:, 4:].any() and tokens.grad[:, :4].any()
-
-
-def test_heads_must_divide_the_width() -> None:
-    with pytest.raises(SureshotError, match="3 attention heads do not divide"):
-        TokenMerging(8, heads=3)

@@ -19,7 +19,6 @@ from sureshot.models.layers.pooling import (
     mean_of_units,
     precompute,
     scores_direct,
-    token_shares,
 )
 from tests.models.layers.weights import load, sample, shake, tensor
 
@@ -104,12 +103,6 @@ def test_weighted_pooling_agrees_with_one_frame_at_a_time():
         torch.testing.assert_close(found, expected)
 
 
-def test_shares_survive_worths_that_would_overflow():
-    tokens = torch.tensor([[[1000.0], [1000.0], [2000.0]]])
-    mask = torch.tensor([[True, True, False]])
-    assert token_shares(torch.nn.Identity(), tokens, mask).tolist() == [[0.5, 0.5, 0.0]]
-
-
 def test_self_attention_pooling_is_the_mean_of_what_the_block_says():
     pooling = SelfAttentionPooling(6, heads=3)
     shake(pooling)
@@ -121,24 +114,9 @@ def test_self_attention_pooling_is_the_mean_of_what_the_block_says():
         torch.testing.assert_close(pooling(frames, MASK)[i : i + 1], expected)
 
 
-def test_a_frame_alone_is_what_is_pooled():
-    frames = sample(1, 1, 6)
-    one = torch.ones(1, 1, dtype=torch.bool)
-    torch.testing.assert_close(WeightedPooling(6)(frames, one), frames[:, 0])
-
-
 def test_heads_that_do_not_divide_are_refused():
     with pytest.raises(SureshotError, match="do not divide"):
         SelfAttentionPooling(6, heads=4)
-
-
-def test_tanh_pooling_starts_without_biases_and_of_the_right_size():
-    torch.manual_seed(0)
-    first, _, last = TanhPooling(64, 128).worth
-    assert first.bias is None
-    assert last.bias is None
-    bound = (6 / (64 + 128)) ** 0.5
-    assert 0.98 * bound < first.weight.abs().max() <= bound
 
 
 CROSS_ATTENTION_MASK = torch.tensor(
@@ -274,14 +252,6 @@ def test_padding_has_no_influence():
     torch.testing.assert_close(pooling(texts, wide, wide_mask), pooled)
 
 
-def test_no_pair_knows_of_the_others():
-    pooling = pooling_of(heads=2)
-    texts, frames = sample(5, 6, dtype=torch.float64), sample(3, 4, 6, dtype=torch.float64)
-    together = scores_direct(pooling, texts, frames, CROSS_ATTENTION_MASK)
-    alone = scores_direct(pooling, texts[3:4], frames[1:2], CROSS_ATTENTION_MASK[1:2])
-    torch.testing.assert_close(together[3:4, 1:2], alone)
-
-
 def test_dropout_takes_part_in_training_only():
     pooling = CrossAttentionPooling(64, dropout=0.5)
     texts, frames, mask = (
@@ -307,16 +277,6 @@ def test_gradients_reach_every_weight_and_stay_finite_beside_padding():
         assert weight.grad.isfinite().all(), name
         if name != "keys.bias":  # moves all logits of a text alike
             assert weight.grad.abs().max() > 1e-9, name
-
-
-def test_no_weight_is_stored_twice():
-    state = CrossAttentionPooling(6).state_dict()
-    assert len({weight.data_ptr() for weight in state.values()}) == len(state)
-
-
-def test_heads_that_do_not_divide_are_refused_of_cross_attention():
-    with pytest.raises(SureshotError, match="do not divide"):
-        CrossAttentionPooling(6, heads=4)
 
 
 @pytest.mark.parametrize("options", [{}, {"heads": 3}, {"separate_norms": True}])
@@ -393,15 +353,6 @@ def test_xpool_of_fast_pooling(golden, heads, suffix):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_pooling_in_double_precision_is_stored_in_single(golden):
-    told = golden("xpool_pooling")
-    pooling, text, video, mask = released_pooling(told, XPOOL)
-    videos = precompute(pooling, video, mask)
-    assert {getattr(videos, name).dtype for name in PooledVideos.__slots__} == {torch.float32}
-    expected = tensor(told["outputs"]["sims"], torch.float32)
-    torch.testing.assert_close(fast_scores(pooling, text, videos), expected, rtol=0, atol=1e-5)
-
-
 def test_frames_that_are_all_the_same():
     pooling = pooling_of_fast_pooling()
     frames = sample(3, 1, 6).expand(3, 4, 6)
@@ -432,31 +383,6 @@ def test_a_frame_of_zeros_and_a_text_of_zeros():
     torch.testing.assert_close(found, exact(pooling, texts, frames, MASK), rtol=0, atol=1e-5)
 
 
-def test_a_video_pooled_to_nothing_scores_zero():
-    pooling = pooling_of_fast_pooling()
-    torch.nn.init.zeros_(pooling.norm_out.weight)
-    torch.nn.init.zeros_(pooling.norm_out.bias)
-    assert fast(pooling, sample(5, 6), sample(3, 4, 6), MASK).count_nonzero() == 0
-
-
-def test_scores_keep_to_their_range():
-    pooling = pooling_of_fast_pooling(16)
-    scores = fast(pooling, sample(200, 16), sample(50, 3, 16), torch.ones(50, 3, dtype=torch.bool))
-    assert scores.abs().max() <= 1 + 1e-6
-    assert scores.min() < 0 < scores.max()
-
-
-def test_padding_has_no_influence_of_fast_pooling():
-    pooling = pooling_of_fast_pooling(heads=2)
-    texts, frames = sample(5, 6), sample(3, 4, 6)
-    spoilt = frames.masked_fill(~MASK[..., None], torch.nan)
-    found = fast(pooling, texts, frames, MASK)
-    assert torch.equal(fast(pooling, texts, spoilt, MASK), found)
-    wide = torch.cat([spoilt, torch.full((3, 2, 6), torch.inf)], dim=1)
-    wide_mask = torch.cat([MASK, torch.zeros(3, 2, dtype=torch.bool)], dim=1)
-    torch.testing.assert_close(fast(pooling, texts, wide, wide_mask), found, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 100])
 def test_blocks_do_not_matter(block):
     pooling = pooling_of_fast_pooling(32)
@@ -466,29 +392,6 @@ def test_blocks_do_not_matter(block):
     videos = precompute(pooling, frames, mask, block=block)
     found = fast_scores(pooling, texts, videos, block=block)
     torch.testing.assert_close(found, whole, rtol=0, atol=1e-5)
-
-
-def test_neither_the_order_nor_the_company_of_texts_and_videos_matters():
-    pooling = pooling_of_fast_pooling(32)
-    texts, frames, mask = sample(11, 32), sample(9, 5, 32), torch.ones(9, 5, dtype=torch.bool)
-    whole = fast(pooling, texts, frames, mask)
-    back = fast(pooling, texts.flip(0), frames.flip(0), mask).flip(0, 1)
-    torch.testing.assert_close(back, whole, rtol=0, atol=1e-5)
-    alone = fast(pooling, texts[4:5], frames[7:8], mask[7:8])
-    torch.testing.assert_close(alone, whole[4:5, 7:8], rtol=0, atol=1e-5)
-
-
-def test_the_same_call_twice_gives_the_same_bits():
-    pooling = pooling_of_fast_pooling(32)
-    texts, frames, mask = sample(11, 32), sample(9, 5, 32), torch.ones(9, 5, dtype=torch.bool)
-    assert torch.equal(fast(pooling, texts, frames, mask), fast(pooling, texts, frames, mask))
-
-
-def test_nothing_of_either_gives_nothing():
-    pooling = pooling_of_fast_pooling()
-    texts, frames = sample(5, 6), sample(3, 4, 6)
-    assert fast(pooling, texts[:0], frames, MASK).shape == (0, 3)
-    assert fast(pooling, texts, frames[:0], MASK[:0]).shape == (5, 0)
 
 
 def test_pooled_videos_can_be_cut_and_joined():

@@ -296,24 +296,6 @@ def test_what_it_cannot_read_is_refused() -> None:
         clip2video(heads=3)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"share": 0.0},
-        {"share": 1.0},
-        {"centres": 0},
-        {"layers": 0},
-        {"heads": 0},
-        {"longest": 0},
-        {"scale": 101.0},
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict) -> None:
-    (name,) = settings
-    with pytest.raises(SureshotError, match=rf"system\.{name} is .*; it must be between"):
-        Clip2VideoConfig(**settings)
-
-
 def test_defaults_are_the_papers() -> None:
     config = Clip2VideoConfig()
     assert (config.centres, config.layers, config.share) == (5, 4, 0.5)

@@ -7,7 +7,6 @@ from statistics import mean
 import pytest
 import torch
 
-from sureshot.errors import SureshotError
 from sureshot.models.scoring import rerank_as_printed
 from sureshot.models.systems.base import Codes, objective
 from sureshot.models.systems.duq import Distance, Duq, DuqConfig
@@ -189,24 +188,6 @@ def test_the_expected_distance_is_that_of_many_samples() -> None:
     torch.testing.assert_close(made.expected(one, other), estimate, atol=0.01, rtol=0)
 
 
-def test_in_many_dimensions_the_expected_distance_is_the_mean_of_cosine_distances() -> None:
-    wide, many = 512, 100
-    draw = torch.Generator().manual_seed(0)
-    mean = torch.nn.functional.normalize(torch.randn(2, wide, generator=draw), dim=-1)
-    for spread in (-1.0, 0.0, 1.0):
-        codes = [
-            {"mean": m[None], "log_var": torch.full((1, wide), spread - math.log(wide))}
-            for m in (mean[0], (mean[0] + mean[1]) / 2**0.5)
-        ]
-        drawn = [
-            c["mean"] + (c["log_var"] / 2).exp() * torch.randn(many, wide, generator=draw)
-            for c in codes
-        ]
-        cosines = [torch.nn.functional.normalize(part, dim=-1) for part in drawn]
-        estimate = 1 - (cosines[0] @ cosines[1].T).mean().item()
-        assert duq().expected(*codes).item() == pytest.approx(estimate, abs=0.01)
-
-
 def test_an_uncertain_item_is_at_distance_one_from_everything() -> None:
     made, other = duq(), gaussians(5, seed=2)
     certain, vague = gaussians(5, seed=2, log_var=-30.0), gaussians(5, seed=2, log_var=9.0)
@@ -354,13 +335,6 @@ def test_matrices_are_what_the_score_and_the_vacuities_are_made_of(mode: str) ->
     torch.testing.assert_close(found["printed score"], printed)
 
 
-def test_without_a_branch_there_is_no_distance_to_show() -> None:
-    off = dict.fromkeys(("distance_loss", "distance_evidence"), False)
-    made = shaken("duq well_posed distance=mean", **off)
-    found = made.matrices(made.texts(texts(3)), made.videos(videos(3)))
-    assert list(found) == ["similarity", "belief", "printed score"]
-
-
 def test_as_printed_vacuity_is_high_for_the_ideal_matrix() -> None:
     """Evidence of plain cosines: the surer, the vaguer; so paper mode's numbers read as printed."""
     made = duq(mode="paper", pooling="mean")
@@ -377,25 +351,6 @@ def test_as_printed_vacuity_is_high_for_the_ideal_matrix() -> None:
     assert ideal["text distance vacuity"].tolist() == pytest.approx([expected] * WIDTH, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"samples": 0},
-        {"dropout": 1.0},
-        {"alpha": -0.1},
-        {"beta": math.nan},
-        {"closeness": math.inf},
-        {"gamma": -1.0},
-        {"scale": 101.0},
-        {"kappa": 0.0},
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    (name,) = settings
-    with pytest.raises(SureshotError, match=rf"system\.{name} is .*; it must be between"):
-        DuqConfig(**settings)
-
-
 def test_defaults_are_the_papers_where_the_paper_has_them() -> None:
     config = DuqConfig()
     assert (config.samples, config.alpha, config.beta, config.gamma) == (7, 0.1, 1e-4, 0.1)
@@ -404,14 +359,6 @@ def test_defaults_are_the_papers_where_the_paper_has_them() -> None:
     assert (printed.kappa, printed.distance) == (1.0, "boundary")
     assert duq(mode="paper", kappa=5.0).kappa == 5.0
     assert not printed.offset.requires_grad
-
-
-def test_a_text_sees_its_own_pooling_of_its_video() -> None:
-    made = shaken("duq well_posed distance=mean")
-    codes = made.texts(texts(3)), made.videos(videos(3))
-    scores = (made.text_vectors(codes[0]) * made.seen_vectors(*codes)).sum(-1)
-    found = made.feature(*codes).diagonal()
-    torch.testing.assert_close(scores, found, atol=2e-5, rtol=0)
 
 
 DUQ_DISTANCES_FEW = 4

@@ -301,13 +301,3 @@ def test_the_order_of_learning_is_that_of_chance_under_the_shuffled_control():
     one = made.losses(*codes, torch.Generator().manual_seed(1))["similarity"]
     other = made.losses(*codes, torch.Generator().manual_seed(2))["similarity"]
     assert not math.isclose(one.item(), other.item(), rel_tol=1e-7)
-
-
-def test_known_pairs_are_told_apart_from_noise_by_least_eta():
-    words, films = told(16)
-    made = estimate(system("dvtr"), words, films, steps=80)
-    stray = VideoTokens(*videos(16, seed=77))
-    with torch.no_grad():
-        own = made.measures(made.texts(words), made.videos(films))["text least eta"]
-        none = made.measures(made.texts(words), made.videos(stray))["text least eta"]
-    assert own.mean() < none.mean()

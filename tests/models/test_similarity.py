@@ -11,7 +11,6 @@ from sureshot.models.similarity import (
     HubCorrected,
     MeanFrames,
     ModelSimilarity,
-    Similarity,
     similarity_for,
 )
 from tests.trained import WIDTH, checkpoint, saved
@@ -71,11 +70,6 @@ def test_a_sentence_kept_in_sixteen_bits_is_brought_back_to_unit_length():
     texts = TextFeatures(kept.astype(np.float32), words, none, np.zeros(2, bool))
     lengths = np.linalg.norm(MeanFrames().texts(texts), axis=1)
     np.testing.assert_allclose(lengths, 1, atol=1e-6)
-
-
-def test_a_trained_model_compares_as_itself(tmp_path):
-    model = load_searchable(saved(tmp_path / "model", "xpool", "linear"), "cpu")
-    assert isinstance(model, Similarity) and similarity_for(model) is model
 
 
 def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):

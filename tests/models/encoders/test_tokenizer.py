@@ -122,13 +122,6 @@ def test_state_saved_with_the_tokenizer_is_ignored(tmp_path):
     assert cutter(tmp_path, size).encode(["x x x"]).mask.sum() == 5
 
 
-def test_a_pad_token_may_be_written_at_length(tmp_path):
-    _, size = siglip_tokenizer(tmp_path)
-    change(tmp_path, pad_token={"content": "word", "lstrip": False})
-    found = cutter(tmp_path, size, fill=True).encode(["a"])
-    assert set(found.ids[0, 2:]) == {6}
-
-
 def test_padding_is_needed_only_by_a_network_that_reads_it(tmp_path):
     siglip_tokenizer(tmp_path)
     change(tmp_path, pad_token=None)

@@ -30,11 +30,6 @@ def test_each_colour_finds_its_own_frame():
     assert ((texts @ frames.T).argmax(1) == np.arange(len(COLOURS))).all()
 
 
-def test_a_word_that_is_no_colour_finds_nothing():
-    scores = ENCODER.encode_texts(["elephant"]).sentence @ encode(flat(*COLOURS)).frames.T
-    assert (scores == 0).all()
-
-
 def test_sentences_have_unit_length_and_words_lie_under_their_mask():
     texts = ENCODER.encode_texts(["red", "a blue, blue sky", ""])
     assert texts.words.shape == (3, 4, ENCODER.dim)
@@ -49,19 +44,6 @@ def test_a_long_text_is_cut_and_says_so():
     assert texts.truncated.tolist() == [False, True] and texts.mask.shape == (2, 32)
 
 
-def test_a_text_means_the_same_in_any_company():
-    alone = ENCODER.encode_texts(["red car"])
-    among = ENCODER.encode_texts(["a much longer text than that", "red car"])
-    assert np.array_equal(alone.sentence[0], among.sentence[1])
-    assert np.array_equal(alone.words[0], among.words[1][among.mask[1]])
-
-
-def test_frames_of_any_size_are_prepared_to_one():
-    for size in [(1, 1), (16, 16), (300, 7)]:
-        prepared = ENCODER.prepare(flat("red", size=size))
-        assert prepared.shape == (1, 3, 16, 16) and prepared.dtype == np.uint8
-
-
 def test_patches_are_the_quarters_from_the_top_left():
     frame = flat("red", size=(32, 32))
     frame[0, :16, 16:], frame[0, 16:, :16] = COLOURS["green"], COLOURS["blue"]
@@ -70,18 +52,3 @@ def test_patches_are_the_quarters_from_the_top_left():
     names = list(COLOURS)
     assert [names[i] for i in features.patches[0].argmax(-1)] == ["red", "green", "blue", "white"]
     assert features.frames[0] == pytest.approx(features.patches[0].mean(0), abs=1e-6)
-
-
-def test_no_frames_give_no_features():
-    features = ENCODER.encode_frames(np.zeros((0, 3, 16, 16), np.uint8))
-    assert features.frames.shape == (0, ENCODER.dim)
-    assert features.patches.shape == (0, 4, ENCODER.dim)
-    assert features.backbone.shape == (0, ENCODER.channels)
-
-
-def test_a_frame_is_the_same_in_any_batch():
-    batch = encode(flat("red", "blue", "green"))
-    alone = encode(flat("blue"))
-    assert np.array_equal(batch.frames[1], alone.frames[0])
-    assert np.array_equal(batch.backbone[1], alone.backbone[0])
-    assert batch.frames.dtype == batch.patches.dtype == batch.backbone.dtype == np.float32

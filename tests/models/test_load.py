@@ -1,0 +1,606 @@
+"""Models by name: encoders, checkpoints, and what is neither."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from sureshot.cli.app import run
+from sureshot.errors import ModelError, StoreError, SureshotError, VideoError
+from sureshot.library.search import open_index
+from sureshot.media.sampling import sample_frames
+from sureshot.models.checkpoint import CONFIG, Checkpoint
+from sureshot.models.encoders.base import Encoder, FrameFeatures, VideoFeatures, stack
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.models.hub_bank import FILE as BANK
+from sureshot.models.hub_bank import Bank
+from sureshot.models.load import Retriever, load, load_searchable
+from sureshot.models.systems.base import VideoTokens, known_systems, text_tokens, video_tokens
+from sureshot.research.training.hub_correction import encode_captions
+from sureshot.store.index import Store
+from tests.clips import coloured
+from tests.models.encoders.test_clip import clip
+from tests.trained import FRAMES, SYSTEMS, WIDTH, checkpoint, saved
+
+both = pytest.mark.parametrize("read", [load, load_searchable])
+
+
+def test_an_encoder_alone():
+    scorer = load("tiny")
+    assert (scorer.model, scorer.system, scorer.encoder_name) == (None, "encoder", "tiny")
+    assert (scorer.frames, scorer.trained_on, dict(scorer.recipe)) == (12, "", {})
+    assert scorer.searchable is scorer.encoder and scorer.bank is None
+    assert isinstance(load_searchable("tiny"), TinyEncoder)
+
+
+def test_a_checkpoint(tmp_path):
+    folder = saved(tmp_path / "model", "duq", "linear")
+    scorer = load(folder, "cpu")
+    assert (scorer.system, scorer.encoder_name, scorer.frames) == ("duq", "tiny", FRAMES)
+    assert isinstance(scorer.searchable, Retriever) and scorer.searchable.name == str(folder)
+    assert isinstance(load_searchable(folder, "cpu"), Retriever)
+
+
+def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path):
+    folder = saved(tmp_path / "model", "ce", "linear")
+    scorer = load(folder, "cpu")
+    assert scorer.searchable is None
+    for refused in (lambda: load_searchable(folder), lambda: scorer.fingerprint):
+        with pytest.raises(ModelError, match=r"of the system ce, which compares more.*no index"):
+            refused()
+
+
+def test_names_of_encoders_mean_them_whatever_lies_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path / "tiny", "clip4clip", "none")
+    assert load("tiny").system == "encoder"
+    assert load("./tiny").system == "clip4clip"
+
+
+def test_it_computes_where_it_is_told_to(tmp_path):
+    folder = saved(tmp_path / "model", "duq", "none")
+    scorer = load(folder)
+    assert scorer.device == load_searchable(folder).device == scorer.searchable.device
+    assert next(scorer.model.parameters()).device.type == scorer.device.split(":")[0]
+    assert load(folder, "cpu").device == "cpu"
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@both
+def test_a_system_is_no_model(read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("duq", "dvtr", "ce"):
+        with pytest.raises(ModelError) as refused:
+            read(name)
+        assert str(refused.value) == (
+            f"{name} is a retrieval system, which has no weights before it is trained. Train it by "
+            f"a recipe, such as `sureshot train recipes/{name}.toml`, or name the folder of a "
+            f"checkpoint."
+        )
+    saved(tmp_path / "duq", "xpool", "none")  # a folder of that name is one
+    assert load("duq").system == "xpool"
+
+
+@pytest.mark.parametrize("name", ["load", "system", "pooled", "duc"])
+def test_what_is_no_system_either_is_refused_as_a_model(name):
+    with pytest.raises(ModelError, match="neither a folder nor the name of a model on the"):
+        load(name)
+
+
+@both
+def test_an_absolute_folder_that_is_gone_is_told_as_such(read, tmp_path):
+    with pytest.raises(ModelError, match=rf"There is no model in {tmp_path}/gone. If it has moved"):
+        read(tmp_path / "gone")
+
+
+@both
+def test_a_checkpoint_whose_encoder_has_changed_is_refused(read, tmp_path, monkeypatch):
+    model = saved(tmp_path / "model", "duq", "none")
+    monkeypatch.setattr(TinyEncoder, "fingerprint", "0" * 64)
+    with pytest.raises(ModelError, match=rf"{model} was .* another version of the encoder 'tiny'"):
+        read(model)
+
+
+@both
+def test_a_checkpoint_whose_encoder_is_gone_is_refused(read, tmp_path):
+    model = saved(tmp_path / "model", "duq", "none")
+    config = json.loads((model / CONFIG).read_text("utf-8"))
+    config["encoder"]["name"] = "/gone/clip"
+    (model / CONFIG).write_text(json.dumps(config), "utf-8")
+    with pytest.raises(ModelError, match=rf"{model} needs the encoder '/gone/clip'.*neither"):
+        read(model)
+
+
+def test_a_bank_of_another_model_is_refused(tmp_path):
+    folder = saved(tmp_path / "model", "clip4clip", "none")
+    tiny = TinyEncoder()
+    frames, mask = tiny.encode_texts(["red"]).words, tiny.encode_texts(["red"]).mask
+    bank = Bank(
+        texts=tiny.encode_texts(["red"]),
+        k=1,
+        weight=0.5,
+        frames=frames,
+        mask=mask,
+        corrections=frames[:, 0, 0],
+        model="of another one",
+        source="a test",
+    )
+    bank.save(folder)
+    with pytest.raises(ModelError, match="made for another model than the one beside it"):
+        load(folder)
+    assert load_searchable(folder).name == str(folder)  # whoever indexes compares nothing
+
+
+# --- what is imported -----------------------------------------------------------------------------
+
+
+def loaded(code: str, *names: str) -> list[str]:
+    """Which of some modules a fresh process has imported after it ran some code."""
+    program = f"import sys; {code}; print(*(name for name in {names!r} if name in sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    return ran.stdout.split()
+
+
+def test_an_encoder_alone_needs_neither_torch_nor_a_decoder():
+    code = (
+        "from sureshot.models.similarity import similarity_for; import sureshot; "
+        "m = sureshot.load('tiny'); "
+        "similarity_for(m.searchable).texts(m.encoder.encode_texts(['red']))"
+    )
+    assert loaded(code, "torch", "av") == []
+
+
+def test_a_checkpoint_imports_its_own_system_alone(tmp_path: Path):
+    checkpoint("clip4clip", "none").save_pretrained(tmp_path / "model")
+    modules = [f"sureshot.models.systems.{name}" for name in known_systems()]
+    code = f"import sureshot; sureshot.load({str(tmp_path / 'model')!r}, 'cpu')"
+    assert loaded(code, *modules) == ["sureshot.models.systems.clip4clip"]
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a/" + "b" * 300, "/" + "c" * 300])
+def test_a_name_too_long_for_a_file_is_no_model(name):
+    with pytest.raises(ModelError, match=r"There is no model in|Could not load model"):
+        load(name)
+
+
+TINY = TinyEncoder()
+TEXTS = ("red", "a green wall", "blue and yellow")
+ALL = (*SYSTEMS, "uatvr", "pcme", "tmass", "clip2video", "dvtr")
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory) -> list[Path]:
+    """Two files, a folder of frames and a photo."""
+    folder = tmp_path_factory.mktemp("videos")
+    coloured(folder / "red.mp4", ["red"], seconds=1.0, rate=4)
+    coloured(folder / "two.mp4", ["green", "blue"], rate=5)
+    (folder / "frames").mkdir()
+    for number, colour in enumerate(("yellow", "yellow", "magenta")):
+        Image.new("RGB", (32, 24), COLOURS[colour]).save(folder / "frames" / f"{number}.png")
+    Image.new("RGB", (32, 24), COLOURS["white"]).save(folder / "white.png")
+    return [folder / name for name in ("red.mp4", "two.mp4", "frames", "white.png")]
+
+
+def seen(path: Path, frames: int) -> VideoFeatures:
+    """One video as the tiny encoder sees it."""
+    images = sample_frames(path, frames, TINY.frame_size)
+    return stack([TINY.encode_frames(TINY.prepare(images))])
+
+
+def by_hand(folder: Path, videos: list[Path]) -> np.ndarray:
+    """The score of each text and each video alone, from the checkpoint."""
+    model = Checkpoint.from_pretrained(folder).model
+    scores = np.zeros((len(TEXTS), len(videos)))
+    with torch.no_grad():
+        for row, text in enumerate(TEXTS):
+            asked = model.texts(text_tokens(TINY.encode_texts([text])))
+            for column, path in enumerate(videos):
+                shown = model.videos(video_tokens(seen(path, FRAMES)))
+                scores[row, column] = model.system.similarity(asked, shown).item()
+    return scores
+
+
+def test_an_encoder_alone_scores_by_the_mean_of_frames(videos):
+    model = load("tiny")
+    texts, embedded = model.embed_texts(TEXTS), model.embed_videos(videos)
+    assert (len(texts), len(embedded)) == (3, 4)
+    found = model.similarity(texts, embedded)
+    for column, path in enumerate(videos):
+        mean = seen(path, 12).frames[0].mean(0)
+        expected = TINY.encode_texts(TEXTS).sentence @ mean / np.linalg.norm(mean)
+        np.testing.assert_allclose(found[:, column], expected, atol=1e-5)
+    np.testing.assert_allclose(texts.vectors @ embedded.vectors.T, found, atol=1e-6)
+    assert found[0].argmax() == 0 and found[1].argmax() == 1
+
+
+@pytest.mark.parametrize("system", ALL)
+def test_a_checkpoint_scores_all_pairs_as_it_scores_one(tmp_path, videos, system):
+    folder = saved(tmp_path / "model", system, "linear")
+    model = load(folder, "cpu")
+    texts, embedded = model.embed_texts(TEXTS), model.embed_videos(videos)
+    found, expected = model.similarity(texts, embedded), by_hand(folder, videos)
+    np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-5)
+    assert expected.std() > 1e-3
+    for side in (texts, embedded):
+        np.testing.assert_allclose(np.linalg.norm(side.vectors, axis=1), 1, atol=1e-5)
+
+
+def test_a_folder_of_a_clip(tmp_path, videos):
+    model = load(clip(tmp_path / "clip").folder, "cpu")
+    found = model.similarity(model.embed_texts(TEXTS), model.embed_videos(videos))
+    assert found.shape == (3, 4) and np.isfinite(found).all() and found.std() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["tiny", "xpool"])
+def test_scores_are_those_of_a_search_unless_told_otherwise(tmp_path, videos, name):
+    folder = saved(tmp_path / "model", name, "linear") if name != "tiny" else Path("tiny")
+    plain = load(str(folder), "cpu")
+    stored = plain.searchable
+    known = stored.encode_texts(["white", "a magenta wall", "black"])
+    frames, mask = np.ones((2, 1, stored.dim), np.float32), np.ones((2, 1), bool)
+    bank = Bank(
+        texts=known,
+        k=2,
+        weight=0.5,
+        frames=frames,
+        mask=mask,
+        corrections=np.zeros(2, np.float32),
+        model=stored.fingerprint,
+        source="a test",
+    )
+    if name == "tiny":
+        model = dataclasses.replace(plain, bank=bank)
+    else:
+        bank.save(folder)
+        model = load(folder, "cpu")
+    texts, embedded = model.embed_texts(TEXTS), model.embed_videos(videos)
+    raw = plain.similarity(plain.embed_texts(TEXTS), plain.embed_videos(videos))
+    uncorrected = model.similarity(texts, embedded, corrected=False)
+    np.testing.assert_allclose(uncorrected, raw, atol=1e-5)
+    captions = plain.embed_texts(["white", "a magenta wall", "black"])
+    hubs = plain.similarity(captions, plain.embed_videos(videos))
+    expected = raw - 0.5 * np.sort(hubs, axis=0)[-2:].mean(0)
+    np.testing.assert_allclose(model.similarity(texts, embedded), expected, atol=1e-3)  # 16 bits
+    assert np.abs(expected - raw).max() > 1e-2
+
+
+# --- experts --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ce(tmp_path) -> Path:
+    folder = tmp_path / "ce"
+    checkpoint("ce", "linear", experts={"audio": 5}).save_pretrained(folder)
+    return folder
+
+
+def test_a_model_of_experts_reads_them_from_a_folder(ce, tmp_path, videos):
+    (tmp_path / "experts" / "audio").mkdir(parents=True)
+    draw = np.random.default_rng(0)
+    for path in videos[:3]:  # the last one has none
+        rows = draw.normal(size=(2, 5)).astype(np.float32)
+        np.save(tmp_path / "experts" / "audio" / f"{path.stem}.npy", rows)
+    model = load(ce, "cpu")
+    assert model.experts == ("audio",) and model.searchable is None
+    embedded = model.embed_videos(videos, experts=tmp_path / "experts")
+    found = model.similarity(model.embed_texts(TEXTS), embedded)
+    assert found.shape == (3, 4) and np.isfinite(found).all() and found.std() > 1e-3
+
+
+def test_a_model_of_experts_asks_for_them(ce, tmp_path, videos):
+    model = load(ce, "cpu")
+    with pytest.raises(ModelError, match="was trained on the experts audio; name the folder"):
+        model.embed_videos(videos)
+    with pytest.raises(SureshotError, match="There is no folder of experts"):
+        model.embed_videos(videos, experts=tmp_path / "none")
+
+
+# --- what cannot be read --------------------------------------------------------------------------
+
+
+def test_a_video_that_cannot_be_read_is_named(videos, tmp_path):
+    model = load("tiny")
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"nothing")
+    with pytest.raises(VideoError, match=rf"{broken} is not a video, or is damaged"):
+        model.embed_videos([videos[0], broken])
+    with pytest.raises(VideoError, match=rf"There is no video at {tmp_path}/gone.mp4\."):
+        model.embed_videos([str(tmp_path / "gone.mp4")])
+
+
+# --- what is known of a model ---------------------------------------------------------------------
+
+
+def test_the_sets_it_was_trained_on_are_named_once_each(tmp_path):
+    recipe = {"train": [{"dataset": name} for name in ("msrvtt", "pairs", "msrvtt")]}
+    checkpoint("xpool", "none", recipe=recipe).save_pretrained(tmp_path / "model")
+    assert load(tmp_path / "model").trained_on == "msrvtt + pairs"
+
+
+def test_the_scale_is_the_learned_one(tmp_path):
+    folder = saved(tmp_path / "model", "clip4clip", "linear")
+    learned = Checkpoint.from_pretrained(folder).model.system.log_scale.item()
+    assert load(folder, "cpu").scale == pytest.approx(np.exp(learned))
+    assert load("tiny").scale is None
+
+
+MODELS = [(system, kind) for system in SYSTEMS for kind in ("none", "linear")]
+QUERIES = ("a red wall", "green", "blue and yellow", "a dog on a white beach")
+
+
+@pytest.fixture(scope="module")
+def videos_retriever(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("videos")
+    coloured(folder / "red.mp4", ["red"], rate=5)
+    coloured(folder / "scenes.mp4", ["green", "blue", "white"], rate=5)
+    coloured(folder / "yellow.mp4", ["yellow", "magenta"], rate=5)
+    return folder
+
+
+@pytest.fixture(scope="module", params=MODELS, ids="-".join)
+def indexed(
+    request: pytest.FixtureRequest, videos_retriever: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """An index by each kind of model, and the folder of that model."""
+    place = tmp_path_factory.mktemp("index")
+    model = saved(place / "model", *request.param)
+    index(place / "db", model, videos_retriever)
+    return str(place / "db"), model
+
+
+def index(db: Path, model: Path, *paths: Path, options: tuple[str, ...] = ()) -> None:
+    command = ["index", *map(str, paths), "--db", str(db), "--model", str(model), *options]
+    assert run([*command, "--workers", "1"]) == 0
+
+
+def tokens(frames: np.ndarray) -> VideoTokens:
+    """One video of these frames, as its stem gave them."""
+    whole = torch.from_numpy(frames)[None].float()
+    nothing = torch.zeros(1, len(frames), 0, frames.shape[1]), torch.zeros(1, len(frames), 0)
+    return VideoTokens(whole, *nothing, torch.ones(1, len(frames), dtype=torch.bool))
+
+
+def by_hand_retriever(model: Path, query: str, frames: np.ndarray) -> float:
+    """The score of a sentence and one video, from the checkpoint alone."""
+    read = Checkpoint.from_pretrained(model).model
+    with torch.no_grad():
+        texts = read.texts(text_tokens(TINY.encode_texts([query])))
+        return read.system.similarity(texts, read.system.videos(tokens(frames))).item()
+
+
+# --- through the commands -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", [QUERIES[0], *(pytest.param(query, marks=pytest.mark.slow) for query in QUERIES[1:])]
+)
+def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, query):
+    db, model = indexed
+    store = Store.open(db)
+    scored = []
+    for record in store.videos():
+        windows = store.windows_of(record.path)
+        for row in range(len(windows.keys)):
+            frames = windows.frames[row][windows.mask[row]]
+            scored.append(
+                (by_hand_retriever(model, query, frames), record.path, windows.start[row])
+            )
+    scored.sort(reverse=True)
+    assert len(scored) == 6
+    assert scored[0][0] - scored[-1][0] > 1e-3
+    found = open_index(db).search(query, per_video=9, fold=False)
+    best = {}
+    for score, path, start in scored:
+        (hit,) = [h for h in found if h.path == path and h.start <= start < h.end]
+        best.setdefault((hit.path, hit.start), score)
+    expected = sorted(best.values(), reverse=True)
+    assert [hit.score for hit in found] == pytest.approx(expected, abs=1e-5)
+    own = [best[hit.path, hit.start] for hit in found]
+    assert [hit.score for hit in found] == pytest.approx(own, abs=1e-5)
+
+
+def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
+    db, model = indexed
+    plain = open_index(db).search("red", k=9, per_video=9, fold=False)
+    encoder = load_searchable(str(model))
+    needs = encoder._model.system.reads_words
+    captions = encode_captions(encoder, ["a red wall", "green", "blue"], needs)
+    store = Store.open(db)
+    windows = [store.windows_of(record.path) for record in store.videos()]
+    frames, mask = windows[1].frames[:2], windows[1].mask[:2]
+    corrections = np.array([0.1, 0.0], np.float32)
+    Bank(captions, 2, 0.5, frames, mask, corrections, encoder.fingerprint, "a test").save(model)
+    try:
+        searcher = open_index(db)
+        seen = [by_hand_retriever(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]
+        apart = (seen[0] - 0.1 + seen[1]) / 2
+        assert searcher.rivals("red").about.background[0] == pytest.approx(apart, abs=1e-3)
+        found = searcher.search("red", k=9, per_video=9, fold=False)
+        assert found.warnings == plain.warnings
+        for hit in found:
+            windows = searcher.store.windows_of(hit.path)
+            expected = []
+            for row in range(len(windows.keys)):
+                if hit.start <= windows.start[row] < hit.end:
+                    frames = windows.frames[row][windows.mask[row]]
+                    bank = [
+                        by_hand_retriever(model, text, frames)
+                        for text in ("a red wall", "green", "blue")
+                    ]
+                    off = 0.5 * np.mean(sorted(bank)[-2:])
+                    expected.append(by_hand_retriever(model, "red", frames) - off)
+            assert hit.score == pytest.approx(max(expected), abs=3e-3)
+        every = searcher.all_scores(["red", "green"] * 40)
+        np.testing.assert_allclose(every.background[::2], apart, atol=1e-3)
+        for path in set(every.paths):
+            row = [
+                score for score, of in zip(every.scores[0], every.paths, strict=True) if of == path
+            ]
+            best = max(hit.score for hit in found if hit.path == path)
+            assert max(row) == pytest.approx(best, abs=1e-5)
+        assert [h.score for h in found] != pytest.approx([h.score for h in plain], abs=1e-3)
+    finally:
+        (model / BANK).unlink()
+
+
+def test_each_frame_is_scored_as_a_video_of_its_own(indexed):
+    db, model = indexed
+    hit = open_index(db).search("red", k=1)[0]
+    windows = Store.open(db).windows_of(hit.path)
+    for frame in hit.frames:
+        (place,) = np.argwhere(windows.mask & (np.abs(windows.times - frame.time) < 1e-6))
+        alone = windows.frames[tuple(place)][None]
+        assert frame.score == pytest.approx(by_hand_retriever(model, "red", alone), abs=1e-5)
+
+
+def test_the_commands_search_describe_and_find_alike(indexed, videos_retriever, capsys):
+    db, model = indexed
+    capsys.readouterr()
+    assert run(["search", "red", "--db", db, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"] == str(model)
+    assert (told["searched"], len(told["hits"]) > 0) == (6, True)
+    assert run(["search", "--like", str(videos_retriever / "red.mp4"), "--db", db, "--json"]) == 0
+    hits = json.loads(capsys.readouterr().out)["hits"]
+    assert {Path(hit["path"]).stem for hit in hits} == {"scenes", "yellow"}
+    assert all(-1.001 < hit["score"] < 1.001 for hit in hits)
+
+
+def test_sentences_are_ranked_by_the_trained_score(indexed, videos_retriever):
+    db, model = indexed
+    searcher = open_index(db)
+    windows = searcher.store.windows_of(videos_retriever / "red.mp4")
+    assert windows.mask.all()
+    found = searcher.describe(videos_retriever / "red.mp4", QUERIES)
+    for sentence in found:
+        expected = by_hand_retriever(model, sentence.text, windows.frames[0])
+        assert sentence.score == pytest.approx(expected, abs=1e-5)
+    assert [s.score for s in found] == sorted((s.score for s in found), reverse=True)
+
+
+# --- one model, one index -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def duq(tmp_path: Path, videos_retriever: Path) -> tuple[str, Path]:
+    model = saved(tmp_path / "model", "duq", "linear")
+    index(tmp_path / "db", model, videos_retriever / "red.mp4")
+    return str(tmp_path / "db"), model
+
+
+def test_a_query_by_another_model_is_refused(duq, tmp_path):
+    db, model = duq
+    other = saved(tmp_path / "other", "duq", "linear", seed=1)
+    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*`model="):
+        open_index(db, model=str(other))
+    with pytest.raises(StoreError, match=rf"by the model '{model}', not by 'tiny'"):
+        open_index(db, model="tiny")
+
+
+def test_a_model_that_was_trained_again_in_its_place_is_another_version(duq):
+    db, model = duq
+    saved(model, "duq", "linear", seed=1)
+    with pytest.raises(StoreError, match="another version of the model") as refused:
+        open_index(db)
+    assert "model=" not in str(refused.value)
+
+
+def test_a_model_that_moved_is_found_by_its_new_folder(duq, tmp_path, videos_retriever):
+    db, model = duq
+    before = open_index(db).search("red")
+    moved = model.rename(tmp_path / "moved")
+    with pytest.raises(ModelError, match=rf"no model in {model}.*name its folder with `model=`"):
+        open_index(db)
+    assert open_index(db, model=str(moved)).search("red").hits == before.hits
+    index(Path(db), moved, videos_retriever)
+    assert open_index(db, model=str(moved)).search("red").searched == 6
+
+
+def test_a_new_index_samples_as_many_frames_as_the_model_was_trained_with(
+    duq, videos_retriever, tmp_path
+):
+    db, model = duq
+    assert Store.open(db).settings.frames == FRAMES
+    index(tmp_path / "other", model, videos_retriever / "red.mp4", options=("--frames", "3"))
+    assert Store.open(tmp_path / "other").settings.frames == 3
+    index(tmp_path / "other", model, videos_retriever / "yellow.mp4", options=("--frames", "3"))
+    with pytest.raises(AssertionError):  # an index is asked for what it has
+        index(tmp_path / "other", model, videos_retriever, options=("--frames", "6"))
+
+
+def test_the_card_is_no_part_of_the_fingerprint_but_settings_are(tmp_path):
+    model = saved(tmp_path / "model", "duq", "linear")
+    before = load_searchable(model).fingerprint
+    rewrite(model, lambda config: config.update(note="Better than ever.", scores={"r1": 99.0}))
+    assert load_searchable(model).fingerprint == before
+    rewrite(model, lambda config: config["system"].update(closeness=0.25))
+    assert load_searchable(model).fingerprint != before
+
+
+# --- what is loaded -------------------------------------------------------------------------------
+
+
+def rewrite(folder: Path, change) -> None:
+    config = json.loads((folder / CONFIG).read_text("utf-8"))
+    change(config)
+    (folder / CONFIG).write_text(json.dumps(config), "utf-8")
+
+
+def test_a_checkpoint_is_an_encoder_that_scores(tmp_path):
+    model = load_searchable(saved(tmp_path / "model", "xpool", "linear"), "cpu")
+    assert isinstance(model, Encoder)
+    assert (model.dim, model.channels, model.frame_size) == (WIDTH, TINY.channels, 16)
+    assert model.latin_only
+    texts = model.encode_texts(["red", "a red wall"])
+    assert texts.words.shape == (2, 3, WIDTH)
+    assert not texts.words[0, 1:].any()
+    np.testing.assert_allclose(
+        np.linalg.norm(model.text_vectors(model.texts(texts)), axis=1), 1, rtol=1e-5
+    )
+
+
+def test_a_stem_without_words_gives_none(tmp_path):
+    checkpoint("xpool", "linear", words=False).save_pretrained(tmp_path / "model")
+    model = load_searchable(tmp_path / "model")
+    features = model.encode_texts(["a red wall"])
+    assert features.words.shape == (1, 3, WIDTH)
+    assert not features.words.any()
+    videos_retriever = VideoFeatures.of_frames(
+        np.ones((2, 1, WIDTH), np.float32), np.ones((2, 1), bool)
+    )
+    assert np.isfinite(
+        model.similarity(model.texts(features), model.videos(videos_retriever))
+    ).all()
+
+
+def test_a_damaged_checkpoint_makes_no_index(tmp_path, videos_retriever, capsys):
+    model = saved(tmp_path / "model", "duq", "none")
+    (model / "model.safetensors").write_bytes(b"cut off")
+    code = run(
+        ["index", str(videos_retriever), "--db", str(tmp_path / "db"), "--model", str(model)]
+    )
+    assert code == 1
+    assert f"The weights of {model} cannot be read" in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "db").exists()
+
+
+def test_frames_go_through_the_stem_one_by_one(tmp_path):
+    model = load_searchable(saved(tmp_path / "model", "duq", "linear"))
+    pictures = np.random.default_rng(0).integers(0, 256, (5, 20, 30, 3), np.uint8)
+    prepared = model.prepare(pictures)
+    whole = model.encode_frames(prepared)
+    assert isinstance(whole, FrameFeatures)
+    for number in range(5):
+        alone = model.encode_frames(prepared[[number]])
+        np.testing.assert_allclose(alone.frames[0], whole.frames[number], atol=1e-5)
+    np.testing.assert_array_equal(whole.backbone, TINY.encode_frames(prepared).backbone)

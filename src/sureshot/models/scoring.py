@@ -89,7 +89,6 @@ def labelled_distance(
     selection has already sorted; `sample_distance` trains and tests by the same rule.
 
     Args:
-        matched: the labels, True where text and video belong together.
         block: texts compared at once; the largest tensor has block x videos x K x K numbers.
 
     References:

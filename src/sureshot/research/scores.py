@@ -15,7 +15,7 @@ from sureshot.metrics.report import CorrectedScores
 from sureshot.models.encoders.base import TextFeatures, VideoFeatures
 from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.load import Scorer
-from sureshot.models.losses.uncertainty import opinion, relu_evidence
+from sureshot.models.losses.uncertainty import evidence, opinion
 from sureshot.models.model import Model, frozen
 from sureshot.models.scoring import candidate_bonus, rerank
 from sureshot.models.similarity import ModelSimilarity, Similarity
@@ -278,7 +278,7 @@ def _by_candidate(
     gamma: float,
 ) -> Float[np.ndarray, "queries candidates"]:
     asked, known = (torch.from_numpy(np.array(one, np.float64)) for one in (scores, bank))
-    vacuity = opinion(relu_evidence(known.T)).vacuity
+    vacuity = opinion(evidence(known.T)).vacuity
     corrected: Float[np.ndarray, "queries candidates"]
     corrected = rerank(asked, candidate_bonus(vacuity, known), gamma).numpy()
     return corrected

@@ -51,7 +51,7 @@ from sureshot.trust.signals import (
 
 _PLACES = 6  # whose percentages are looked at one by one
 _SUREST = 0.7  # share of the queries whose coverage is looked at by itself
-_TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.exp_evidence`
+_TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.evidence`
 
 
 @dataclass(frozen=True, slots=True, eq=False)

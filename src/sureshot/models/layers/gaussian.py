@@ -178,11 +178,7 @@ class LocalAggregation(nn.Module):
         tokens: Float[Tensor, "batch tokens dim"],
         mask: Bool[Tensor, "batch tokens"],
     ) -> Float[Tensor, "batch dim"]:
-        """One vector an item.
-
-        Args:
-            whole: the global feature: a sentence, or a pooled video.
-        """
+        """One vector an item."""
         tokens = torch.cat([whole[:, None], tokens.masked_fill(~mask[..., None], 0)], dim=1)
         mask = functional.pad(mask, (1, 0), value=True)
         seen = self.block(tokens, mask)
@@ -222,11 +218,7 @@ class PieAggregation(nn.Module):
         tokens: Float[Tensor, "batch tokens dim"],
         mask: Bool[Tensor, "batch tokens"],
     ) -> Float[Tensor, "batch whole"]:
-        """One vector an item.
-
-        Args:
-            whole: the global feature: a sentence, or a pooled video.
-        """
+        """One vector an item."""
         return self.norm(whole + torch.sigmoid(self.linear(self.pool(tokens, mask))))
 
 
@@ -340,11 +332,7 @@ class PieGaussianHead(nn.Module):
         tokens: Float[Tensor, "batch tokens dim"],
         mask: Bool[Tensor, "batch tokens"],
     ) -> Gaussian:
-        """One Gaussian an item, with a unit mean.
-
-        Args:
-            whole: the global feature: a sentence, or a pooled video.
-        """
+        """One Gaussian an item, with a unit mean."""
         mean = functional.normalize(self.mean(whole, tokens, mask), dim=-1)
         return Gaussian(mean=mean, log_var=2 * self.deviation(whole, tokens, mask))
 
@@ -408,7 +396,6 @@ class Branch(nn.Module):
     """From a global feature and local tokens to a Gaussian.
 
     Args:
-        aggregation: how the tokens are aggregated, see `sureshot.models.layers.gaussian`.
         literal: whether to follow the print, see `GaussianHead`; the ``attention`` then has the
             double residual of the released code.
     """

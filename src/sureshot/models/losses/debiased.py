@@ -148,9 +148,6 @@ def known_spreads(
 
     The total variance of a text goes with its ambiguity: the logarithm of the number of videos that
     fit, over that of all videos. A video is not ambiguous.
-
-    Args:
-        texts: codes of texts, with what is known of them.
     """
     width = one.mean.shape[-1]
     total = (_SPREAD * _told(texts, AMBIGUITY)).clamp(min=_LEAST)

@@ -18,6 +18,7 @@ from sureshot.models.losses.contrastive import Eta, info_nce, weigh
 EvidenceKind = Literal["relu", "softplus", "exp"]
 Total = Literal["sum", "mean"]
 
+TAU = 5.0  # temperature of evidence by an exponential
 _LARGEST = 30.0  # exponents beyond this are cut: e^30 is certainty, e^89 no number of 32 bits
 
 
@@ -40,7 +41,10 @@ def evidence(
     kappa: float | Float[Tensor, ""] = 1.0,
     offset: float | Float[Tensor, ""] = 0.0,
 ) -> Float[Tensor, "*rows candidates"]:
-    r"""Evidence of similarities by the function named, of :math:`\kappa (s - m)`.
+    r"""Evidence of similarities: a function of :math:`x = \kappa (s - m)`.
+
+    ``relu`` is max(x, 0), without a gradient below 0; ``softplus`` is :math:`\log(1 + e^x)`;
+    ``exp`` is :math:`e^{x / \tau}`, near 1 for every cosine at the paper's tau of 5.
 
     With cosines and :math:`\kappa = 1`, as printed, evidence hardly exceeds 1 and one match cannot
     stand out against B candidates: for B = 32 the vacuity of the *ideal* matrix is 32/33, that of
@@ -49,63 +53,25 @@ def evidence(
     :math:`\kappa = 100` the ideal matrix has the vacuity 0.24.
 
     Args:
-        similarity: any range.
-        kind: function that makes the evidence: `relu_evidence`, `softplus_evidence` or
-            `exp_evidence`, with their defaults.
         kappa: steepness, above 0.
         offset: m, the similarity at which evidence begins.
-    """
-    scaled = kappa * (similarity - offset)
-    match kind:
-        case "relu":
-            return relu_evidence(scaled)
-        case "softplus":
-            return softplus_evidence(scaled)
-        case "exp":
-            return exp_evidence(scaled)
-        case _:
-            assert_never(kind)
-
-
-def relu_evidence(similarity: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
-    """Positive similarities as they are, 0 for the others, which then get no gradient.
 
     References:
-        DUQ, supplement, eq. A.
-    """
-    return functional.relu(similarity)
-
-
-def softplus_evidence(
-    similarity: Float[Tensor, "*n"], gamma: float = 1.0, threshold: float = 20.0
-) -> Float[Tensor, "*n"]:
-    r"""A smooth ReLU, :math:`\log(1 + e^{\gamma s}) / \gamma`, linear above the threshold.
-
-    Args:
-        similarity: any range.
-        gamma: steepness, above 0.
-        threshold: value of gamma s from which the function is s itself.
-
-    References:
-        DUQ, supplement, eq. B.
-    """
-    return functional.softplus(similarity, gamma, threshold)
-
-
-def exp_evidence(similarity: Float[Tensor, "*n"], tau: float = 5.0) -> Float[Tensor, "*n"]:
-    r"""Evidence :math:`e^{s / \tau}`, near 1 for every cosine at the paper's tau of 5.
-
-    Args:
-        similarity: any range.
-        tau: temperature, above 0.
-
-    References:
-        DUQ, supplement, eq. C.
+        DUQ, supplement, eq. A, B and C.
 
     Differs:
         Exponents are cut at 30, beyond which the sum of a row would overflow; no cosine comes near.
     """
-    return (similarity / tau).clamp(max=_LARGEST).exp()
+    scaled = kappa * (similarity - offset)
+    match kind:
+        case "relu":
+            return functional.relu(scaled)
+        case "softplus":
+            return functional.softplus(scaled)
+        case "exp":
+            return (scaled / TAU).clamp(max=_LARGEST).exp()
+        case _:
+            assert_never(kind)
 
 
 def opinion(evidence: Float[Tensor, "*rows candidates"]) -> Opinion:
@@ -115,9 +81,6 @@ def opinion(evidence: Float[Tensor, "*rows candidates"]) -> Opinion:
 
     Vacuity depends on the number of candidates: those of two galleries compare only if these are of
     one size.
-
-    Args:
-        evidence: evidence for each candidate, at least 0; rows are the queries.
 
     References:
         DUQ eq. 2 and DUQ eq. 3.
@@ -144,7 +107,6 @@ def evidential_rows(
         \hat p_{ij} = \frac{e_{ij} + 1}{S_i}
 
     Args:
-        evidence: evidence for each candidate, at least 0.
         labels: y. The p of a row have the sum 1, so labels with another sum leave a cost that no
             evidence can remove.
 
@@ -211,8 +173,8 @@ def distance_loss(
     of one pair costs 0.
 
     Args:
-        distance: lower is better; rows texts, columns videos, matched on the diagonal.
         scale: lambda. A learned one gets no gradient from here: it belongs to the similarities.
+
     Differs:
         See `distance_loss_as_printed`, whose sign it puts right.
     """
@@ -234,7 +196,6 @@ def distance_loss_as_printed(
     A learned scale would run away for the same reason, so it is a fixed number here.
 
     Args:
-        distance: lower is better; rows texts, columns videos, matched on the diagonal.
         scale: lambda.
 
     References:
@@ -264,10 +225,6 @@ def evidential_distance(
             cost 29.12 and the ideal ones 29.08. ``unmatched``: the same labels over B - 1.
             ``matched``: closeness :math:`1 - d` is evidence of a match, with the labels I, which
             trains the vacuity that a search reads.
-        kind: kind of evidence, see `sureshot.models.losses.uncertainty.evidence`.
-        kappa: steepness of the evidence.
-        offset: distance, or closeness, at which evidence begins.
-        total: ``sum`` of both directions or their ``mean``.
         eta: how much of the evidence of each pair that is not matched counts, see
             `sureshot.models.losses.contrastive`.
 
@@ -313,8 +270,6 @@ def match_cost(
     Computed by logarithms throughout, so a probability near 0 or 1 keeps its digits.
 
     Args:
-        matched: the labels.
-        steepness: a, above 0.
         shift: b; the probability is 1/2 at the distance b / a.
         doubled: :math:`\sigma(2x)` in place of :math:`\sigma(x)`.
 
@@ -351,12 +306,12 @@ def soft_contrastive(
     """Total of `match_cost` over the batch, matched on the diagonal.
 
     Args:
-        steepness: a, above 0.
         shift: b.
         doubled: whether the sigmoid is that of 2 x, see `match_cost`.
         weighing: ``balanced``, the mean over matched pairs plus the mean over the others, so that
             neither the batch size nor the many negatives set the scale (a batch of one has no
             negatives, which then cost 0); or the ``sum`` of all pairs.
+
     Differs:
         The released code of PCME sums, ignoring its own setting, and counts every pair twice, as
         text to video and as video to text, which are equal: twice the ``sum`` here.

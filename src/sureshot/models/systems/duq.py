@@ -120,8 +120,6 @@ class DuqConfig(SystemConfig):
             `sureshot.models.losses.debiased`; its score compares means.
         samples: K, embeddings drawn of each item in training.
         evidence: function from similarity to evidence (supplement, table 4).
-        kappa: steepness of evidence; None is 1 as printed in paper mode. Otherwise it is the first
-            logit scale, so that evidence and softmax tell two cosines apart alike from the start.
         aggregation: ``attention`` over the tokens, or ``pie`` as in the first released code.
         alpha: weight of the two losses of distances.
         beta: weight of the divergence from the prior.

@@ -75,7 +75,6 @@ class PooledSimilarity(nn.Module):
 
         Args:
             texts: sentence vectors, not normalised.
-            videos: codes of videos, see `videos`.
         """
         if not isinstance(self.pool, CrossAttentionPooling):
             return unit(texts) @ videos["video"].T

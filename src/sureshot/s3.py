@@ -15,65 +15,65 @@ from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from typing import Any
 
-_DENIED = "access is denied by the object storage; check your credentials and the bucket's policy"
-# Codes that storages answer with, numbers of the system that say the same, and words for them.
-_CODES = {
-    "NoSuchKey": (errno.ENOENT, "no such object"),
-    "404": (errno.ENOENT, "no such object"),
+# What storages answer and what the library raises, by code, status or class, with the number of
+# the system that says the same. By names, as the library is loaded only where something is read.
+_REASONS = (
+    ("NoSuchKey 404", errno.ENOENT, "no such object"),
     # Not "no such file": of a bucket that a wrong endpoint does not have, nothing is gone.
-    "NoSuchBucket": (errno.ENODEV, "there is no such bucket at this endpoint"),
-    "InvalidBucketName": (errno.ENODEV, "no bucket can have this name"),
-    "AccessDenied": (errno.EACCES, _DENIED),
-    "AllAccessDisabled": (errno.EACCES, _DENIED),
-    "403": (errno.EACCES, _DENIED),
-    "InvalidAccessKeyId": (errno.EACCES, "the object storage does not know this access key"),
-    "SignatureDoesNotMatch": (errno.EACCES, "the secret key does not fit the access key"),
-    "ExpiredToken": (errno.EACCES, "the credentials have expired; get new ones"),
-    "ExpiredTokenException": (errno.EACCES, "the credentials have expired; get new ones"),
-    "InvalidToken": (errno.EACCES, "the session token is not valid; get a new one"),
-    "RequestTimeTooSkewed": (
+    ("NoSuchBucket", errno.ENODEV, "there is no such bucket at this endpoint"),
+    ("InvalidBucketName", errno.ENODEV, "no bucket can have this name"),
+    (
+        "AccessDenied AllAccessDisabled 403",
+        errno.EACCES,
+        "access is denied by the object storage; check your credentials and the bucket's policy",
+    ),
+    ("InvalidAccessKeyId", errno.EACCES, "the object storage does not know this access key"),
+    ("SignatureDoesNotMatch", errno.EACCES, "the secret key does not fit the access key"),
+    (
+        "ExpiredToken ExpiredTokenException",
+        errno.EACCES,
+        "the credentials have expired; get new ones",
+    ),
+    ("InvalidToken", errno.EACCES, "the session token is not valid; get a new one"),
+    (
+        "RequestTimeTooSkewed",
         errno.EACCES,
         "the clock of this machine differs too much from that of the object storage; set it",
     ),
-    "PreconditionFailed": (errno.ESTALE, "changed while it was being read"),
-    "412": (errno.ESTALE, "changed while it was being read"),
-    "ConditionalRequestConflict": (errno.ESTALE, "is being written by somebody else"),
-    "SlowDown": (errno.EAGAIN, "the object storage is overloaded (it says: slow down)"),
-    "503": (errno.EAGAIN, "the object storage is overloaded (it says: slow down)"),
-    "ServiceUnavailable": (errno.EAGAIN, "the object storage is not available"),
-    "InternalError": (errno.EIO, "the object storage is out of order"),
-    "500": (errno.EIO, "the object storage is out of order"),
-    "InvalidRange": (errno.EINVAL, "is shorter than it was"),
-}
-_NONE = (
-    "no credentials for the object storage were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-    "AWS_SECRET_ACCESS_KEY"
+    ("PreconditionFailed 412", errno.ESTALE, "changed while it was being read"),
+    ("ConditionalRequestConflict", errno.ESTALE, "is being written by another program"),
+    ("SlowDown 503", errno.EAGAIN, "the object storage is overloaded (it says: slow down)"),
+    ("ServiceUnavailable", errno.EAGAIN, "the object storage is not available"),
+    ("InternalError 500", errno.EIO, "the object storage is out of order"),
+    ("InvalidRange", errno.EINVAL, "is shorter than it was"),
+    (
+        "NoCredentialsError PartialCredentialsError CredentialRetrievalError",
+        errno.EACCES,
+        "no credentials for the object storage were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID "
+        "and AWS_SECRET_ACCESS_KEY",
+    ),
+    (
+        "TokenRetrievalError SSOTokenLoadError UnauthorizedSSOTokenError",
+        errno.EACCES,
+        "the sign-on has expired; sign on again",
+    ),
+    ("ProfileNotFound", errno.EACCES, "~/.aws has no profile of the name in AWS_PROFILE"),
+    ("ConfigParseError", errno.EACCES, "the files in ~/.aws cannot be read"),
+    ("ParamValidationError", errno.EINVAL, "no bucket or object can have this name"),
+    ("InvalidRegionError", errno.EINVAL, "the region is none"),
+    ("SSLError", errno.EPROTO, "the certificate of the object storage is not trusted"),
+    ("ReadTimeoutError", errno.ETIMEDOUT, "the object storage did not answer in time"),
+    ("ConnectTimeoutError", errno.ETIMEDOUT, "the object storage cannot be reached"),
+    ("EndpointConnectionError", errno.ECONNREFUSED, "the object storage cannot be reached"),
+    ("ProxyConnectionError", errno.ECONNREFUSED, "the proxy cannot be reached"),
+    ("InvalidProxiesConfigError", errno.EINVAL, "the settings of the proxy are wrong"),
 )
-# By names, as the library is loaded only where something is read.
-_LOCAL = {
-    "NoCredentialsError": (errno.EACCES, _NONE),
-    "PartialCredentialsError": (errno.EACCES, _NONE),
-    "CredentialRetrievalError": (errno.EACCES, _NONE),
-    "TokenRetrievalError": (errno.EACCES, "the sign-on has expired; sign on again"),
-    "SSOTokenLoadError": (errno.EACCES, "the sign-on has expired; sign on again"),
-    "UnauthorizedSSOTokenError": (errno.EACCES, "the sign-on has expired; sign on again"),
-    "ProfileNotFound": (errno.EACCES, "~/.aws has no profile of the name in AWS_PROFILE"),
-    "ConfigParseError": (errno.EACCES, "the files in ~/.aws cannot be read"),
-    "ParamValidationError": (errno.EINVAL, "no bucket or object can have this name"),
-    "InvalidRegionError": (errno.EINVAL, "the region is none"),
-    "SSLError": (errno.EPROTO, "the certificate of the object storage is not trusted"),
-    "ReadTimeoutError": (errno.ETIMEDOUT, "the object storage did not answer in time"),
-    "ConnectTimeoutError": (errno.ETIMEDOUT, "the object storage cannot be reached"),
-    "EndpointConnectionError": (errno.ECONNREFUSED, "the object storage cannot be reached"),
-    "ProxyConnectionError": (errno.ECONNREFUSED, "the proxy cannot be reached"),
-    "InvalidProxiesConfigError": (errno.EINVAL, "the settings of the proxy are wrong"),
-}
+_KNOWN = {name: (number, words) for names, number, words in _REASONS for name in names.split()}
 _CUT = (errno.ECONNRESET, "the object storage breaks connections off")
-_TIMED_OUT = (errno.ETIMEDOUT, "the object storage did not answer in time")
 
 
 def refusal(error: Exception, place: str = "") -> OSError:
-    """What a call to an object storage failed of.
+    """The error of the library as one of the system, with words of ours alone.
 
     Args:
         error: what the library raised.
@@ -83,9 +83,9 @@ def refusal(error: Exception, place: str = "") -> OSError:
     if isinstance(response, dict):
         code = str(response.get("Error", {}).get("Code", ""))
         status = str(response.get("ResponseMetadata", {}).get("HTTPStatusCode", ""))
-        number, words = _CODES.get(code) or _CODES.get(status) or _other(code or status)
+        number, words = _KNOWN.get(code) or _KNOWN.get(status) or _other(code or status)
     else:
-        known = (_LOCAL.get(kind.__name__) for kind in type(error).__mro__)
+        known = (_KNOWN.get(kind.__name__) for kind in type(error).__mro__)
         number, words = next(filter(None, known), _CUT)
     return OSError(number, words, place) if place else OSError(number, words)
 
@@ -98,15 +98,15 @@ def reason_in(text: str) -> str | None:
         'the credentials have expired; get new ones'
     """
     for code in re.findall(r"<Code>(\w{1,60})</Code>", text):
-        return (_CODES.get(code) or _other(code))[1]
+        return (_KNOWN.get(code) or _other(code))[1]
     if not re.search(r"\b(S3|GCS|Azure\w*) error|Error performing|object.store", text):
         return None
     for status in re.findall(r"\b(?:status code:?|status) (\d{3})\b|\b([45]\d\d) [A-Z]", text):
-        return (_CODES.get("".join(status)) or _other("".join(status)))[1]
+        return (_KNOWN.get("".join(status)) or _other("".join(status)))[1]
     if "timed out" in text or "timeout" in text.partition("HTTP error")[2]:
-        return _TIMED_OUT[1]
+        return _KNOWN["ReadTimeoutError"][1]
     if "error sending request" in text or "connect" in text.lower():
-        return _LOCAL["EndpointConnectionError"][1]
+        return _KNOWN["EndpointConnectionError"][1]
     return _CUT[1] if "body" in text else "the object storage failed"
 
 
@@ -116,13 +116,20 @@ def _other(code: str) -> tuple[int, str]:
 
 
 SCHEME = "s3://"
+_ROOT = SCHEME.rstrip("/")
 _CONNECT, _ANSWER = 5, 15  # seconds that a connection, and the next bytes of an answer, may take
 _TRIES = 4  # of a request that is refused for the moment, and of a body that is cut off
 _PAUSE = 0.2  # seconds before the second try of a body; doubles
-_AT_ONCE = 1000  # objects that one request deletes
+_DELETED_AT_ONCE = 1000  # objects
 _CONNECTIONS = 32
 _ENVIRONMENTS = 8  # of which clients are kept
 _SECOND = 1_000_000_000
+_APPENDS = 50  # tries of one that others come before
+_WHOLE = 1 << 30  # bytes of an object that is read whole
+_FIRST = 1 << 19  # bytes of the first request of a reader, and of the one after a jump
+_LARGEST = 1 << 23  # bytes of one request; it doubles up to this
+_KEPT = 4  # requests whose bytes are kept: the index at the end of a file, the place before a jump
+_QUICK, _SLOW = 1.0, 4.0  # seconds of a request that makes the next one larger, or smaller
 
 _making = threading.Lock()
 _made: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # session and client by process and environment
@@ -153,29 +160,22 @@ def look(bucket: str, key: str) -> StoredObject:
     Raises:
         OSError: there is none, or it cannot be asked.
     """
-    answer = _call("head_object", bucket, key, Bucket=bucket, Key=key)
+    answer = _call("head_object", bucket, key, Key=key)
     return _described(key, int(answer["ContentLength"]), answer)
 
 
-def listed(bucket: str, prefix: str, *, most: int | None = None) -> Iterator[StoredObject]:
+def listed(bucket: str, prefix: str, *, limit: int | None = None) -> Iterator[StoredObject]:
     """The objects whose keys begin with a prefix, in the order of their keys.
-
-    Args:
-        bucket: the bucket.
-        prefix: beginning of keys.
-        most: how many at most; None is all.
 
     Raises:
         OSError: the bucket cannot be listed.
     """
-    given: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
-    if most is not None:
-        given["MaxKeys"] = most
+    given: dict[str, Any] = {"Prefix": prefix} | ({} if limit is None else {"MaxKeys": limit})
     while True:
         answer = _call("list_objects_v2", bucket, prefix, **given)
-        for one in answer.get("Contents", ()):
-            yield _described(one["Key"], int(one["Size"]), one)
-        if most is not None or not answer.get("IsTruncated"):
+        for found in answer.get("Contents", ()):
+            yield _described(found["Key"], int(found["Size"]), found)
+        if limit is not None or not answer.get("IsTruncated"):
             return
         given["ContinuationToken"] = answer["NextContinuationToken"]
 
@@ -195,13 +195,12 @@ def read_range(
     Raises:
         OSError: it cannot be read, or has changed.
     """
-    given = {"IfMatch": etag} if etag else {}
-    span = f"bytes={first}-{first + count - 1}"
+    given = {"Range": f"bytes={first}-{first + count - 1}"} | ({"IfMatch": etag} if etag else {})
     for left in reversed(range(_TRIES)):
         try:
-            answer = _call("get_object", bucket, key, Bucket=bucket, Key=key, Range=span, **given)
+            answer = _call("get_object", bucket, key, Key=key, **given)
         except OSError as error:
-            if error.strerror == "is shorter than it was" and not first:  # an empty one
+            if error.strerror == _KNOWN["InvalidRange"][1] and not first:  # an empty one
                 return b"", look(bucket, key)
             raise
         try:
@@ -230,7 +229,7 @@ def put_object(bucket: str, key: str, data: bytes, *, instead_of: str | None = N
         OSError: it cannot be written; of number ``ESTALE`` or ``ENOENT`` if another content is
             there than was said.
     """
-    given: dict[str, Any] = {"Bucket": bucket, "Key": key, "Body": data}
+    given: dict[str, Any] = {"Key": key, "Body": data}
     if instead_of is not None:
         given |= {"IfMatch": instead_of} if instead_of else {"IfNoneMatch": "*"}
     _call("put_object", bucket, key, **given)
@@ -242,16 +241,17 @@ def delete(bucket: str, keys: Sequence[str]) -> None:
     Raises:
         OSError: one cannot be deleted.
     """
-    for first in range(0, len(keys), _AT_ONCE):
-        some = keys[first : first + _AT_ONCE]
+    for first in range(0, len(keys), _DELETED_AT_ONCE):
+        some = keys[first : first + _DELETED_AT_ONCE]
         named = {"Objects": [{"Key": key} for key in some], "Quiet": True}
-        answer = _call("delete_objects", bucket, some[0], Bucket=bucket, Delete=named)
-        for wrong in answer.get("Errors", ()):
-            raise refusal(_RefusedError(wrong), f"{SCHEME}{bucket}/{wrong.get('Key', '')}")
+        for wrong in _call("delete_objects", bucket, some[0], Delete=named).get("Errors", ()):
+            error = OSError()
+            error.response = {"Error": wrong}  # type: ignore[attr-defined]
+            raise refusal(error, f"{SCHEME}{bucket}/{wrong.get('Key', '')}")
 
 
 def lance_options(location: str) -> dict[str, str]:
-    """What Lance must be told to reach the same storage in the same way; empty for other places.
+    """What Lance needs to reach the same storage in the same way; empty for other places.
 
     Args:
         location: a folder, or an address of object storage.
@@ -262,9 +262,8 @@ def lance_options(location: str) -> dict[str, str]:
     if not location.startswith(SCHEME):
         return {}
     session, client = _connected()
-    bucket = location.removeprefix(SCHEME).partition("/")[0]
     options = {
-        "aws_region": _region(client, bucket),
+        "aws_region": _region(client, location.removeprefix(SCHEME).partition("/")[0]),
         "connect_timeout": f"{_CONNECT} seconds",
         "timeout": "60 seconds",
         "client_max_retries": str(_TRIES),
@@ -276,25 +275,15 @@ def lance_options(location: str) -> dict[str, str]:
     except Exception as error:
         raise refusal(error, location) from None
     if frozen:
-        options |= {
-            "aws_access_key_id": frozen.access_key,
-            "aws_secret_access_key": frozen.secret_key,
-        }
+        options["aws_access_key_id"] = frozen.access_key
+        options["aws_secret_access_key"] = frozen.secret_key
         options |= {"aws_session_token": frozen.token} if frozen.token else {}
     endpoint = client.meta.endpoint_url
     host = urllib.parse.urlsplit(endpoint).hostname or ""
     if not host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
-        plain_http = endpoint.startswith("http://")
-        options |= {"aws_endpoint": endpoint, "allow_http": "true" if plain_http else "false"}
+        allowed = "true" if endpoint.startswith("http://") else "false"
+        options |= {"aws_endpoint": endpoint, "allow_http": allowed}
     return options
-
-
-class _RefusedError(Exception):
-    """An error among the answers to one request about many objects."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        super().__init__()
-        self.response = {"Error": answer}
 
 
 def _described(key: str, size: int, answer: dict[str, Any]) -> StoredObject:
@@ -308,15 +297,15 @@ def _call(name: str, bucket: str, key: str, **given: Any) -> Any:
     """The answer to a request."""
     _, client = _connected()
     try:
-        return getattr(client, name)(**given)
+        return getattr(client, name)(Bucket=bucket, **given)
     except Exception as error:
         raise refusal(error, f"{SCHEME}{bucket}/{key}") from None
 
 
 def _connected() -> tuple[Any, Any]:
     """The session and the client of this process and environment."""
-    said = tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_")))
-    here = (os.getpid(), said)  # a connection must not be shared by a process and its child
+    environment = tuple(sorted(i for i in os.environ.items() if i[0].startswith("AWS_")))
+    here = (os.getpid(), environment)  # a process and its child must not share a connection
     with _making:
         if here not in _made:
             if len(_made) >= _ENVIRONMENTS:
@@ -364,22 +353,11 @@ def _region(client: Any, bucket: str) -> str:
     return _regions[here]
 
 
-_FIRST = 1 << 19  # bytes of the first request, and of the one after a jump
-_MOST = 1 << 23  # bytes of one request; it doubles up to this
-_KEPT = 4  # requests whose bytes are kept: the index at the end of a file, the place before a jump
-_QUICK, _SLOW = 1.0, 4.0  # seconds of a request that makes the next one larger, or smaller
-
-
 class ObjectReader(io.RawIOBase):
     """An open object; all that is read of it is of one content, or it is an error.
 
-    Args:
-        bucket: the bucket.
-        key: the object.
-
     Attributes:
         name: its address.
-        mode: ``rb``, as a file has it.
         stored: what the storage says of it.
         fetched: bytes read from the storage so far.
         requests: requests made so far.
@@ -420,29 +398,23 @@ class ObjectReader(io.RawIOBase):
         """Go to a byte; nothing is read by that."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}.get(whence)
         if start is None or start + offset < 0:
-            raise OSError(22, "invalid argument")
+            raise OSError(errno.EINVAL, "invalid argument")
         self._at = start + offset
         return self._at
 
-    def read(self, count: int = -1) -> bytes:
-        """The next bytes, up to so many; none at the end.
+    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
+        """The next bytes into a buffer; how many.
 
         Raises:
             OSError: they cannot be read, or the object has changed since it was opened.
         """
-        if count < 0:
-            return self.readall()
+        count = len(buffer)
         if not count or self._at >= self.size:
-            return b""
-        data = self._known()[:count] or self._fetch(self._at, max(count, self._next_request()))
+            return 0
+        data = self._known() or self._fetch(self._at, max(count, self._next_request()))
         data = data[:count]
-        self._at += len(data)
-        return bytes(data)
-
-    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
-        """The next bytes into a buffer; how many."""
-        data = self.read(len(buffer))
         buffer[: len(data)] = data
+        self._at += len(data)
         return len(data)
 
     def _known(self) -> memoryview:
@@ -456,7 +428,7 @@ class ObjectReader(io.RawIOBase):
         """How many bytes the next request asks for."""
         start, data = self._parts[-1]
         gap = self._at - start - len(data)
-        # ffmpeg leaves streams out that nobody wants: a small gap is no jump.
+        # ffmpeg leaves out streams that are not wanted: a small gap is no jump.
         if not 0 <= gap <= self._ahead:
             self._ahead = _FIRST
         return self._ahead
@@ -470,22 +442,18 @@ class ObjectReader(io.RawIOBase):
         self.fetched += len(data)
         self._parts = [*self._parts[1 - _KEPT :], (first, data)]
         if took < _QUICK:
-            self._ahead = min(self._ahead * 2, _MOST)
+            self._ahead = min(self._ahead * 2, _LARGEST)
         elif took > _SLOW:
             self._ahead = max(self._ahead // 4, _FIRST // 8)
         return memoryview(data)
-
-
-_ROOT = SCHEME.rstrip("/")
-_PATH_TRIES = 50  # of a write that others come before
-_PATH_MOST = 1 << 30  # bytes of an object that is read whole
 
 
 class ObjectPath(PosixPath):
     """A path of an object or of all objects whose names begin with it and a slash.
 
     It is a `Path` whose questions go to the storage; what a storage has not (folders that are
-    empty, links, renaming, opening for writing) is an `OSError`. Made by `object_path`.
+    empty, links, renaming, opening for writing) is an `OSError`, as is a storage that cannot be
+    asked. Made by `object_path`.
     """
 
     def __str__(self) -> str:
@@ -543,7 +511,7 @@ class ObjectPath(PosixPath):
             except FileNotFoundError:
                 pass  # a folder, perhaps; and whether there is such a bucket, only a listing tells
         below = f"{self.key}/" if self.key else ""
-        if any(listed(self.bucket, below, most=1)):
+        if any(listed(self.bucket, below, limit=1)):
             nothing = StoredObject(key=below, size=0, mtime_ns=0, etag="")
             return _status(self, stat.S_IFDIR | 0o755, nothing)
         if not self.key:
@@ -551,11 +519,7 @@ class ObjectPath(PosixPath):
         raise FileNotFoundError(errno.ENOENT, "no such object", str(self))
 
     def etag(self) -> str:
-        """What the storage tells the content of the object by.
-
-        Raises:
-            OSError: there is none, or it cannot be asked.
-        """
+        """What the storage tells the content of the object by."""
         return look(self.bucket, self.key).etag.strip('"')
 
     def lstat(self) -> os.stat_result:
@@ -579,28 +543,16 @@ class ObjectPath(PosixPath):
         return False
 
     def iterdir(self) -> Generator["ObjectPath", None, None]:
-        """Refused: objects lie in no folders, see `below`.
-
-        Raises:
-            OSError: always.
-        """
+        """Refused with an `OSError`: objects are in no folders, see `below`."""
         raise OSError(errno.ENOTSUP, "object storage has no folders", str(self))
 
     def below(self) -> Iterator[StoredObject]:
-        """Every object below, however deep, in the order of keys.
-
-        Raises:
-            OSError: the bucket cannot be listed.
-        """
+        """Every object below, however deep, in the order of keys."""
         return listed(self.bucket, f"{self.key}/" if self.key else "")
 
     def first(self) -> Iterator[StoredObject]:
-        """The first object below, if there is any.
-
-        Raises:
-            OSError: the bucket cannot be listed.
-        """
-        return listed(self.bucket, f"{self.key}/", most=1)
+        """The first object below, if there is any."""
+        return listed(self.bucket, f"{self.key}/", limit=1)
 
     def of_key(self, key: str) -> "ObjectPath":
         """The path of an object in the same bucket."""
@@ -627,23 +579,15 @@ class ObjectPath(PosixPath):
         return io.TextIOWrapper(io.BufferedReader(raw), encoding or "utf-8", errors, newline)
 
     def read_range(self, first: int, count: int) -> bytes:
-        """Bytes of the object from one on.
-
-        Raises:
-            OSError: they cannot be read.
-        """
+        """Bytes of the object from one on."""
         return read_range(self.bucket, self.key, first, count)[0]
 
     def read_bytes(self) -> bytes:
         """All of an object of at most 1 GB."""
-        return read_range(self.bucket, self.key, 0, _PATH_MOST)[0]
+        return read_range(self.bucket, self.key, 0, _WHOLE)[0]
 
     def write_bytes(self, data: Any) -> int:
-        """Write the object, whole or not at all.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write the object, whole or not at all."""
         put_object(self.bucket, self.key, bytes(data))
         return len(data)
 
@@ -653,9 +597,9 @@ class ObjectPath(PosixPath):
         Raises:
             OSError: it cannot be written, or others came before 50 times.
         """
-        for _ in range(_PATH_TRIES):
+        for _ in range(_APPENDS):
             try:
-                before, known = read_range(self.bucket, self.key, 0, _PATH_MOST)
+                before, known = read_range(self.bucket, self.key, 0, _WHOLE)
                 etag = known.etag
             except FileNotFoundError:
                 before, etag = b"", ""
@@ -680,11 +624,7 @@ class ObjectPath(PosixPath):
         """Nothing: a folder is there with the first object below it."""
 
     def _mode(self) -> int:
-        """Kind of what is there; 0 if nothing is.
-
-        Raises:
-            OSError: the storage cannot be asked.
-        """
+        """Kind of what is there; 0 if nothing is."""
         try:
             return self.stat().st_mode
         except FileNotFoundError:

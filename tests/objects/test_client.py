@@ -28,7 +28,7 @@ def test_what_is_put_is_listed_looked_at_read_and_deleted(bucket: Bucket) -> Non
     assert look(BUCKET, found[1].key) == found[1]
     data, stored = read_range(BUCKET, found[1].key, 4, 100)
     assert (data, stored) == (bytes(7), found[1])
-    assert len(list(listed(BUCKET, "a/", most=1))) == 1
+    assert len(list(listed(BUCKET, "a/", limit=1))) == 1
     delete(BUCKET, [one.key for one in found])
     assert not list(listed(BUCKET, ""))
 

@@ -52,18 +52,6 @@ def test_an_opened_index_knows_how_it_was_made(tmp_path: Path) -> None:
     assert (opened.fingerprint, opened.dim) == (made.fingerprint, made.dim)
 
 
-def test_patterns_of_what_is_left_out_are_kept_and_forgotten(store: Store) -> None:
-    odd = os.fsdecode(b"/caf\xe9/*.mp4")
-    store.set_excluded(["*.gif", odd], excluded=True)
-    store.set_excluded(["raw"], excluded=True)
-    store.write(record("/v.mp4"), random_windows(2))
-    store.compact()
-    assert Store.open(store.location).excluded() == tuple(sorted(["*.gif", odd, "raw"]))
-    store.set_excluded(["raw", "never there"], excluded=False)
-    store.set_excluded([], excluded=True)
-    assert Store.open(store.location).excluded() == tuple(sorted(["*.gif", odd]))
-
-
 def test_making_an_index_that_is_there_opens_it(store: Store) -> None:
     store.write(record("/v.mp4"), random_windows(2))
     assert make_store(store.location).count() == 2

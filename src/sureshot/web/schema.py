@@ -21,7 +21,7 @@ from sureshot.store.maintenance import Fault
 from sureshot.store.rows import IndexSettings
 
 _JSON = "application/json; charset=utf-8"
-_ENTRY = re.compile(r"^ +(\w+): (.+(?:\n {8,}.+)*)", re.M)
+_ENTRY = re.compile(r"^    (\w+): (.+(?:\n {8,}.+)*)", re.M)
 
 
 class Document(BaseModel):
@@ -54,7 +54,7 @@ class ErrorReply(Document):
 
 def descriptions(source: type) -> dict[str, str]:
     """Field descriptions of a dataclass: its ``Attributes:`` and the docstrings of properties."""
-    _, _, listed = (source.__doc__ or "").partition("Attributes:")
+    _, _, listed = inspect.cleandoc(source.__doc__ or "").partition("Attributes:")
     found = {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
     for name, member in inspect.getmembers(source, lambda member: isinstance(member, property)):
         found[name] = " ".join((member.__doc__ or "").split("\n\n")[0].split())

@@ -52,18 +52,27 @@ SOURCES = {
 }
 
 
-def described(module):
-    """Descriptions of all fields of the dataclasses of a module."""
+def described(verb):
+    """Descriptions of the fields of each dataclass that a verb prints."""
     schema = pytest.importorskip("sureshot.web.schema", reason="the extra [web] is not installed")
-    found = {}
-    for kind in vars(module).values():
-        if dataclasses.is_dataclass(kind) and getattr(kind, "__module__", "") == module.__name__:
-            found = schema.descriptions(kind) | found
-    return found
+    return [
+        schema.descriptions(kind)
+        for module in SOURCES[verb]
+        for kind in vars(module).values()
+        if dataclasses.is_dataclass(kind) and getattr(kind, "__module__", "") == module.__name__
+    ]
+
+
+def meaning(name, siblings, classes):
+    """What the class that is most like an object says of one of its fields."""
+    known = [fields for fields in classes if fields.get(name)]
+    best = max(known, key=lambda fields: len(fields.keys() & siblings), default={name: ""})
+    text = best[name].replace("``", "`").replace("None", "`null`").replace("|", "\\|")
+    return text.rstrip(".")
 
 
 def fields(value, before="", seen=None):
-    """The path, name and type of every field at any depth; objects of one shape once."""
+    """Path, name, names of the siblings and type of every field; objects of one shape once."""
     seen = {} if seen is None else seen
     for name, inner in value.items():
         is_list = isinstance(inner, list)
@@ -72,7 +81,7 @@ def fields(value, before="", seen=None):
         path = before + name + ("[]" if is_list else "")
         shape = tuple(first) if isinstance(first, dict) else ()
         kind = f"{kind} as `{seen[shape]}`" if shape in seen else kind
-        yield path, name, f"list of {kind}" if is_list else kind
+        yield path, name, value.keys(), f"list of {kind}" if is_list else kind
         if shape and shape not in seen and name not in FREE:
             seen[shape] = path
             yield from fields(first, f"{path}.", seen)
@@ -82,15 +91,11 @@ def document(printed):
     """The generated part of docs/json.md."""
     lines = []
     for verb, value in printed.items():
-        known = {}
-        for module in SOURCES[verb]:
-            known = described(module) | known
+        classes = described(verb)
         lines += [f"\n## {verb}\n", "| field | type | |", "|---|---|---|"]
-        for path, name, kind in fields(value):
+        for path, name, siblings, kind in fields(value):
             if path != "schema":
-                text = known.get(name, "").replace("``", "`").replace("None", "`null`")
-                text = text.replace("|", "\\|").rstrip(".")
-                lines.append(f"| `{path}` | {kind} | {text} |")
+                lines.append(f"| `{path}` | {kind} | {meaning(name, siblings, classes)} |")
     return "\n".join(lines) + "\n"
 
 

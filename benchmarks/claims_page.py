@@ -55,10 +55,10 @@ from sureshot.research.reproduction.plan import Table, load_tables
 from sureshot.research.reproduction.runs import (
     AMBIGUITY,
     PERCENT,
+    Run,
     RunRanks,
     TableRanks,
-    read_runs,
-    read_table_ranks,
+    read_ranks,
 )
 from sureshot.settings import build, read_json
 from sureshot.trust.card import Logistic
@@ -159,7 +159,7 @@ def judge_claims(
     Args:
         claims: the claims, in any order.
         tables: ranks of each table by its name, then by test set as of
-            `sureshot.research.reproduction.runs.read_table_ranks`.
+            `sureshot.research.reproduction.runs.read_ranks`.
 
     Returns:
         One finding a claim, in their order.
@@ -351,7 +351,7 @@ def draw_curves(folder: Path, path: Path, rows: Collection[str]) -> bool:
         SureshotError: matplotlib is not installed, or the file cannot be written.
     """
     for name in _TABLES:
-        runs = [run for run in read_runs(folder / f"{name}.csv") if len(run.curve) > 1]
+        runs = [run for run in _read_runs(folder / f"{name}.csv") if len(run.curve) > 1]
         runs = [run for run in runs if run.variant in rows]
         if runs:
             break
@@ -370,6 +370,26 @@ def draw_curves(folder: Path, path: Path, rows: Collection[str]) -> bool:
     add_legend(axes, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save_figure(figure, path)
     return True
+
+
+def _read_runs(path: Path) -> list[Run]:
+    """Row, seed and curve of the runs of a CSV file; none where there is no file."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Run(
+                variant=line["row"],
+                seed=int(line["seed"]),
+                scores={},
+                epoch=int(line["epoch"]),
+                validation=float(line["validation"]),
+                parameters=int(line["parameters"]),
+                seconds=float(line["seconds"]),
+                curve=tuple(map(float, (line.get("curve") or "").split())),
+            )
+            for line in csv.DictReader(file)
+        ]
 
 
 _DOSE_MEASURES = {"R@1": False, "first hits that fit": True}  # whether a hit counts that truly fits
@@ -405,7 +425,7 @@ def responses(table: Table, folders: Sequence[Path]) -> list[DoseResponse]:
     """
     found = []
     for folder in folders:
-        tests = read_table_ranks(folder / f"{table.name}.npz")
+        tests = read_ranks(folder / f"{table.name}.npz")
         about = folder / f"{table.name}.json"
         if not tests or not about.exists():
             continue
@@ -544,7 +564,7 @@ def read_tested(place: Path) -> Tested | None:
     for page in pages_of(place):
         if page.stem in dosed:  # of many worlds together, see `dose`
             continue
-        ranks = read_table_ranks(page.with_suffix(".npz"))
+        ranks = read_ranks(page.with_suffix(".npz"))
         if ranks:
             tables[page.stem] = ranks
             title = title or Facts(**read_json(page.with_suffix(".json"))).tests[0]

@@ -22,8 +22,8 @@ def bench(tmp_path_factory):
 
 def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, monkeypatch):
     made = []
-    whole = runs.train_on
-    monkeypatch.setattr(runs, "train_on", lambda *a, **k: made.append(a) or whole(*a, **k))
+    whole = runs.train_splits
+    monkeypatch.setattr(runs, "train_splits", lambda *a, **k: made.append(a) or whole(*a, **k))
 
     def reproduce(*more):
         made.clear()
@@ -58,7 +58,7 @@ def test_a_part_that_is_none_is_refused(sureshot, bench, tmp_path):
     where = ("--plan", bench / "plan.toml", "--to", tmp_path / "out")
     ran = sureshot("reproduce", "duq-4", *where, "--part=0/2")
     assert ran.code == 2
-    assert "--part 0/2 is no part; write it as 1/2" in ran.err
+    assert "Invalid --part 0/2: use K/N" in ran.err
     assert not (tmp_path / "out").exists()
 
 

@@ -331,7 +331,6 @@ REPRODUCE_EXAMPLES = examples(
     "sureshot reproduce all --plan plan.toml --part 1/2 & sureshot reproduce all --plan plan.toml "
     "--part 2/2; wait; sureshot reproduce all --plan plan.toml",
     "sureshot reproduce all --plan results/synthetic.toml --to runs/all --seeds 10 --dry-run",
-    "sureshot reproduce summary --to results",
 )
 
 
@@ -340,7 +339,7 @@ def reproduce(
         str | None,
         typer.Argument(
             metavar="[TABLE]",
-            help="Such as duq-3 or duq-fig-4; all: every table; summary: README.md.",
+            help="Such as duq-3 or duq-fig-4; all: every table.",
         ),
     ] = None,
     plan: Annotated[
@@ -368,7 +367,7 @@ def reproduce(
 ) -> int:
     """Reproduce a table or figure of a paper. Finished runs are kept; rerun to continue.
 
-    "systems" compares all systems, "summary" writes the first page of a folder from its tables.
+    "systems" compares all systems.
     """
     from sureshot import research
 

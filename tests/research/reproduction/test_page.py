@@ -1,15 +1,27 @@
 """A page says what was measured, how far it varies, and what it may not be compared with."""
 
 import csv
+import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from sureshot.research.reproduction.page import Facts, draw_rows, page_text, write_page
-from sureshot.research.reproduction.plan import Table, Variant
+from sureshot import research
+from sureshot.errors import SureshotError
+from sureshot.research.reproduction.page import (
+    Facts,
+    draw_rows,
+    measure_cost,
+    page_text,
+    unshared_lines,
+    write_page,
+)
+from sureshot.research.reproduction.plan import Table, Variant, find_table
 from sureshot.research.reproduction.runs import Run
 from tests.research.figures.pictures import shown, untidy
+from tests.research.reproduction.ranked import one_run, ranked
 
 NAMES = ("R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1")
 FACTS = Facts(
@@ -59,7 +71,7 @@ def cells(text, name):
 
 
 def column(text, name):
-    (head,) = {line for line in text.splitlines() if "R@1 less" in line}
+    (head,) = {line for line in text.splitlines() if "R@1 minus" in line}
     return [cell.strip() for cell in head.strip("|").split("|")].index(name)
 
 
@@ -75,7 +87,7 @@ def test_a_row_has_mean_and_deviation_over_the_seeds():
 
 def test_a_row_is_compared_with_the_control_seed_by_seed():
     text = page_text(TABLE, RUNS, FACTS)
-    where = column(text, "R@1 less control")
+    where = column(text, "R@1 minus control")
     assert cells(text, "first")[where] == "-0.5 ± 2.1"  # -2 and +1
     assert cells(text, "second")[where] == "+5.5 ± 3.5"  # +8 and +3
     assert cells(text, "control: plain")[where] == ""
@@ -84,7 +96,7 @@ def test_a_row_is_compared_with_the_control_seed_by_seed():
 def test_without_a_control_the_first_row_is_compared_with():
     table = Table(name="t", title="A table", table="DUQ-T3", variants=(FIRST, SECOND))
     text = page_text(table, RUNS, FACTS)
-    where = column(text, "R@1 less first row")
+    where = column(text, "R@1 minus first row")
     assert cells(text, "first")[where] == ""
     assert cells(text, "second")[where] == "+6.0 ± 5.7"  # +10 and +2
 
@@ -110,15 +122,15 @@ def test_the_page_says_how_it_was_made():
 def test_one_seed_has_no_deviation_and_missing_rows_are_left_out():
     text = page_text(TABLE, [RUNS[0], RUNS[6]], FACTS)
     assert cells(text, "first")[column(text, "R@1")] == "40.0"
-    assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0"
+    assert cells(text, "first")[column(text, "R@1 minus control")] == "-2.0"
     assert "| second |" not in text
 
 
 def test_seeds_that_the_control_lacks_are_not_compared():
     text = page_text(TABLE, [RUNS[0], RUNS[1], RUNS[6]], FACTS)
-    assert cells(text, "first")[column(text, "R@1 less control")] == "-2.0"
+    assert cells(text, "first")[column(text, "R@1 minus control")] == "-2.0"
     text = page_text(TABLE, [RUNS[1], RUNS[6]], FACTS)
-    assert cells(text, "first")[column(text, "R@1 less control")] == ""
+    assert cells(text, "first")[column(text, "R@1 minus control")] == ""
 
 
 def test_rows_of_fewer_seeds_say_so():
@@ -144,7 +156,7 @@ def test_each_test_set_has_a_table_of_its_own(abroad):
     assert "## A test" in home
     assert cells(home, "first")[1] == "40.0"
     assert cells(away, "first")[1] == "7.0"
-    assert cells(away, "first")[column(away, "R@1 less control")] == "-2.0"
+    assert cells(away, "first")[column(away, "R@1 minus control")] == "-2.0"
     assert cells(home, "first")[-1] == "46.9" and cells(away, "first")[-1] == ""
 
 
@@ -245,3 +257,65 @@ def test_what_the_paper_measures_has_a_column():
 def test_an_encoder_that_is_trained_too_is_not_called_frozen():
     text = page_text(TABLE, RUNS, replace(FACTS, encoder_is="trained too"))
     assert "encoder `tiny`, trained too" in text and "frozen" not in text
+
+
+# --- captions of some of the videos ---------------------------------------------------------------
+
+
+def test_only_the_captions_of_the_named_videos_count():
+    ids = [str(video) for video in range(20)]
+    lines = unshared_lines(ranked({"DUQ": 0.5}, seeds=1)[""], [*ids, "not in the test set"])
+    assert lines[0].startswith("## Of these, the 20 videos")
+    assert "all 60 videos are searched" in lines[2]
+    run = one_run(0.5, 0)
+    own = 100 * np.mean(run.texts[np.isin(run.owner, range(20))] <= 1)
+    assert lines[-1] == f"| DUQ | {own:.1f} | {own:.1f} | 100.0 |"
+
+
+def test_several_seeds_have_a_deviation():
+    lines = unshared_lines(ranked({"DUQ": 0.5, "CLIP4Clip": 0.2}, seeds=3)[""], ["0", "1"])
+    assert [line.split(" | ")[0] for line in lines[-2:]] == ["| DUQ", "| CLIP4Clip"]
+    assert "±" in lines[-1]
+
+
+def test_ids_of_other_videos_are_refused():
+    with pytest.raises(SureshotError, match="None of the 2 ids of `unshared`"):
+        unshared_lines(ranked({"DUQ": 0.5}, seeds=1)[""], ["video7", "video8"])
+
+
+# --- costs ----------------------------------------------------------------------------------------
+
+ROWS = {variant.name: variant for variant in find_table("uatvr-2").variants}
+
+
+def test_the_table_has_the_parameters_that_the_paper_prints_and_needs_no_plan(tmp_path):
+    made = research.reproduce("uatvr-2", to=tmp_path)
+    assert [path.name for path in made.files] == ["uatvr-2.md", "uatvr-2.json"]
+    costs = json.loads(made.files[1].read_text())
+    assert {name: round(cost["parameters"] / 1e6, 1) for name, cost in costs.items()} == {
+        "CLIP4Clip": 162.3,
+        "TI (token-wise)": 162.8,
+        "w/ DSA": 162.8,
+        "w/ DUA": 164.9,
+    }
+    text = made.files[0].read_text()
+    for name, variant in ROWS.items():
+        millions = f"{costs[name]['parameters'] / 1e6:.2f}"
+        assert f"| {name} | {millions} M | {variant.paper} M |" in text
+        assert millions.startswith(variant.paper[:3])
+
+
+def test_the_mean_interaction_would_have_fewer_than_printed():
+    found = measure_cost({**ROWS["TI (token-wise)"].system, "interaction": "mean"}).parameters / 1e6
+    assert found == pytest.approx(162.31, abs=0.005)
+
+
+def test_multiply_adds_are_those_of_the_networks():
+    """A mean of frames and a cosine: the rest is CLIP's, some 4.4 billion a frame of 50 tokens."""
+    cost = measure_cost({"name": "clip4clip"}, "ViT-B/32", words=32, frames=2)
+    assert cost.pair == 512
+    blocks, width, tokens = 12, 768, 50
+    block = 12 * tokens * width**2 + 2 * tokens**2 * width
+    frame = blocks * block + 49 * 3 * 32**2 * width + width * 512
+    assert cost.video == pytest.approx(2 * frame, rel=1e-3)
+    assert measure_cost({"name": "clip4clip"}, "ViT-B/32", frames=1).video * 2 == cost.video

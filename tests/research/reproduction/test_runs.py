@@ -1,26 +1,37 @@
 """A run is made once, by validation, and says what the kept weights score."""
 
-import copy
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
+from sureshot.datasets import load_split
+from sureshot.datasets.split import Caption, Item, Split
+from sureshot.datasets.synthetic import read_truth
+from sureshot.metrics.ranks import text_ranks, video_ranks
+from sureshot.models.encoders.base import FrameFeatures
+from sureshot.models.similarity import MeanFrames
 from sureshot.progress import Silent
+from sureshot.research.features import SplitFeatures
 from sureshot.research.reproduction import runs as module
-from sureshot.research.reproduction.plan import HOME, Bench, Place, Variant, read_plan
+from sureshot.research.reproduction.plan import HOME, PlanData, Target, Variant
 from sureshot.research.reproduction.runs import (
+    PERCENT,
     PlannedRun,
     Run,
-    cells,
+    first_hit_percentages,
     perform,
-    read_run_ranks,
-    recipe_of,
+    planned_runs,
+    query_names,
+    ranks_of,
+    read_ranks,
+    relevance,
+    write_ranks,
 )
-from sureshot.research.training.encoder_tuning import TunedClip
 from tests.models.encoders.test_clip import clip
+from tests.synthetic import small_dataset
 from tests.walls import plan, tuned_plan
 
 CLIP4CLIP = Variant("mean", {"name": "clip4clip", "scale": 20.0})
@@ -28,73 +39,75 @@ XPOOL = Variant("attention", {"name": "xpool", "dropout": 0.0, "scale": 20.0})
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plan")
     plan(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WALLS", str(folder))
-        made = Bench(read_plan(folder / "plan.toml"), folder, cache=folder / "cache")
-        for world in (made.plan.home, made.plan.away):
-            made.features(world, made.plan.encoder)
+        made = PlanData(folder / "plan.toml", cache=folder / "cache")
+        for splits in (made.plan.home, made.plan.away):
+            made.splits(splits)
     return made
 
 
 @pytest.fixture
-def made(bench, tmp_path):
-    """Makes runs; ``tested`` has the matrices that the test sets were given."""
+def make(data, tmp_path, monkeypatch):
+    """Makes or reads a run; settings are those of its training."""
+    original = data.plan
 
-    def make(variant, seed=0, elsewhere=False, **more):
-        read = bench.plan
-        wanted = copy.copy(bench)
-        wanted.plan = replace(read, training=replace(read.training, **more))
-        place = Place(HOME, read.home, (("", read.away),) if elsewhere else ())
-        return perform(PlannedRun(variant, seed, place), wanted, tmp_path)
+    def made(variant, seed=0, elsewhere=False, **training):
+        monkeypatch.setattr(
+            data, "plan", replace(original, training=replace(original.training, **training))
+        )
+        away = (("", original.away),) if elsewhere else ()
+        return perform(PlannedRun(variant, seed, Target(HOME, original.home, away)), data, tmp_path)
 
-    return make
-
-
-def test_the_rows_of_a_seed_come_before_the_next_seed(bench):
-    place = Place(HOME, bench.plan.home)
-    assert cells([CLIP4CLIP, XPOOL], place, 2) == [
-        PlannedRun(CLIP4CLIP, 0, place),
-        PlannedRun(XPOOL, 0, place),
-        PlannedRun(CLIP4CLIP, 1, place),
-        PlannedRun(XPOOL, 1, place),
-    ]
+    return made
 
 
-def test_a_run_is_remembered_and_leaves_nothing_else(made, tmp_path):
-    run = made(XPOOL, seed=3)
+def test_the_rows_of_a_seed_come_before_the_next_seed(data):
+    target = Target(HOME, data.plan.home)
+    runs = planned_runs([CLIP4CLIP, XPOOL], target, 2)
+    order = [(run.variant, run.seed) for run in runs]
+    assert order == [(CLIP4CLIP, 0), (XPOOL, 0), (CLIP4CLIP, 1), (XPOOL, 1)]
+
+
+def test_a_run_is_remembered_and_leaves_nothing_else(make, tmp_path):
+    run = make(XPOOL, seed=3)
     record, ranks = sorted(tmp_path.iterdir())
     assert (record.stem, ranks.name) == (run.key, f"{run.key}.npz")
     assert Run(**json.loads(record.read_text())) == run
-    found = read_run_ranks(ranks)[""]
+    (found,) = read_ranks(ranks)[""].runs
     assert 100 * np.mean(found.texts <= 1) == pytest.approx(run.scores["R@1"], abs=1e-4)
     assert 100 * np.mean(found.videos <= 5) == pytest.approx(run.scores["v2t R@5"], abs=1e-4)
     assert (run.variant, run.seed, run.epoch) == ("attention", 3, 1)
-    assert 0 <= run.validation <= 600 and run.parameters > 1000 and run.seconds > 0
-    assert set(run.scores) == {
+    assert 0 <= run.validation <= 600 and run.parameters > 1000
+    assert set(run.scores) == set(run.corrected) == {
         "R@1", "R@5", "R@10", "MdR", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10",
         "R@1 low", "R@1 high", "R@50", "v2t R@50",
     }  # fmt: skip
-    assert set(run.corrected) == set(run.scores)
     assert run.scores["R@1 low"] <= run.scores["R@1"] <= run.scores["R@1 high"]
-    assert run.milliseconds > 0
+    assert run.milliseconds > 0 and run.tests == ["pairs pairs.csv test, 3 videos, 6 captions"]
 
 
-def test_scores_are_those_of_the_test_sets_by_a_loop(made, bench, monkeypatch):
-    seen = []
+def watch(monkeypatch, scored):
+    """Keeps the scores of test sets, and what they are of, as they are computed."""
     whole = module.similarity
 
-    def watched(model, features):
-        seen.append((whole(model, features), features.split.owner()))
-        return seen[-1][0]
+    def watched(how, features):
+        scored.append((whole(how, features), features))
+        return scored[-1][0]
 
     monkeypatch.setattr(module, "similarity", watched)
-    run = made(XPOOL, elsewhere=True)
-    assert len(seen) == 2  # each test set once
-    title = bench.splits(bench.plan.away).test.title()
-    for prefix, (scores, owner) in zip(("", f"{title}: "), seen, strict=True):
+
+
+def test_scores_are_those_of_the_test_sets_by_a_loop(make, data, monkeypatch):
+    scored = []
+    watch(monkeypatch, scored)
+    run = make(XPOOL, elsewhere=True)
+    title = data.splits(data.plan.away).test.title()
+    tests = [(s, f.split.owner()) for s, f in scored if f.split.name == "test"]
+    for prefix, (scores, owner) in zip(("", f"{title}: "), tests, strict=True):
         ranks = [1 + sum(x > row[own] for x in row) for row, own in zip(scores, owner, strict=True)]
         first = 100 * np.mean([rank <= 1 for rank in ranks])
         assert run.scores[f"{prefix}R@1"] == pytest.approx(first, abs=1e-3)
@@ -110,186 +123,223 @@ def test_scores_are_those_of_the_test_sets_by_a_loop(made, bench, monkeypatch):
         assert run.scores[f"{prefix}v2t R@1"] == pytest.approx(100 * np.mean(found), abs=1e-3)
 
 
-def test_a_finished_run_is_not_made_again(made, monkeypatch):
-    first = made(XPOOL)
-    monkeypatch.setattr(module, "train_on", None)
-    assert made(XPOOL) == first
+def test_a_finished_run_is_not_made_again(make, monkeypatch):
+    first = make(XPOOL)
+    monkeypatch.setattr(module, "train_splits", None)
+    assert make(XPOOL) == first
     # A row of another table with the same settings is the same run under its own name.
-    assert made(replace(XPOOL, name="X-Pool")) == replace(first, variant="X-Pool")
+    assert make(replace(XPOOL, name="X-Pool")) == replace(first, variant="X-Pool")
     for other in (
-        lambda: made(XPOOL, seed=1),
-        lambda: made(CLIP4CLIP),
-        lambda: made(replace(XPOOL, frames=2)),
-        lambda: made(XPOOL, elsewhere=True),
-        lambda: made(XPOOL, epochs=2),
+        lambda: make(XPOOL, seed=1),
+        lambda: make(CLIP4CLIP),
+        lambda: make(replace(XPOOL, frames=2)),
+        lambda: make(XPOOL, elsewhere=True),
+        lambda: make(XPOOL, epochs=2),
     ):
         with pytest.raises(TypeError):  # would be trained
             other()
     with monkeypatch.context() as patch, pytest.raises(TypeError):
-        patch.setattr(module, "code_digest", lambda systems: "of code that was changed")
-        made(XPOOL)
-    assert made(XPOOL) == first
+        patch.setattr("sureshot.__version__", "0.0.1")
+        make(XPOOL)
+    assert make(XPOOL) == first
 
 
-def test_the_same_run_made_twice_gives_the_same_numbers(made, tmp_path):
-    first = made(XPOOL)
-    for record in tmp_path.glob("*.json"):
-        record.unlink()
-    again = made(XPOOL)
+def test_the_same_run_made_twice_gives_the_same_numbers(make, tmp_path):
+    first = make(XPOOL)
+    (tmp_path / f"{first.key}.json").unlink()
+    again = make(XPOOL)
     assert (again.scores, again.validation) == (first.scores, first.validation)
+    assert {path.stem for path in tmp_path.iterdir()} == {first.key}
 
 
-def test_what_a_killed_run_left_is_in_nobodys_way(made, tmp_path):
-    made(XPOOL)
-    (record,) = tmp_path.glob("*.json")
-    record.unlink()
-    (tmp_path / f"{record.stem}.run").mkdir()
-    (tmp_path / f"{record.stem}.run" / "state.safetensors").write_bytes(b"half")
-    made(XPOOL)
-    assert {path.stem for path in tmp_path.iterdir()} == {record.stem}
+def test_the_frames_of_a_row_reach_training_and_tests(make, monkeypatch):
+    scored = []
+    watch(monkeypatch, scored)
+    make(replace(XPOOL, frames=1), elsewhere=True)
+    make(XPOOL, elsewhere=True)
+    tests = [f for _, f in scored if f.split.name == "test"]
+    assert [{len(video.frames) for video in f.videos} for f in tests] == [{1}, {1}, {3}, {3}]
 
 
-def test_fewer_frames_reach_training_and_all_tests(made, monkeypatch):
-    lengths = []
-    fit, score = module.train_on, module.similarity
-
-    def trained(recipe, encoder, sets, val, place, **more):
-        lengths.append({len(video.frames) for video in [*sets[0].videos, *val.videos]})
-        return fit(recipe, encoder, sets, val, place, **more)
-
-    def tested(model, features):
-        lengths.append({len(video.frames) for video in features.videos})
-        return score(model, features)
-
-    monkeypatch.setattr(module, "train_on", trained)
-    monkeypatch.setattr(module, "similarity", tested)
-    made(replace(XPOOL, frames=1), elsewhere=True)
-    assert lengths == [{1}, {1}, {1}]
-    made(XPOOL, elsewhere=True)
-    assert lengths[3:] == [{3}, {3}, {3}]
-
-
-def test_more_frames_than_the_plan_has_are_seen_anew(made, monkeypatch):
-    lengths = []
-    fit = module.train_on
-
-    def trained(recipe, encoder, sets, val, place, **more):
-        lengths.append((recipe.encoder.frames, sets[0].frames))
-        return fit(recipe, encoder, sets, val, place, **more)
-
-    monkeypatch.setattr(module, "train_on", trained)
-    made(replace(XPOOL, frames=4))
-    made(replace(XPOOL, frames=2))
-    assert lengths == [(4, 4), (3, 2)]
-
-
-def test_a_row_after_dsl_is_the_same_run_with_other_scores(made, monkeypatch):
-    seen = []
-    whole = module.similarity
-    monkeypatch.setattr(
-        module, "similarity", lambda *a: seen.append((whole(*a), a[1])) or seen[-1][0]
-    )
-    plain = made(XPOOL)
-    monkeypatch.setattr(module, "train_on", None)  # neither is trained again
-    post = made(replace(XPOOL, name="X-Pool + DSL", post="DSL"))
+def test_a_row_after_dsl_is_the_same_run_with_other_scores(make, monkeypatch):
+    scored = []
+    watch(monkeypatch, scored)
+    plain = make(XPOOL)
+    monkeypatch.setattr(module, "train_splits", None)  # neither is trained again
+    post = make(replace(XPOOL, name="X-Pool + DSL", post="DSL"))
     assert (post.variant, post.scores) == ("X-Pool + DSL", plain.corrected)
-    ((scores, features),) = seen
+    ((scores, features),) = [one for one in scored if one[1].split.name == "test"]
     weights = np.exp(100 * (scores - scores.max(0)))
-    product = scores * weights / weights.sum(0)
-    owner = features.split.owner()
+    product, owner = scores * weights / weights.sum(0), features.split.owner()
     ranks = [1 + sum(x > row[own] for x in row) for row, own in zip(product, owner, strict=True)]
     assert post.scores["MnR"] == pytest.approx(np.mean(ranks), abs=1e-3)
 
 
 # --- an encoder that is trained too ---------------------------------------------------------------
 
-TUNED = replace(CLIP4CLIP, system={"name": "clip4clip"})
-
 
 @pytest.fixture(scope="module")
-def pixels(tmp_path_factory):
-    """A bench whose plan trains a small CLIP end to end."""
+def tuned(tmp_path_factory):
+    """The data of a plan that trains a small CLIP end to end, and a run that was not stopped."""
     folder = tmp_path_factory.mktemp("pixels")
     plan(folder)
     clip(folder / "clip")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WALLS", str(folder))
         (folder / "tuned.toml").write_text(tuned_plan())
-        yield Bench(read_plan(folder / "tuned.toml"), folder, cache=folder / "cache")
+        made = PlanData(folder / "tuned.toml", cache=folder / "cache")
+        target = Target(HOME, made.plan.home, (("", made.plan.away),))
+        planned = PlannedRun(Variant("mean", {"name": "clip4clip"}), 0, target)
+        yield made, planned, perform(planned, made, folder / "runs")
 
 
-def stop_at(step):
-    class Stop(Silent):
-        def update(self, what, done, total, more=""):
-            if (what, done) == ("steps", step):
-                raise KeyboardInterrupt
-
-    return Stop()
-
-
-@pytest.fixture(scope="module")
-def tuned(pixels, tmp_path_factory):
-    """A run that nobody stopped, and the folder that it left."""
-    folder = tmp_path_factory.mktemp("runs")
-    place = Place(HOME, pixels.plan.home, (("", pixels.plan.away),))
-    cell = PlannedRun(TUNED, 0, place)
-    return perform(cell, pixels, folder), cell, folder
-
-
-def test_a_tuned_run_is_trained_on_frames_tested_and_leaves_its_record_alone(pixels, tuned):
-    run, cell, folder = tuned
-    (record,) = folder.glob("*.json")
-    assert {path.name for path in folder.iterdir()} == {record.name, f"{record.stem}.npz"}
-    assert Run(**json.loads(record.read_text())) == run
-    encoder = pixels.encoder(pixels.plan.encoder)
-    weights = sum(part.numel() for part in TunedClip(encoder).network.parameters())
-    assert run.parameters >= weights > 10_000
-    title = pixels.splits(pixels.plan.away).test.title()
+def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
+    data, planned, run = tuned
+    folder = Path(data.resolve(planned.target.data.train).root).parent
+    assert {path.name for path in (folder / "runs").iterdir()} == {f"{run.key}.json", f"{run.key}.npz"}
+    assert run.parameters > 10_000  # CLIP's are among them
+    title = data.splits(data.plan.away).test.title()
     assert {"R@1", f"{title}: R@1"} <= set(run.scores)
-    assert perform(cell, pixels, folder) == run  # read, not made again
+    assert perform(planned, data, folder / "runs") == run  # read, not made again
+    assert not list((folder / "cache").rglob("*")), "features of an encoder that changes are kept"
 
 
-def test_no_features_of_the_untrained_encoder_are_made(pixels, tuned):
-    assert not list((pixels.folder / "cache").rglob("*"))
+def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(tuned, tmp_path):
+    data, planned, run = tuned
+    steps = []
 
+    class Watched(Silent):
+        def update(self, what, done, total, more=""):
+            if what == "steps":
+                steps.append(done)
+                if steps == [1, 2, 3, 4]:
+                    raise KeyboardInterrupt
 
-def test_the_encoder_that_is_trained_is_no_other_runs(pixels, tuned):
-    """What every run starts from, and is known by, is still what the folder holds."""
-    kept = pixels.encoder(pixels.plan.encoder)
-    fresh = pixels.encoder(pixels.plan.encoder, fresh=True)
-    assert kept is not fresh and kept.fingerprint == fresh.fingerprint
-    same = zip(TunedClip(kept).parameters(), TunedClip(fresh).parameters(), strict=True)
-    assert all(torch.equal(one, other) for one, other in same)
-
-
-def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(pixels, tuned, tmp_path):
-    run, cell, _ = tuned
     with pytest.raises(KeyboardInterrupt):
-        perform(cell, pixels, tmp_path, stop_at(4))
+        perform(planned, data, tmp_path, Watched())
     (left,) = tmp_path.iterdir()
     assert left.suffix == ".run" and (left / "model").is_dir()  # after the first epoch
-    began = []
-    again = perform(cell, pixels, tmp_path, Watched(began))
-    assert began[0] == 4  # the first epoch's three steps were not taken again
+    again = perform(planned, data, tmp_path, Watched())
+    assert steps[4] == 4, "the first epoch's three steps were taken again"
     assert (again.scores, again.validation) == (run.scores, run.validation)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".npz"}
 
 
-def test_frames_of_a_tuned_run_are_those_of_the_row(pixels):
-    place = Place(HOME, pixels.plan.home)
-    frames = [
-        recipe_of(PlannedRun(replace(TUNED, frames=count), 0, place), pixels.plan).encoder.frames
-        for count in (1, None, 20)
-    ]
-    assert frames == [1, 2, 20]
+# --- ranks ----------------------------------------------------------------------------------------
+
+ITEMS = tuple(Item(name, Path(f"{name}.mp4")) for name in "abc")
+CAPTIONS = tuple(Caption(f"text {n}", video) for n, video in enumerate((0, 0, 1, 2, 2)))
+SPLIT = Split("msvd", "test", "all", ITEMS, CAPTIONS)
+QUERIES = ["a#0", "a#1", "b#0", "c#0", "c#1"]
 
 
-class Watched(Silent):
-    """Keeps the numbers of the steps that are taken."""
+def found(seed, **doubts):
+    scores = np.random.default_rng(seed).normal(size=(5, 3)).round(1)
+    scores[0] = 0.5  # all videos tie
+    return scores, ranks_of(scores, SPLIT, {name: np.array(v) for name, v in doubts.items()})
 
-    def __init__(self, steps):
-        self.steps = steps
 
-    def update(self, what, done, total, more=""):
-        if what == "steps":
-            self.steps.append(done)
+def same(one, other):
+    assert list(one.queries) == list(other.queries) == QUERIES == query_names(SPLIT)
+    for name in ("owner", "texts", "videos", "first", "right"):
+        assert (getattr(one, name) == getattr(other, name)).all()
+    assert one.doubts.keys() == other.doubts.keys()
+    for name, values in one.doubts.items():
+        assert values == pytest.approx(other.doubts[name], rel=1e-2)
+
+
+def test_ranks_are_those_of_the_scores_with_two_doubts_that_any_scores_have():
+    scores, ranks = found(0, vacuity=[1.0, 2, 3, 4, 5])
+    assert (ranks.texts == text_ranks(scores, SPLIT.owner())).all()
+    assert (ranks.videos == video_ranks(scores, SPLIT.owner())).all()
+    assert ranks.texts[0] == 2  # half of the others are before it
+    assert (ranks.first == scores.argmax(1)).all()
+    assert (ranks.right == (scores.argmax(1) == SPLIT.owner())).all()
+    assert ranks.doubts["best score"] == pytest.approx(-scores.max(1))
+    assert ranks.doubts["softmax entropy"].argmax() == 0
+    assert ranks.doubts["vacuity"].tolist() == [1, 2, 3, 4, 5] and PERCENT not in ranks.doubts
+    ranks = ranks_of(scores, SPLIT, {}, percent=np.array([1, 0.5, 0.25, 0, 0.75]))
+    assert ranks.doubts[PERCENT].tolist() == [0, 0.5, 0.75, 1, 0.25]
+    assert relevance(SPLIT).tolist() == (SPLIT.owner()[:, None] == np.arange(3)).tolist()
+
+
+def test_a_file_gives_each_row_its_seeds_and_each_test_set_its_ranks(tmp_path):
+    away = found(1, spread=[0.5] * 5)[1]
+    runs = {
+        ("one", 0): {"": found(0)[1], "Flickr8k: ": away},
+        ("two", 0): {"": found(1, spread=[0.5, 1, 1, 1, 1])[1], "Flickr8k: ": away},
+        ("one", 3): {"": found(2)[1], "Flickr8k: ": away},
+    }
+    write_ranks(tmp_path / "table.npz", runs)
+    both = read_ranks(tmp_path / "table.npz")
+    assert list(both) == ["", "Flickr8k: "]
+    for test, read in both.items():
+        for (row, seed), ranks in runs.items():
+            same(ranks[test], read.part(row)[seed])
+    one = both[""].of_row("one")
+    assert one.seeds == (0, 3)
+    assert (one.texts == np.stack([runs["one", n][""].texts for n in (0, 3)])).all()
+    assert both[""].of_row("three") is None
+    fits = both[""].of_row("one", fits=True).texts
+    assert ((fits == 1) == [run.right for run in both[""].part("one").values()]).all()
+    assert read_ranks(tmp_path / "none.npz") == {}
+
+
+def test_in_synthetic_data_the_first_hit_is_right_where_it_fits(tmp_path):
+    test = load_split("synthetic", "test", small_dataset(tmp_path, ambiguity=0.9))
+    truth = read_truth(test)
+    ranks = ranks_of(truth.bayes, test, {})
+    assert ranks.right.all() and (ranks.texts > 1).any()
+    assert (ranks.doubts["known ambiguity"] == np.log(truth.videos_that_fit)).all()
+    assert not ranks_of(-truth.bayes, test, {}).right.all()
+
+
+# --- percentages ----------------------------------------------------------------------------------
+
+
+class Known(MeanFrames):
+    """Scores that are there already, in place of a model's."""
+
+    def __init__(self, scores):
+        self._scores = scores
+
+    def texts(self, texts):
+        return texts.sentence[:, 0].astype(int)
+
+    def videos(self, videos):
+        return np.arange(len(videos.mask))
+
+    def join(self, parts):
+        return np.concatenate(list(parts))
+
+    def similarity(self, texts, videos):
+        return self._scores[np.ix_(texts, videos)]
+
+
+def half_hard(count, seed):
+    """Scores of captions of which half are hard: the own video scores no higher than others."""
+    draw = np.random.default_rng(seed)
+    scores = draw.normal(size=(count, count))
+    scores[np.arange(count), np.arange(count)] += np.where(np.arange(count) % 2 == 0, 0.0, 6.0)
+    return scores, scores.argmax(1) == np.arange(count)
+
+
+def numbered(count):
+    """As many captions as videos, each known by its number; they fit into one batch."""
+    items = tuple(Item(str(n), Path(f"{n}.mp4")) for n in range(count))
+    captions = tuple(Caption(f"text {n}", n) for n in range(count))
+    frame = FrameFeatures(*(np.zeros((1, *size), np.float16) for size in ((2,), (0, 2), (2,))))
+    texts = [(np.array([n, 0], np.float32), np.zeros((1, 2), np.float32)) for n in range(count)]
+    split = Split("msvd", "val", "all", items, captions)
+    return SplitFeatures(split, "none", "none", 1, [frame] * count, texts)
+
+
+def test_percentages_know_which_first_hits_are_right():
+    known, _ = half_hard(240, 0)
+    asked, right = half_hard(240, 1)
+    chance = first_hit_percentages(Known(known), numbered(240), asked)
+    assert chance is not None and chance.shape == (240,)
+    assert chance[right].mean() > 0.6 > 0.4 > chance[~right].mean()
+    assert abs(chance.mean() - right.mean()) < 0.1
+    few, _ = half_hard(30, 0)
+    assert first_hit_percentages(Known(few), numbered(30), few) is None

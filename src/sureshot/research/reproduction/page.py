@@ -1,4 +1,4 @@
-"""A table of ours beside the printed one: text, numbers and a picture."""
+"""A table of ours next to the printed one: Markdown, numbers and a picture."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -24,37 +23,32 @@ from sureshot.research.figures.canvas import (
     save_figure,
     words,
 )
-from sureshot.research.reproduction.plan import HOME, Table, Variant, measure_of, published_as
-from sureshot.research.reproduction.runs import Run, RunRanks, TableRanks, write_runs
+from sureshot.research.reproduction.plan import HOME, Table, Variant, load_datasets, measure_of
+from sureshot.research.reproduction.runs import Run, TableRanks, write_runs
 from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 _WIDE, _NAMED = 8.0, 5.0  # inches of a picture, and of them those right of the names of rows
 _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
-_POSTS = {
-    False: "No post-processing.",
-    True: "No post-processing but where a row says so; DSL looks at all test queries.",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a page says of how it was made.
+    """How a page was made, kept as NAME.json.
 
     Attributes:
         command: command that was typed.
-        train: title of what was trained on.
-        val: title of what was chosen on.
+        train: title of the training set.
+        val: title of the set that epochs were chosen on.
         tests: title of each test set, that of the training's data set first.
         encoder: name of the encoder.
         training: settings in words.
         encoder_is: ``frozen``, or that it is trained too.
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
             in for the paper's.
-        options: what a synthetic dataset is like; empty for other data.
+        options: options of a synthetic dataset; empty for other data.
     """
 
     command: str
@@ -73,37 +67,36 @@ def write_page(
 ) -> list[Path]:
     """Write NAME.md, NAME.csv, NAME.json and, where matplotlib is there, NAME.png and NAME.svg.
 
-    Args:
-        folder: where they go.
-        table: its title and rows.
-        runs: all that ran.
-        facts: how they were made.
-        more: further lines of the page.
-
-    Returns:
-        The files written.
+    ``more`` are further lines of the page. Returns the files written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     text, numbers, about, *pictures = (
         folder / f"{table.name}{suffix}" for suffix in (".md", ".csv", ".json", ".png", ".svg")
     )
-    ending = [*more, ""] if more else []
-    write_text(text, "\n".join([page_text(table, runs, facts), *ending]))
+    write_text(text, "\n".join([page_text(table, runs, facts), *more, *([""] if more else [])]))
     write_runs(numbers, runs)
     write_json(about, asdict(facts))
-    return [text, numbers, about, *_draw(pictures, table, runs, facts)]
+    try:
+        figure = draw_rows(table, runs, facts.tests)
+    except SureshotError:  # no matplotlib: the page is of use without a picture
+        return [text, numbers, about]
+    for path in pictures:
+        save_figure(figure, path)
+    return [text, numbers, about, *pictures]
 
 
 def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
     """The page as Markdown."""
-    seeds = sorted({run.seed for run in runs})
+    post = "No post-processing."
+    if any(variant.post for variant in table.variants):
+        post = "No post-processing but where a row says so; DSL looks at all test queries."
+    seeds = ", ".join(map(str, sorted({run.seed for run in runs})))
     lines = [
         f"# {table.title}",
         "",
-        f"`{facts.command}`; seeds {', '.join(map(str, seeds))}; trained on {facts.train}, the "
-        f"epoch chosen on {facts.val}, tested once; encoder `{facts.encoder}`, "
-        f"{facts.encoder_is}; {facts.training}. {_POSTS[any(v.post for v in table.variants)]} Mean "
-        "and standard deviation over the seeds.",
+        f"`{facts.command}`; seeds {seeds}; trained on {facts.train}, the epoch chosen on "
+        f"{facts.val}, tested once; encoder `{facts.encoder}`, {facts.encoder_is}; "
+        f"{facts.training}. {post} Mean and standard deviation over the seeds.",
     ]
     for place, title in enumerate(facts.tests):
         prefix = "" if place == 0 else f"{title}: "
@@ -112,9 +105,7 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         others = _others(table, data) if place == 0 or data else ""
         if others:
             lines += ["", f"Printed too, of systems that are not here: {others}."]
-    lines += [
-        "",
-    ]
+    lines.append("")
     if table.protocol:
         lines += [
             f"The paper's column is another protocol ({table.protocol}): its differences between "
@@ -135,39 +126,38 @@ def spread(values: Sequence[float], sign: str = "") -> str:
     return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean
 
 
-def gap(more: Sequence[Run], less: Sequence[Run], name: str) -> str:
+def _of_row(runs: Sequence[Run], name: str) -> list[Run]:
+    return [run for run in runs if run.variant == name]
+
+
+def _gap(more: Sequence[Run], less: Sequence[Run], name: str) -> str:
     """What a score of one row has more than that of another, seed by seed; empty without any."""
     other = {run.seed: run.scores[name] for run in less}
     gaps = [run.scores[name] - other[run.seed] for run in more if run.seed in other]
     return spread(gaps, "+") if gaps else ""
 
 
-def of_row(runs: Sequence[Run], name: str) -> list[Run]:
-    """The runs of a row."""
-    return [run for run in runs if run.variant == name]
-
-
 def _rows(table: Table, runs: Sequence[Run], prefix: str, data: str) -> list[str]:
     control = next((v for v in table.variants if v.control), table.variants[0])
-    against = f"R@1 less {'control' if control.control else 'first row'}"
     shown = [name.replace("10", "50") if data == "activitynet" else name for name in _SHOWN]
     measured = [] if table.metric == "R@1" else [table.metric]
-    head = ["", *shown, *measured, against, "parameters", "seconds"]
+    head = ["", *shown, *measured, f"R@1 minus {'control' if control.control else 'first row'}"]
+    head += ["parameters", "seconds"]
     if table.protocol:
         head.append(f"paper{' R@1' if table.table else ''} (other protocol)")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    compared = of_row(runs, control.name)
-    most = max((len(of_row(runs, variant.name)) for variant in table.variants), default=0)
+    compared = _of_row(runs, control.name)
+    most = max((len(_of_row(runs, variant.name)) for variant in table.variants), default=0)
     for variant in table.variants:
-        row = of_row(runs, variant.name)
+        row = _of_row(runs, variant.name)
         if not row:
             continue
-        few = len(row) < most
+        few = f" ({counted(len(row), 'seed')})" if len(row) < most else ""
         cells = [
-            variant.name + (f" ({counted(len(row), 'seed')})" if few else ""),
+            variant.name + few,
             *(spread([run.scores[prefix + name] for run in row]) for name in shown),
             *(spread([measure_of(r.scores, table.metric, prefix) for r in row]) for _ in measured),
-            "" if variant is control else gap(row, compared, f"{prefix}R@1"),
+            "" if variant is control else _gap(row, compared, f"{prefix}R@1"),
             f"{row[0].parameters / 1e6:.2f} M",
             f"{np.mean([run.seconds for run in row]):.0f}",
             *([_printed(table, variant, prefix, data)] if table.protocol else []),
@@ -184,7 +174,7 @@ def _printed(table: Table, variant: Variant, prefix: str, data: str) -> str:
         return ""
     return _values(
         row
-        for row in _on(table, prefix, data)
+        for row in _printed_rows(table, prefix, data)
         if (row.method, row.variant) == (variant.method, variant.printed)
         if bool(row.post) == bool(variant.post)
     )
@@ -193,18 +183,21 @@ def _printed(table: Table, variant: Variant, prefix: str, data: str) -> str:
 def _others(table: Table, data: str) -> str:
     """The printed rows of methods that no row of ours has, with their R@1."""
     ours = {variant.method for variant in table.variants}
-    rows = [row for row in _on(table, "", data) if row.method not in ours and row.r1 is not None]
+    rows = [row for row in _printed_rows(table, "", data) if row.method not in ours and row.r1]
     names = list(dict.fromkeys(row.name for row in rows))
     return ", ".join(f"{name} {_values(r for r in rows if r.name == name)}" for name in names)
 
 
-def _on(table: Table, prefix: str, data: str) -> list[Row]:
-    """The printed rows of a table that belong beside results on a data set, text to video."""
-    rows = [row for row in rows_of_table(table.table) if row.direction == "t2v"]
+def _printed_rows(table: Table, prefix: str, data: str) -> list[Row]:
+    """The printed rows, text to video, that results on a data set are shown with."""
     if data in ("", HOME):
         # Another data set stands in for the first of the paper's.
         data = "" if prefix else next(iter(table.data), "")
-    return [row for row in rows if data and (row.dataset, row.split) == published_as(data)]
+    if not data:
+        return []
+    printed = load_datasets()[data].printed
+    rows = rows_of_table(table.table)
+    return [r for r in rows if r.direction == "t2v" and (r.dataset, r.split) == printed]
 
 
 def _values(rows: Iterable[Row]) -> str:
@@ -215,36 +208,22 @@ def _values(rows: Iterable[Row]) -> str:
     return ", ".join(f"{value} ({encoder or 'not stated'})" for value, encoder in found)
 
 
-def _draw(paths: Sequence[Path], table: Table, runs: Sequence[Run], facts: Facts) -> Sequence[Path]:
-    """Write the picture of a page; none without matplotlib, as the page is of use without it."""
-    try:
-        figure = draw_rows(table, runs, facts.tests)
-    except SureshotError:
-        return []
-    for path in paths:
-        save_figure(figure, path)
-    return paths
-
-
 def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figure":
-    """R@1 of each row: a small dot a seed, a large mark for the mean, hollow squares for controls.
+    """R@1 of each row that ran, a panel per test set, that of the training's data set first.
 
-    Args:
-        table: its title and its rows, of which those that ran are drawn.
-        runs: all that ran.
-        tests: title of each test set, a panel each; that of the training's data set first.
+    A small dot is a seed, a large mark the mean; controls are hollow squares.
 
     Raises:
         SureshotError: matplotlib is not installed.
     """
-    done = [variant for variant in table.variants if of_row(runs, variant.name)]
+    done = [variant for variant in table.variants if _of_row(runs, variant.name)]
     titles = [words(f"tested on {test}", _NAMED / len(tests)) for test in tests]
     figure = new_figure(1.2 + 0.32 * len(done) + 0.13 * max(map(len, titles)), width=_WIDE)
     panels = figure.subplots(1, len(tests), sharey=True, squeeze=False)[0]
     for place, (axes, title) in enumerate(zip(panels, titles, strict=True)):
         name = "R@1" if place == 0 else f"{tests[place]}: R@1"
         for height, variant in enumerate(reversed(done)):
-            values = [run.scores[name] for run in of_row(runs, variant.name)]
+            values = [run.scores[name] for run in _of_row(runs, variant.name)]
             style = {"marker": "s", "mfc": "white"} if variant.control else {"marker": "o"}
             axes.plot(values, [height] * len(values), "o", color="0.6", ms=4, zorder=2)
             axes.plot([np.mean(values)], [height], color=BLUE, ms=7, zorder=3, **style)
@@ -262,6 +241,44 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
     return figure
 
 
+def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
+    """Recalls of the captions of some of the test videos, in Markdown; all videos are searched.
+
+    Args:
+        ranks: ranks of a table on one test set.
+        ids: ids of the test videos that share no upload with a training video.
+
+    Raises:
+        SureshotError: none of them is the id of a test video.
+    """
+    chosen, first = set(ids), ranks.runs[0]
+    kept = np.array([query.rsplit("#", 1)[0] in chosen for query in first.queries])
+    if not kept.any():
+        example = first.queries[0].rsplit("#", 1)[0]
+        raise SureshotError(
+            f"None of the {len(chosen)} ids of `unshared` of the plan is that of a test video, as "
+            f"{plain(example)} is; correct the file. Finished runs are kept."
+        )
+    lines = [
+        f"## Of these, the {len(set(first.owner[kept].tolist()))} videos that share no upload with "
+        "a training video",
+        "",
+        f"Captions of these alone; all {len(first.videos)} videos are searched.",
+        "",
+        "| | R@1 | R@5 | R@10 |",
+        "|---|---|---|---|",
+    ]
+    for row in dict.fromkeys(ranks.rows):
+        runs = ranks.part(row).values()
+        cells = [
+            spread([float(100 * np.mean(run.texts[kept] <= k)) for run in runs]) for k in (1, 5, 10)
+        ]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return lines
+
+
+# --- costs ----------------------------------------------------------------------------------------
+
 # Layers, width and heads of CLIP's text and vision networks, the vision network's patch, and the
 # width of the space that they share.
 _CLIPS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int, int], int, int]] = {
@@ -274,14 +291,7 @@ _SIDE = 224  # pixels
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a CLIP and a system on it cost.
-
-    Attributes:
-        parameters: numbers that are trained or would be, those of CLIP included.
-        text: multiply-adds of the code of a text.
-        video: multiply-adds of the code of a video.
-        pair: multiply-adds of the score of a text and a video whose codes are there.
-    """
+    """Weights of a system on a CLIP, and multiply-adds: codes of a text and a video, score."""
 
     parameters: int
     text: int
@@ -292,14 +302,7 @@ class Cost:
 def measure_cost(
     settings: Mapping[str, Any], clip: str = "ViT-B/16", *, words: int = 32, frames: int = 12
 ) -> Cost:
-    """What a system costs on a CLIP, as in table 2 of UATVR.
-
-    Args:
-        settings: settings of the system, with its ``name``.
-        clip: ``ViT-B/32``, ``ViT-B/16`` or ``ViT-L/14``.
-        words: tokens of a text.
-        frames: frames of a video.
-    """
+    """What a system costs on a CLIP of this size, as in table 2 of UATVR."""
     with torch.device("meta"), torch.no_grad():
         network = _network(clip)
         channels, dim = network.config.vision_config.hidden_size, network.config.projection_dim
@@ -320,11 +323,7 @@ def measure_cost(
 
 
 def write_costs(folder: Path, table: Table) -> list[Path]:
-    """Write NAME.md and NAME.json of a table of costs, on CLIP ViT-B/16.
-
-    Returns:
-        The files written.
-    """
+    """Write NAME.md and NAME.json of a table of costs on CLIP ViT-B/16, and name them."""
     folder.mkdir(parents=True, exist_ok=True)
     costs = {variant.name: measure_cost(variant.system) for variant in table.variants}
     numbers, page = folder / f"{table.name}.json", folder / f"{table.name}.md"
@@ -391,54 +390,7 @@ def _videos(network: Any, pixels: Tensor) -> VideoTokens:
 
 
 def _counted(compute: Any) -> tuple[Any, int]:
-    """A result, and the multiply-adds it took: half the counter's operations."""
+    """A result and its multiply-adds: half the counter's operations."""
     with FlopCounterMode(display=False) as counter:
-        made = compute()
-    return made, counter.get_total_flops() // 2
-
-
-_KS = (1, 5, 10)
-
-
-def second_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
-    """Recalls of the captions of some of the test videos, in Markdown; all videos are searched.
-
-    Args:
-        ranks: ranks of a table on one test set.
-        ids: ids of those videos.
-
-    Raises:
-        SureshotError: none of them is the id of a test video.
-    """
-    chosen = set(ids)
-    first = ranks.runs[0]
-    kept = np.array([query.rsplit("#", 1)[0] in chosen for query in first.queries])
-    if not kept.any():
-        example = first.queries[0].rsplit("#", 1)[0]
-        raise SureshotError(
-            f"None of the {len(chosen)} ids of `unshared` of the plan is that of a test video, as "
-            f"{plain(example)} is; correct the file. Finished runs are kept."
-        )
-    count = len(set(first.owner[kept].tolist()))
-    lines = [
-        f"## Of these, the {count} videos that share no upload with a training video",
-        "",
-        f"Captions of these alone; all {len(first.videos)} videos are searched.",
-        "",
-        f"| | {' | '.join(f'R@{k}' for k in _KS)} |",
-        f"|---|{'---|' * len(_KS)}",
-    ]
-    for row in dict.fromkeys(ranks.rows):
-        runs = ranks.part(row).values()
-        cells = [_mean([_recall(run, kept, k) for run in runs]) for k in _KS]
-        lines.append(f"| {row} | {' | '.join(cells)} |")
-    return lines
-
-
-def _recall(run: RunRanks, kept: Bool[np.ndarray, " captions"], k: int) -> float:
-    return float(100 * np.mean(run.texts[kept] <= k))
-
-
-def _mean(values: Sequence[float]) -> str:
-    mean = f"{np.mean(values):.1f}"
-    return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean
+        result = compute()
+    return result, counter.get_total_flops() // 2

@@ -1,4 +1,4 @@
-"""The data that tables are run on: a file that names them, and what a run reads of them."""
+"""What to reproduce and on what: the tables of the papers, and a plan that names the data."""
 
 import functools
 import tomllib
@@ -8,18 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError
-from sureshot.models.encoders import Encoder, load_encoder
-from sureshot.models.encoders.base import FrameFeatures
-from sureshot.models.encoders.experts import read_experts
+from sureshot.models.encoders import load_encoder
 from sureshot.models.model import StemConfig
 from sureshot.models.systems.base import known_systems
-from sureshot.progress import Progress
 from sureshot.research.answers import QuestionRecipe, ValidationQuestions
-from sureshot.research.features import FrameMemory, SplitFeatures, extract
 from sureshot.research.training.recipe import (
     EncoderRecipe,
     Recipe,
@@ -32,8 +26,8 @@ from sureshot.research.training.recipe import (
 from sureshot.settings import build, to_values
 
 _T = TypeVar("_T")
-QUESTIONS = "msrvtt_qa"  # place of the table about answers
-HOME = "home"  # place of a table that runs on data which stand in for the paper's
+QUESTIONS = "msrvtt_qa"  # data of the table about answers
+HOME = "home"  # data that stand in for those of a paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +38,23 @@ class FinalRecipe(SplitRecipe):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """One data set, in its three parts: trained on, chosen on, tested on once.
+class Splits:
+    """The three parts of a data set, read."""
+
+    train: Split
+    val: Split
+    test: Split
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSplits:
+    """One data set in three parts: trained on, chosen on, tested on once.
 
     Attributes:
-        train: what is trained on.
-        test: what is tested on.
-        val: what an epoch is chosen on.
-        hold_out: videos of the training set to choose on instead, the same for all seeds.
+        hold_out: videos of the training set to choose on in place of ``val``, the same for all
+            seeds.
         unshared: file of the ids of those test videos that share no upload with a training video,
-            one a line; they get a line of their own in every table. None for no such line.
+            one a line; they get a line of their own in every table.
     """
 
     train: SplitRecipe
@@ -70,22 +71,18 @@ class World:
                 "training videos to choose an epoch on."
             )
 
-    def splits(self, folder: Path) -> "Splits":
+    def load(self) -> Splits:
         """Read all three parts.
-
-        Args:
-            folder: where relative paths start.
 
         Raises:
             SureshotError: one cannot be read, or two of them share videos.
         """
-        named = resolve_paths(self, folder)
         system = {"name": "none"}  # a recipe has one; only its data sets are read
-        recipe = Recipe(train=(named.train,), system=system, val=named.val, hold_out=named.hold_out)
+        recipe = Recipe(train=(self.train,), system=system, val=self.val, hold_out=self.hold_out)
         (train,), val = recipe.splits()
         if val is None:  # either val or hold_out is there
             raise SureshotError("There is nothing to choose an epoch on.")
-        test = named.test.load()
+        test = self.test.load()
         for part in (train, val):
             check_disjoint(part, test)
         return Splits(train, val, test)
@@ -93,20 +90,17 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class DataSets:
-    """The data sets of the papers, as far as the plan has them, and a synthetic dataset.
+    """The data sets of the papers that a plan has, and a synthetic dataset."""
 
-    See `sureshot.datasets`.
-    """
-
-    msrvtt: World | None = None
-    msrvtt_full: World | None = None
-    msvd: World | None = None
-    vatex: World | None = None
-    didemo: World | None = None
-    lsmdc: World | None = None
-    charades: World | None = None
-    activitynet: World | None = None
-    synthetic: World | None = None
+    msrvtt: DatasetSplits | None = None
+    msrvtt_full: DatasetSplits | None = None
+    msvd: DatasetSplits | None = None
+    vatex: DatasetSplits | None = None
+    didemo: DatasetSplits | None = None
+    lsmdc: DatasetSplits | None = None
+    charades: DatasetSplits | None = None
+    activitynet: DatasetSplits | None = None
+    synthetic: DatasetSplits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +111,8 @@ class FinalQuestions(QuestionRecipe):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionWorld:
-    """Questions about videos, in their three parts."""
+class QuestionSplits:
+    """Questions about videos, in three parts."""
 
     train: QuestionRecipe
     val: ValidationQuestions
@@ -126,7 +120,7 @@ class QuestionWorld:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Override:
     """Settings of some of the runs; of several that apply to a run, a later one wins.
 
     Attributes:
@@ -134,9 +128,7 @@ class Case:
         data: data sets it is about, as in the plan's ``[data]``; none are all of them.
         settings: settings of these systems, also where another one is built on them. A row's own
             win over them.
-        encoder: settings in place of those of ``[encoder]``.
-        stem: settings in place of those of ``[stem]``.
-        training: settings in place of those of ``[training]``.
+        encoder: settings in place of those of ``[encoder]``; ``stem`` and ``training`` likewise.
     """
 
     systems: tuple[str, ...] = ()
@@ -148,8 +140,7 @@ class Case:
 
     def applies(self, system: Mapping[str, Any], data: str) -> bool:
         """Whether it is about runs of a system on a data set."""
-        base = system.get("base")
-        names = {system["name"]}
+        names, base = {system["name"]}, system.get("base")
         if isinstance(base, Mapping):
             names.add(f"{system['name']}+{base['name']}")
         about = not self.systems or bool(names & set(self.systems))
@@ -162,7 +153,7 @@ class Plan:
 
     Attributes:
         home: data that tables are run on whose own data set is not in ``data``.
-        away: another data set, for tables about leaving home.
+        away: another data set, for tables about transfer.
         data: data sets of the papers.
         questions: questions about videos, for the table about answers.
         encoder: what sees texts and frames.
@@ -171,23 +162,23 @@ class Plan:
         cases: what is different for some systems and data sets.
     """
 
-    home: World | None = None
-    away: World | None = None
+    home: DatasetSplits | None = None
+    away: DatasetSplits | None = None
     data: DataSets = field(default_factory=DataSets)
-    questions: QuestionWorld | None = None
+    questions: QuestionSplits | None = None
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    cases: tuple[Case, ...] = ()
+    cases: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse cases about what there is not."""
-        places = {*(one.name for one in fields(DataSets)), HOME, QUESTIONS}
+        """Refuse cases about unknown systems, data sets and settings."""
+        data = {*(one.name for one in fields(DataSets)), HOME, QUESTIONS}
         for number, case in enumerate(self.cases):
             systems = {name for label in case.systems for name in label.split("+")}
             for kind, names, known in (
                 ("systems", systems, set(known_systems())),
-                ("data", set(case.data), places),
+                ("data", set(case.data), data),
             ):
                 if names - known:
                     raise SureshotError(
@@ -199,14 +190,15 @@ class Plan:
                 build(type(whole), {**to_values(whole), **part}, f"cases.{number}.{name}")
 
     def system(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
-        """The settings of a row's system with those that cases say of it and of its base."""
-        base = settings.get("base")
-        made = {**settings, "base": self.system(base, data)} if isinstance(base, Mapping) else {}
-        said: dict[str, Any] = {}
+        """The settings of a row's system, with those of the cases, and so of its base."""
+        base, own = settings.get("base"), dict(settings)
+        if isinstance(base, Mapping):
+            own["base"] = self.system(base, data)
+        cases: dict[str, Any] = {}
         for case in self.cases:
             if case.applies(settings, data):
-                said.update(case.settings)
-        return {**said, **settings, **made}
+                cases |= case.settings
+        return cases | own
 
     def settings(self, name: str, system: Mapping[str, Any], data: str) -> Any:
         """``encoder``, ``stem`` or ``training`` as it is for a system on a data set."""
@@ -218,130 +210,6 @@ class Plan:
         return build(type(whole), values, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Splits:
-    """The three parts of a data set, read."""
-
-    train: Split
-    val: Split
-    test: Split
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    """Features of the three parts of a data set."""
-
-    train: SplitFeatures
-    val: SplitFeatures
-    test: SplitFeatures
-
-    def fewer(self, frames: int) -> "Features":
-        """The same with at most so many frames a video, spread evenly over those there are."""
-        parts = (fewer_frames(part, frames) for part in (self.train, self.val, self.test))
-        return Features(*parts)
-
-
-class Bench:
-    """The data of a plan; each is read and encoded when a run first asks for it.
-
-    Args:
-        plan: where the data are, and what encodes them.
-        folder: where relative paths of the plan start.
-        cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears which features are encoded.
-
-    Attributes:
-        plan: where the data are; a copy may be given another one.
-        folder: folder of the plan.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        folder: Path,
-        *,
-        cache: Path | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.plan = plan
-        self.folder = folder
-        self._cache = cache
-        self._progress = progress
-        self._encoders: dict[tuple[str, str | None], Encoder] = {}
-        self._splits: dict[World, Splits] = {}
-        self._features: dict[tuple[World, EncoderRecipe], Features] = {}
-        self._memories: dict[EncoderRecipe, FrameMemory] = {}
-
-    def placed(self, settings: _T) -> _T:
-        """Settings of the plan whose relative paths start at its folder."""
-        return resolve_paths(settings, self.folder)
-
-    def encoder(self, recipe: EncoderRecipe, *, fresh: bool = False) -> Encoder:
-        """The encoder of a run; a fresh one is nobody else's, and may be trained.
-
-        Raises:
-            SureshotError: it cannot be loaded.
-        """
-        named = self.placed(recipe)
-        key = named.name, named.device
-        if fresh or key not in self._encoders:
-            encoder = load_encoder(*key)
-            if fresh:
-                return encoder
-            self._encoders[key] = encoder
-        return self._encoders[key]
-
-    def memory(self, recipe: EncoderRecipe) -> FrameMemory:
-        """The frames that runs with this encoder share while it is trained."""
-        return self._memories.setdefault(recipe, FrameMemory())
-
-    def splits(self, world: World) -> Splits:
-        """The three parts of a data set.
-
-        Raises:
-            SureshotError: see `World.splits`.
-        """
-        if world not in self._splits:
-            self._splits[world] = world.splits(self.folder)
-        return self._splits[world]
-
-    def questions(self) -> tuple[QuestionRecipe, ValidationQuestions, FinalQuestions]:
-        """Where the questions to train, choose and test on come from.
-
-        Raises:
-            SureshotError: the plan has none.
-        """
-        if self.plan.questions is None:
-            raise SureshotError("The plan has no questions; give them as [questions.train].")
-        placed = self.placed(self.plan.questions)
-        return placed.train, placed.val, placed.test
-
-    def features(self, world: World, recipe: EncoderRecipe) -> Features:
-        """What a frozen encoder sees of a data set, with its experts.
-
-        Raises:
-            SureshotError: see `World.splits` and `sureshot.research.features.extract`.
-        """
-        key = world, recipe
-        if key not in self._features:
-            splits, encoder = self.splits(world), self.encoder(recipe)
-            parts = (self._encoded(part, encoder, recipe) for part in _parts(splits))
-            self._features[key] = Features(*parts)
-        return self._features[key]
-
-    def _encoded(self, split: Split, encoder: Encoder, recipe: EncoderRecipe) -> SplitFeatures:
-        features = extract(
-            split,
-            encoder,
-            frames=recipe.frames,
-            sampling=recipe.rule,
-            cache=self._cache,
-            progress=self._progress,
-        )
-        experts = read_experts(split.experts, [item.id for item in split.items])
-        return replace(features, experts=experts)
-
-
 def read_plan(path: Path) -> Plan:
     """The plan in a TOML file.
 
@@ -351,43 +219,26 @@ def read_plan(path: Path) -> Plan:
     return build(Plan, read_toml(path, "plan"))
 
 
-def fewer_frames(part: SplitFeatures, frames: int) -> SplitFeatures:
-    """Features with at most so many frames a video, spread evenly over those there are."""
-    return replace(part, frames=frames, videos=[_spread(video, frames) for video in part.videos])
-
-
-def _parts(splits: Splits) -> tuple[Split, Split, Split]:
-    return splits.train, splits.val, splits.test
-
-
-def _spread(video: FrameFeatures, frames: int) -> FrameFeatures:
-    count = len(video.frames)
-    if count <= frames:
-        return video
-    # The middle of each of so many equal parts.
-    rows: Sequence[int] = ((np.arange(frames) + 0.5) * count / frames).astype(int).tolist()
-    return FrameFeatures(video.frames[rows], video.patches[rows], video.backbone[rows])
-
+# --- tables.toml ----------------------------------------------------------------------------------
 
 Metric = Literal["R@1", "rsum", "geometric mean"]
 _RECALLS = ("R@1", "R@5", "R@10")
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """One row of a table.
+class PaperData:
+    """A data set of the papers; the fields are columns of tables.toml, which explains them."""
 
-    Attributes:
-        name: what the row is called.
-        system: settings of the system, with its ``name``.
-        printed: ``variant`` of the printed row in metrics/published.csv; None if there is none.
-        method: method of the printed row.
-        frames: frames a video; None is as many as the plan says.
-        control: whether this is a baseline of ours that the paper does not have.
-        width: width of the stem; None is that of the plan.
-        paper: what the paper prints for the row, in words, where that is no R@1.
-        post: ``DSL`` where the scores are post-processed by it, else empty.
-    """
+    title: str
+    files: str
+    settings: str = ""
+    hold_out: bool = False
+    printed: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One row of a table; the fields are columns of tables.toml, which explains them."""
 
     name: str
     system: Mapping[str, Any]
@@ -400,11 +251,11 @@ class Variant:
     post: Literal["", "DSL"] = ""
 
     @property
-    def is_told(self) -> bool:
+    def needs_truth(self) -> bool:
         """Whether the system is given the ground truth of its batches, as synthetic data has.
 
         Examples:
-            >>> Variant("known eta", {"name": "dvtr", "uncertainty": "oracle"}).is_told
+            >>> Variant("known eta", {"name": "dvtr", "uncertainty": "oracle"}).needs_truth
             True
         """
         return "oracle" in self.system.values()
@@ -412,24 +263,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a paper.
-
-    Attributes:
-        name: what a user types.
-        title: what it shows.
-        variants: its rows.
-        kind: ``recalls`` of trained systems; ``answers`` to questions about videos; ``costs``,
-            which need no data.
-        data: data sets that it is on, as a plan names them.
-        stand_in: whether the home of a plan may stand in for them.
-        table: its id in metrics/published.csv; empty if it is not there.
-        method: method of its printed rows.
-        protocol: protocol of the paper's numbers, in words; empty if it prints none.
-        metric: what the paper prints.
-        elsewhere: data sets that it is also tested on; ``any`` is any other.
-        option: option of a synthetic dataset that the table varies; empty for none.
-        compared: what is drawn against the option: a mechanism, its row and the row without it.
-    """
+    """A table of a paper; the fields are columns of tables.toml, which explains them."""
 
     name: str
     title: str
@@ -448,18 +282,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A figure of a paper.
-
-    Attributes:
-        name: what a user types.
-        title: what it shows.
-        figure: the figure of `sureshot.research.figures.catalogue` that draws it; empty where the
-            paper's is a drawing.
-        system: settings of the system that is trained for it.
-        compare_with: settings of the system that the paper compares it with; empty for none.
-        epochs: whether one checkpoint after each epoch is drawn.
-        data: data sets that it is on, as a plan names them.
-    """
+    """A figure of a paper; the fields are columns of tables.toml, which explains them."""
 
     name: str
     title: str
@@ -468,6 +291,17 @@ class PaperFigure:
     compare_with: Mapping[str, Any] = field(default_factory=dict)
     epochs: bool = False
     data: tuple[str, ...] = ()
+
+
+@functools.cache
+def _read() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
+
+
+@functools.cache
+def load_datasets() -> Mapping[str, PaperData]:
+    """The data sets of the papers, by the name of a plan."""
+    return {name: build(PaperData, values) for name, values in _read()["datasets"].items()}
 
 
 @functools.cache
@@ -485,15 +319,13 @@ def load_tables() -> Mapping[str, Table]:
 @functools.cache
 def load_figures() -> Mapping[str, PaperFigure]:
     """All numbered figures, by name."""
-    figures = (
-        build(
-            PaperFigure,
-            values
-            | {name: settings_of(values.get(name, {})) for name in ("system", "compare_with")},
+    systems = ("system", "compare_with")
+    return {
+        values["name"]: build(
+            PaperFigure, values | {name: settings_of(values.get(name, {})) for name in systems}
         )
         for values in _read()["figures"]
-    )
-    return {figure.name: figure for figure in figures}
+    }
 
 
 def find_table(name: str) -> Table:
@@ -531,13 +363,10 @@ def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_of(scores: Mapping[str, float], metric: Metric, prefix: str = "") -> float:
-    """What a table prints, from the scores of a run.
+    """What a table prints, from the scores of a run in percent; ``prefix`` begins their names.
 
-    Args:
-        scores: percents by name.
-        metric: R@1 from text to video; ``rsum``, the sum of the six recalls of both directions; or
-            the geometric mean of R@1, R@5 and R@10 from text to video.
-        prefix: what the names of scores on another data set begin with.
+    ``rsum`` is the sum of the six recalls of both directions, the geometric mean that of R@1, R@5
+    and R@10 from text to video.
     """
     texts = [scores[prefix + name] for name in _RECALLS]
     if metric == "R@1":
@@ -547,202 +376,170 @@ def measure_of(scores: Mapping[str, float], metric: Metric, prefix: str = "") ->
     return sum(texts) + sum(scores[f"{prefix}v2t {name}"] for name in _RECALLS)
 
 
-@functools.cache
-def _read() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
+def titles_of(data: Sequence[str]) -> str:
+    """Data sets in words, such as ``DiDeMo and VATEX``; nothing for none."""
+    *first, last = [load_datasets()[name].title for name in data] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
-# Title of each data set, its name and protocol for a plan, and the files that belong below root.
-_FILES: Mapping[str, tuple[str, str, str]] = {
-    "msrvtt": (
-        "MSR-VTT 1k-A",
-        'dataset = "msrvtt"',
-        "MSRVTT_data.json, MSRVTT_train.9k.csv and MSRVTT_JSFUSION_test.csv",
-    ),
-    "msrvtt_full": (
-        "MSR-VTT full",
-        'dataset = "msrvtt", protocol = "full"',
-        "MSRVTT_data.json, or train_val_videodatainfo.json and test_videodatainfo.json",
-    ),
-    "msvd": (
-        "MSVD",
-        'dataset = "msvd"',
-        "raw-captions.pkl and {train,val,test}_list.txt",
-    ),
-    "vatex": (
-        "VATEX",
-        'dataset = "vatex"',
-        "vatex_data.json, or ref_captions.json, and {train,val,test}_list.txt",
-    ),
-    "didemo": (
-        "DiDeMo",
-        'dataset = "didemo"',
-        "{train,val,test}_data.json and {train,val,test}_list.txt",
-    ),
-    "lsmdc": (
-        "LSMDC",
-        'dataset = "lsmdc"',
-        "LSMDC16_annos_training.csv, LSMDC16_annos_val.csv and "
-        "LSMDC16_challenge_1000_publictect.csv",
-    ),
-    "charades": (
-        "Charades",
-        'dataset = "charades"',
-        "Charades_v1_train.csv and Charades_v1_test.csv",
-    ),
-    "activitynet": (
-        "ActivityNet",
-        'dataset = "activitynet"',
-        "train.json, val_1.json, train_ids.json and val_ids.json",
-    ),
-    "synthetic": (
-        "A synthetic dataset",
-        'dataset = "synthetic"',
-        "what `sureshot synthetic --to DIR` writes",
-    ),
-    QUESTIONS: (
-        "MSRVTT-QA",
-        "",
-        "{train,val,test}.jsonl, or {train,val,test}_qa.json, and train_ans2label.json",
-    ),
-}
-
-_HELD_OUT = ("msrvtt", "charades", "activitynet")
-_PUBLISHED: Mapping[str, tuple[str, str]] = {
-    "msrvtt": ("MSRVTT", "1kA"),
-    "msrvtt_full": ("MSRVTT", "full"),
-    "msvd": ("MSVD", "std"),
-    "vatex": ("VATEX", "std"),
-    "didemo": ("DiDeMo", "std"),
-    "lsmdc": ("LSMDC", "std"),
-    "charades": ("Charades", "std"),
-    "activitynet": ("ActivityNet", "val1"),
-    "synthetic": ("", ""),  # nobody printed anything of it
-}
+# --- where a plan has the data of a table ---------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Target:
     """A data set that a table is run on.
 
     Attributes:
         name: the data set, as the plan names it; ``home`` where one stands in.
-        world: its three parts.
+        data: its three parts.
         elsewhere: names and parts of the data sets that runs are also tested on.
     """
 
     name: str
-    world: World
-    elsewhere: tuple[tuple[str, World], ...] = ()
+    data: DatasetSplits
+    elsewhere: tuple[tuple[str, DatasetSplits], ...] = ()
 
     def rows(self, table: Table) -> list[Variant]:
         """The rows of a table that can be run here: oracles only where the truth is known."""
-        knows = self.world.train.dataset == "synthetic"
-        return [row for row in table.variants if knows or not row.is_told]
+        knows = self.data.train.dataset == "synthetic"
+        return [row for row in table.variants if knows or not row.needs_truth]
 
 
-def places_of(table: Table | PaperFigure, bench: Bench) -> tuple[list[Place], list[str]]:
-    """Where a plan has the data of a table.
+class PlanData:
+    """The data of a plan; each is read when a run first asks for it.
 
-    Args:
-        table: a table of recalls, or a figure that can be drawn.
-        bench: the data of the plan.
-
-    Returns:
-        The data sets that it can be run on, and a sentence for each that is missing: which files,
-        and where they go.
+    Attributes:
+        plan: where the data are, and how runs are trained.
+        cache: folder of encoded features; None is one in the user's cache folder.
     """
-    missing: list[str] = []
-    worlds = [(name, getattr(bench.plan.data, name)) for name in table.data]
-    there = [(name, world) for name, world in worlds if _is_there(name, world, bench, missing)]
-    home = bench.plan.home
-    if not there and home is not None and (isinstance(table, PaperFigure) or table.stand_in):
-        # What is missing of the paper's own data does not matter then.
-        missing = []
-        there = [(HOME, home)] if _is_there(HOME, home, bench, missing) else []
-    elif not table.data:
-        missing.append("The plan has no data of yours; give them as [home.train] and so on.")
-    wanted = table.elsewhere if isinstance(table, Table) else ()
-    places = []
-    for name, world in there:
-        others = _others(name, wanted, bench, missing)
-        if others or not wanted:
-            places.append(Place(name, world, tuple(others)))
-    return places, missing
 
+    def __init__(self, path: Path, *, cache: Path | None = None) -> None:
+        self.plan = read_plan(path)
+        self.cache = cache
+        self._folder = path.absolute().parent
+        self._splits: dict[DatasetSplits, Splits] = {}
+        self._fingerprints: dict[tuple[str, str | None], str] = {}
 
-def _others(
-    name: str, wanted: Sequence[str], bench: Bench, missing: list[str]
-) -> list[tuple[str, World]]:
-    """Names and parts of what runs on a data set are also tested on."""
-    if name != HOME:
-        worlds = [(other, getattr(bench.plan.data, other)) for other in wanted]
-        return [one for one in worlds if _is_there(*one, bench, missing)]
-    if wanted and bench.plan.away is None:
-        missing.append("This table needs a second data set; give it as [away.train] and so on.")
-    if not wanted or bench.plan.away is None:
-        return []
-    away = "", bench.plan.away
-    return [away] if _is_there(*away, bench, missing) else []
+    def resolve(self, settings: _T) -> _T:
+        """Settings of the plan with paths that start at its folder."""
+        return resolve_paths(settings, self._folder)
 
+    def fingerprint(self, recipe: EncoderRecipe) -> str:
+        """The fingerprint of an encoder before it is trained.
 
-def question_gap(bench: Bench) -> list[str]:
-    """A sentence if the plan has no questions, or they cannot be read; nothing else."""
-    if bench.plan.questions is None:
-        return [_absent(QUESTIONS)]
-    try:
-        for part in bench.questions():
-            part.load()
-    except SureshotError as error:
-        return [_unread(QUESTIONS, error)]
-    return []
+        Raises:
+            SureshotError: it cannot be loaded.
+        """
+        named = self.resolve(recipe)
+        key = named.name, named.device
+        if key not in self._fingerprints:
+            self._fingerprints[key] = load_encoder(*key).fingerprint
+        return self._fingerprints[key]
 
+    def splits(self, data: DatasetSplits) -> Splits:
+        """The three parts of a data set; see `DatasetSplits.load`."""
+        if data not in self._splits:
+            self._splits[data] = self.resolve(data).load()
+        return self._splits[data]
 
-def published_as(name: str) -> tuple[str, str]:
-    """Data set and split of a plan's data set, as metrics/published.csv has them."""
-    return _PUBLISHED[name]
+    def recipe(self, variant: Variant, seed: int, target: Target) -> Recipe:
+        """The recipe of a run: the plan's, with the settings of the row in place of its own."""
+        encoder, stem, training = (
+            self.plan.settings(name, variant.system, target.name)
+            for name in ("encoder", "stem", "training")
+        )
+        return Recipe(
+            train=(target.data.train,),
+            val=target.data.val,
+            hold_out=target.data.hold_out,
+            system=self.plan.system(variant.system, target.name),
+            encoder=replace(encoder, frames=variant.frames or encoder.frames),
+            stem=replace(stem, width=variant.width or stem.width),
+            training=replace(training, seed=seed),
+        )
 
+    def targets(self, table: Table | PaperFigure) -> tuple[list[Target], list[str]]:
+        """The data sets that a table of recalls or a figure can be run on.
 
-def needed(data: Sequence[str]) -> str:
-    """Data sets in words, such as ``DiDeMo and VATEX``; nothing for none."""
-    titles = [_FILES[name][0] for name in data]
-    return (
-        " and ".join([", ".join(titles[:-1]), titles[-1]]) if len(titles) > 1 else "".join(titles)
-    )
+        Returns:
+            They, and a sentence for each that is missing: which files, and where they go.
+        """
+        missing: list[str] = []
+        named = [(name, getattr(self.plan.data, name)) for name in table.data]
+        there = [(name, data) for name, data in named if self._can_read(name, data, missing)]
+        home = self.plan.home
+        if not there and home is not None and (isinstance(table, PaperFigure) or table.stand_in):
+            missing = []  # what is missing of the paper's own data does not matter then
+            there = [(HOME, home)] if self._can_read(HOME, home, missing) else []
+        elif not table.data:
+            missing.append("The plan has no data of yours; give them as [home.train] and so on.")
+        wanted = table.elsewhere if isinstance(table, Table) else ()
+        targets = []
+        for name, data in there:
+            elsewhere = self._elsewhere(name, wanted, missing)
+            if elsewhere or not wanted:
+                targets.append(Target(name, data, tuple(elsewhere)))
+        return targets, missing
+
+    def _elsewhere(
+        self, name: str, wanted: Sequence[str], missing: list[str]
+    ) -> list[tuple[str, DatasetSplits]]:
+        """What runs on a data set are also tested on."""
+        if name != HOME:
+            others = [(other, getattr(self.plan.data, other)) for other in wanted]
+        elif wanted and self.plan.away is None:
+            missing.append("This table needs a second data set; give it as [away.train] and so on.")
+            others = []
+        else:
+            others = [("", self.plan.away)] if wanted else []
+        return [one for one in others if self._can_read(*one, missing)]
+
+    def _can_read(self, name: str, data: DatasetSplits | None, missing: list[str]) -> bool:
+        """Whether a data set can be read; if not, what is missing gets a sentence."""
+        if data is None:
+            missing.append(_absent(name))
+            return False
+        try:
+            self.splits(data)
+        except SureshotError as error:
+            missing.append(_unread(name, error))
+            return False
+        return True
+
+    def questions(self) -> QuestionSplits:
+        """Where the questions to train, choose and test on come from.
+
+        Raises:
+            SureshotError: the plan has none, or they cannot be read.
+        """
+        if self.plan.questions is None:
+            raise SureshotError(_absent(QUESTIONS))
+        found = self.resolve(self.plan.questions)
+        try:
+            for part in (found.train, found.val, found.test):
+                part.load()
+        except SureshotError as error:
+            raise SureshotError(_unread(QUESTIONS, error)) from None
+        return found
 
 
 def _absent(name: str) -> str:
-    title, dataset, files = _FILES[name]
-    table, given = f"data.{name}", f"{dataset} and "
-    if name == QUESTIONS:
-        table, given = "questions", ""
-    parts = f"[{table}.train], [{table}.val] and [{table}.test]"
-    if name in _HELD_OUT:
+    data, at = load_datasets()[name], "questions" if name == QUESTIONS else f"data.{name}"
+    parts = f"[{at}.train], [{at}.val] and [{at}.test]"
+    if data.hold_out:
         parts = (
-            f"[{table}.train] and [{table}.test] (and hold_out = 500 in [{table}], as it has no "
+            f"[{at}.train] and [{at}.test] (and hold_out = 500 in [{at}], as it has no validation "
+            "set)"
         )
-        parts += "validation set)"
+    given = f"{data.settings} and " if data.settings else ""
     return (
-        f"{title} is not in the plan. Put {files} into a folder, the videos below it, and give it "
-        f"as {parts} with {given}root = the folder."
+        f"{data.title} is not in the plan. Put {data.files} into a folder, the videos below it, "
+        f"and give it as {parts} with {given}root = the folder."
     )
 
 
-def _is_there(name: str, world: World | None, bench: Bench, missing: list[str]) -> bool:
-    """Whether a data set can be read; if not, what is missing gets a sentence."""
-    if world is None:
-        missing.append(_absent(name))
-        return False
-    try:
-        bench.splits(world)
-    except SureshotError as error:
-        missing.append(_unread(name, error))
-        return False
-    return True
-
-
 def _unread(name: str, error: SureshotError) -> str:
-    if name not in _FILES:
+    data = load_datasets().get(name)
+    if data is None:
         return str(error)
-    title, _, files = _FILES[name]
-    return f"{title} cannot be read: {error} It needs {files}, and the videos."
+    return f"{data.title} cannot be read: {error} It needs {data.files}, and the videos."

@@ -270,33 +270,51 @@ def train(
         splits, held = read.splits()
         for split in [*splits, *([] if held is None else [held])]:
             notes.line(split.summary())
-        encoder = load_encoder(read.encoder.name, read.encoder.device)
-        # What would be refused after all videos have been encoded is refused before.
-        if not resume:
-            check_new(folder)
-        experts = [_experts(split, notes) for split in splits]
-        task = retrieval_task(read, encoder, _sizes(encoder, experts), splits, note)
-        sets: list[SplitFeatures] = []
-        val = None
-        if read.encoder.tuned:
-            fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
-        else:
-
-            def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
-                seen = task.features(split, encoder, cache=cache, progress=notes)
-                note_unreadable(seen, notes)
-                return replace(seen, experts=experts)
-
-            sets = [features(*part) for part in zip(splits, experts, strict=True)]
-            val = None if held is None else features(held, _experts(held, notes))
-            # Once more, of the videos that can be read.
-            fitted = train_on(
-                read, encoder, sets, val, folder, resume=resume, progress=notes, note=note
-            )
-        fitted = finish_run(read, folder, fitted, notes)
-        if rank() == 0 and held is not None:
-            _add_hub_bank(task, read.encoder, fitted, splits, held, val, sets, notes)
+        fitted = train_splits(
+            read, splits, held, folder, notes, resume=resume, cache=cache, note=note
+        )
         return replace(fitted, notes=tuple(notes.lines))
+
+
+def train_splits(
+    recipe: Recipe,
+    splits: Sequence[Split],
+    held: Split | None,
+    folder: Path,
+    notes: Notes,
+    *,
+    resume: bool = False,
+    cache: Path | None = None,
+    note: str = "",
+) -> TrainingResult:
+    """Train by a recipe on splits that are read already; see `train`."""
+    encoder = load_encoder(recipe.encoder.name, recipe.encoder.device)
+    # What would be refused after all videos have been encoded is refused before.
+    if not resume:
+        check_new(folder)
+    experts = [_experts(split, notes) for split in splits]
+    task = retrieval_task(recipe, encoder, _sizes(encoder, experts), splits, note)
+    sets: list[SplitFeatures] = []
+    val = None
+    if recipe.encoder.tuned:
+        fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
+    else:
+
+        def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
+            seen = task.features(split, encoder, cache=cache, progress=notes)
+            note_unreadable(seen, notes)
+            return replace(seen, experts=experts)
+
+        sets = [features(*part) for part in zip(splits, experts, strict=True)]
+        val = None if held is None else features(held, _experts(held, notes))
+        # Once more, of the videos that can be read.
+        fitted = train_on(
+            recipe, encoder, sets, val, folder, resume=resume, progress=notes, note=note
+        )
+    fitted = finish_run(recipe, folder, fitted, notes)
+    if rank() == 0 and held is not None:
+        _add_hub_bank(task, recipe.encoder, fitted, splits, held, val, sets, notes)
+    return fitted
 
 
 def open_recipe(

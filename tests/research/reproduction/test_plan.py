@@ -1,0 +1,516 @@
+"""A plan: its data, its cases, and where it has the data of a table."""
+
+import shutil
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from sureshot import research
+from sureshot.errors import SureshotError
+from sureshot.metrics.published import folded_name, rows_of_table
+from sureshot.models.model import Stem, StemConfig
+from sureshot.models.systems.base import Sizes, known_systems, load_system
+from sureshot.research.figures.catalogue import FIGURES
+from sureshot.research.reproduction.plan import (
+    DataSets,
+    FinalRecipe,
+    PlanData,
+    Target,
+    find_table,
+    load_datasets,
+    load_figures,
+    load_tables,
+    read_plan,
+    settings_of,
+    titles_of,
+)
+from sureshot.research.training.recipe import ValidationRecipe, resolve_paths
+from tests.layouts import NAMES, benchmark, written
+from tests.models.encoders.test_clip import clip
+from tests.paths import ROOT
+from tests.walls import PLAN, plan, walls
+
+TABLES = load_tables()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plan")
+    plan(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WALLS", str(folder))
+        yield folder
+
+
+def changed(place, tmp_path, *pairs):
+    """The plan with some of its text replaced."""
+    text = (place / "plan.toml").read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = place / f"{tmp_path.name}.toml"
+    path.write_text(text)
+    return PlanData(path)
+
+
+def test_a_plan_is_read(place):
+    read = read_plan(place / "plan.toml")
+    assert read.home.val == ValidationRecipe("pairs", Path("pairs.csv"))
+    assert read.away is not None and read.away.test.label == "walls away"
+    assert (read.encoder.name, read.stem.width, read.training.epochs) == ("tiny", 16, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epochs = 1", "epoch = 1", r"Unknown setting training\.epoch; known: epochs"),
+        ("epochs = 1", 'epochs = "many"', r"training\.epochs is 'many'; expected a whole number"),
+        ("[home.val]", "[home.vall]", r"Unknown setting home\.vall; known: train, test, val"),
+        ('root = "pairs.csv"', "", r"Setting home\.val\.root is missing"),
+        ("[stem]", "[stem", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_named(place, tmp_path, old, new, message):
+    with pytest.raises(SureshotError, match=message):
+        changed(place, tmp_path, (old, new))
+
+
+def test_a_plan_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SureshotError, match=r"Cannot read .*plan\.toml: no such file"):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_a_data_set_is_read_only_where_it_is_asked_for(place, tmp_path):
+    gone = changed(place, tmp_path, ("away/pairs.csv", "gone.csv"))
+    assert len(gone.splits(gone.plan.home).test.items) == 3
+    with pytest.raises(SureshotError, match=r"gone\.csv"):
+        gone.splits(gone.plan.away)
+
+
+def test_a_path_may_start_in_the_home_folder(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(place))
+    monkeypatch.chdir("/")
+    home = changed(place, tmp_path, ('"$WALLS/pairs.csv"', '"~/pairs.csv"'))
+    assert len(home.resolve(home.plan.home.train).load().items) == 6
+
+
+def test_videos_to_choose_on_may_be_held_out_of_the_training_set(place, tmp_path):
+    text = (place / "plan.toml").read_text()
+    first, rest = text.split("[home.val]")
+    rest = rest[rest.index("[home.test]") :].replace("[away", "[data.msvd", 3)
+    (place / "held.toml").write_text(
+        f"{first}{rest}".replace("[home.test]", "[home]\nhold_out = 2\n[home.test]")
+    )
+    made = PlanData(place / "held.toml")
+    found = made.splits(made.plan.home)
+    assert (len(found.train.items), len(found.val.items), found.val.name) == (4, 2, "val")
+    assert made.splits(made.plan.data.msvd).test.label == "walls away"
+
+
+def test_a_data_set_with_two_ways_to_choose_is_refused(place, tmp_path):
+    with pytest.raises(SureshotError, match="needs either val or hold_out"):
+        changed(place, tmp_path, ("[home.train]", "[home]\nhold_out = 2\n[home.train]"))
+
+
+CASES = """
+[[cases]]
+systems = ["hit"]
+settings = { layers = 1, bank = 0 }
+training = { rate = 0.5 }
+
+[[cases]]
+data = ["msvd"]
+encoder = { frames = 2 }
+
+[[cases]]
+systems = ["dvtr+hit"]
+data = ["msvd"]
+training = { rate = 0.25, epochs = 7 }
+"""
+
+
+def test_cases_change_what_they_are_about_and_a_row_wins_over_them(place, tmp_path):
+    (tmp_path / "plan.toml").write_text((place / "plan.toml").read_text() + CASES)
+    read = read_plan(tmp_path / "plan.toml")
+    hit = {"name": "hit", "bank": 9}
+    dvtr = {"name": "dvtr", "base": hit}
+    assert read.system(hit, "home") == {"name": "hit", "layers": 1, "bank": 9}
+    assert read.system(dvtr, "home") == {"name": "dvtr", "base": read.system(hit, "home")}
+    assert read.system({"name": "duq"}, "home") == {"name": "duq"}
+    rates = [read.settings("training", one, "home").rate for one in (hit, dvtr)]
+    assert rates == [0.5, 1e-2]
+    there = read.settings("training", dvtr, "msvd")
+    assert (there.rate, there.epochs) == (0.25, 7)
+    assert read.settings("encoder", hit, "msvd").frames == 2
+    assert read.settings("encoder", hit, "home").frames == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dvtr+hit", "dvtr+hid", r"cases\.2\.systems names 'hid'; known: ce, clip2video"),
+        ("msvd", "msrvtt-full", r"cases\.1\.data names 'msrvtt-full'; known: activitynet"),
+    ],
+)
+def test_a_case_about_what_there_is_not_is_refused(place, tmp_path, old, new, message):
+    text = (place / "plan.toml").read_text() + CASES.replace(old, new)
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(SureshotError, match=message):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_a_case_whose_setting_there_is_not_is_refused(place, tmp_path):
+    with pytest.raises(SureshotError, match=r"Unknown setting cases\.1\.encoder\.frame; known"):
+        text = (place / "plan.toml").read_text() + CASES.replace("{ frames", "{ frame")
+        (tmp_path / "plan.toml").write_text(text)
+        read_plan(tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('split = "val"', 'split = "train"'),
+        ('split = "test"', 'split = "train"'),
+        ('split = "test"', 'split = "val"'),
+    ],
+)
+def test_parts_that_share_videos_are_refused(place, tmp_path, old, new):
+    mixed = changed(place, tmp_path, (old, new))
+    with pytest.raises(SureshotError, match=r"share [36] videos"):
+        mixed.splits(mixed.plan.home)
+
+
+def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, monkeypatch):
+    monkeypatch.chdir("/")
+    recipe = FinalRecipe("pairs", Path("pairs.csv"))
+    assert resolve_paths(recipe, place).load().items[0].path.is_relative_to(place)
+    monkeypatch.setenv("SOMEWHERE", str(place / "videos"))
+    listed = resolve_paths(replace(recipe, videos=Path("$SOMEWHERE/..")), place).load()
+    assert len(listed.items) == 3
+    (place / "ids.txt").write_text("videos/9.mp4\n")
+    some = resolve_paths(replace(recipe, ids=Path("ids.txt"), label="one"), place).load()
+    assert (len(some.items), some.label) == (1, "one")
+
+
+# --- tables.toml ----------------------------------------------------------------------------------
+
+ROWS = [(one, variant) for one in TABLES.values() for variant in one.variants]
+DUQ_CONTROL = "control: all weights of DUQ, means for samples, no uncertainty"
+
+
+def weights(settings, width=16):
+    return sum(part.numel() for part in load_system(settings, Sizes(width, 3)).parameters())
+
+
+def system_of(table, name):
+    (found,) = [variant.system for variant in TABLES[table].variants if variant.name == name]
+    return found
+
+
+def test_the_settings_of_every_row_and_figure_build_a_system():
+    for settings in {repr(variant.system): variant.system for _, variant in ROWS}.values():
+        assert weights(settings) >= 1
+    for figure in load_figures().values():
+        assert not figure.figure or weights(figure.system) >= 1
+
+
+def test_every_printed_name_is_in_the_table_it_is_from():
+    for one, variant in ROWS:
+        if variant.printed is not None:
+            rows = [r for r in rows_of_table(one.table) if r.direction == "t2v"]
+            same = [r for r in rows if (r.method, r.variant) == (variant.method, variant.printed)]
+            found = [r for r in same if bool(r.post) == bool(variant.post)]
+            assert found and all(r.r1 is not None for r in found), variant.name
+            # One of each data set and encoder.
+            assert len({(r.dataset, r.split, r.encoder) for r in found}) == len(found)
+
+
+@pytest.mark.parametrize("one", TABLES.values(), ids=lambda x: x.name)
+def test_rows_of_a_table_differ_and_its_data_are_those_of_its_printed_rows(one):
+    assert len({v.name for v in one.variants}) == len(one.variants) >= 1
+    keys = [(repr(v.system), v.frames, v.width, v.post) for v in one.variants]
+    assert len(set(keys)) == len(keys) and sum(v.control for v in one.variants) <= 1
+    printed = {(row.dataset, row.split) for row in rows_of_table(one.table)}
+    if one.kind == "recalls" and printed:
+        names = (*one.data, *one.elsewhere)
+        assert {load_datasets()[name].printed for name in names} == printed
+    # No printed row of a system that is here is left out.
+    of = {variant.method for variant in one.variants if variant.printed is not None}
+    rows = [r for r in rows_of_table(one.table) if r.direction == "t2v" and r.method in of]
+    ours = {(v.method, v.printed, bool(v.post)) for v in one.variants}
+    assert ours >= {(r.method, r.variant, bool(r.post)) for r in rows}
+    here = ("CE", "HiT", "PCME", "CLIP4Clip", "CLIP2Video", "X-Pool", "T-Mass", "UATVR", "DUQ")
+    methods = {folded_name(row.method) for row in rows_of_table(one.table)}
+    assert {folded_name(name) for name in here} & methods <= {
+        folded_name(variant.method) for variant in one.variants
+    }
+
+
+def test_every_numbered_table_and_figure_is_there():
+    tables = [f"duq-{n}" for n in range(1, 6)] + [f"duq-s{n}" for n in range(1, 7)]
+    tables += [f"uatvr-{n}" for n in range(1, 10)] + [f"dvtr-{n}" for n in range(3, 14)]
+    assert list(TABLES) == [*tables, "controls", "dose-common", "dose-ambiguity", "systems"]
+    figures = [f"duq-fig-{n}" for n in (1, 2, 3, 4, "s1", "s2", "s3")]
+    figures += [f"uatvr-fig-{n}" for n in range(1, 6)] + [f"dvtr-fig-{n}" for n in range(1, 7)]
+    assert list(load_figures()) == figures
+    drawn = {one.figure for one in load_figures().values() if one.figure}
+    assert drawn == set(FIGURES) - {"uncertainty"}  # which is after one, and none of theirs
+    with pytest.raises(SureshotError, match="Unknown table 'duq-9'; known: duq-1, duq-2"):
+        find_table("duq-9")
+
+
+def test_settings_start_from_others():
+    on = settings_of({"name": "dvtr", "base": "hit", "mode": "paper"})
+    assert on == {"name": "dvtr", "base": settings_of("hit"), "mode": "paper"}
+    assert settings_of("duq_control") == settings_of("duq") | {
+        "similarity_evidence": False,
+        "distance_loss": True,
+        "distance_evidence": False,
+        "distance": "means",
+    }
+
+
+def test_controls_have_the_weights_and_none_of_the_uncertainty():
+    names = {one.name for one, variant in ROWS if variant.name == DUQ_CONTROL and variant.control}
+    assert names == {"duq-3", "duq-s4", "duq-s6", "duq-4"}
+    assert weights(system_of("duq-4", DUQ_CONTROL)) == weights(system_of("duq-4", "DUQ"))
+    assert weights(settings_of("uatvr_control")) == weights(settings_of("uatvr"))
+    assert settings_of("uatvr_control")["matching"] == "means"
+    full = system_of("dvtr-10", "DVTR, contrastive")
+    assert full == settings_of({"name": "dvtr", "base": "hit"})
+    shuffled = system_of("dvtr-10", "control: contrastive, etas dealt to other negatives")
+    assert shuffled == full | {"uncertainty": "shuffled"}
+    for table in (one for one in TABLES.values() if one.name.startswith("dvtr") and one.stand_in):
+        systems = [dict(variant.system) for variant in table.variants]
+        bases = [settings["base"] for settings in systems if settings["name"] == "dvtr"]
+        assert bases and all(base in systems for base in bases)
+
+
+def test_frames_margins_and_temperatures_are_those_of_the_papers():
+    for name in ("duq-s5", "uatvr-5"):
+        frames = {variant.name: variant.frames for variant in TABLES[name].variants}
+        assert frames == {f"F={count}": count for count in (1, 2, 4, 8, 12, 16, 20)}
+    values = {name: [float(v.paper.split()[0]) for v in TABLES[name].variants if v.paper]
+              for name in ("dvtr-11", "dvtr-12", "dvtr-13")}  # fmt: skip
+    assert values["dvtr-11"] == [65.68, 66.33, 67.44, 67.90, 67.72, 67.67]
+    assert values["dvtr-12"] == [319.2, 320.4, 321.3, 321.1, 322.2, 321.4, 321.4, 320.6, 318.5]
+    assert values["dvtr-13"] == [
+        288.5, 309.4, 318.1, 318.9, 321.6, 320.5, 323.0, 319.4, 318.9, 317.9,
+    ]  # fmt: skip
+    margins = [v.system["margin"] for v in TABLES["dvtr-12"].variants if "margin" in v.system]
+    assert margins == pytest.approx([n / 10 for n in range(1, 10)])
+    heats = [v.system.get("temperature") for v in TABLES["dvtr-13"].variants]
+    assert heats[:10] == pytest.approx([n / 100 for n in range(1, 11)])
+
+
+def test_the_table_of_systems_has_all_and_a_clip4clip_as_large_as_the_largest():
+    systems = TABLES["systems"].variants
+    without_row = {"duq_released"}  # too new for the results that are kept
+    assert {v.system["name"] for v in systems} == set(known_systems()) - without_row
+    rows = {v.name: v.system for v in systems}
+    bases = [n for n in rows if n.startswith("DVTR + ") and not n.endswith("without uncertainty")]
+    assert len(bases) == 5
+    assert all(rows[name]["base"] == rows[name.removeprefix("DVTR + ")] for name in bases)
+    subset = read_plan(ROOT / "results" / "frame-subset.toml")
+
+    def size(variant):
+        stem = Stem(StemConfig("linear", variant.width or 128), Sizes(384, 1408))
+        made = load_system(subset.system(variant.system, "home"), stem.sizes)
+        parts = [*stem.parameters(), *made.parameters()]
+        return sum(part.numel() for part in parts if part.requires_grad)
+
+    widest = max(systems, key=lambda variant: variant.width or 0)
+    largest = max(size(variant) for variant in systems if variant.width is None)
+    assert widest.system["name"] == "clip4clip" and size(widest) >= largest
+
+
+# --- where a plan has the data of a table ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory):
+    """A plan with every data set of the papers, tiny and in the layouts of the benchmarks."""
+    folder = tmp_path_factory.mktemp("plan")
+    walls(folder)
+    rest = PLAN[PLAN.index("[encoder]") :]
+    (folder / "plan.toml").write_text(written(folder / "sets", folder / "videos") + rest)
+    return folder
+
+
+def test_every_data_set_has_a_title_and_files():
+    assert [one.name for one in fields(DataSets)] == [*NAMES, "synthetic"]
+    assert [*load_datasets()] == [*NAMES, "synthetic", "msrvtt_qa"]
+    assert titles_of(["msvd", "vatex", "lsmdc"]) == "MSVD, VATEX and LSMDC"
+    assert titles_of([]) == "" and titles_of(["msvd"]) == "MSVD"
+
+
+def test_every_table_of_recalls_finds_its_data(every):
+    data = PlanData(every / "plan.toml")
+    for table in TABLES.values():
+        if table.kind == "recalls" and table.data and table.data != ("synthetic",):
+            targets, missing = data.targets(table)
+            assert [one.name for one in targets] == list(table.data) and not missing
+            for one in targets:
+                assert [name for name, _ in one.elsewhere] == list(table.elsewhere)
+
+
+def test_oracles_are_rows_of_synthetic_data_alone(every):
+    table = find_table("controls")
+    home = Target("home", PlanData(every / "plan.toml").plan.data.msrvtt)
+    left_out = [row.name for row in table.variants if row not in home.rows(table)]
+    assert len(left_out) == 4 and all("known" in name for name in left_out)
+    synthetic = replace(home.data, train=replace(home.data.train, dataset="synthetic"))
+    assert tuple(replace(home, data=synthetic).rows(table)) == table.variants
+
+
+ONE = [
+    ("duq-2", ["duq-2-didemo", "duq-2-lsmdc", "duq-2-charades", "duq-2-vatex"]),
+    ("dvtr-6", ["dvtr-6"]),
+    ("dvtr-8", ["dvtr-8"]),
+    ("duq-4", ["duq-4"]),
+]
+
+
+@pytest.mark.parametrize(("table", "pages"), ONE, ids=[table for table, _ in ONE])
+def test_a_table_runs_on_the_files_of_its_benchmarks(every, tmp_path, table, pages):
+    """The first of its runs, that is: a row on each data set."""
+    made = research.reproduce(
+        table, every / "plan.toml", to=tmp_path, seeds=1, part="1/99", cache=every / "cache"
+    )
+    assert list(made.runs) == pages and made.notes == ()
+    for (run,) in made.runs.values():
+        assert run.variant == find_table(table).variants[0].name
+        assert 0 <= run.scores["R@1"] <= 100
+    if table == "duq-4":
+        away = {name.split(":")[0] for name in made.runs["duq-4"][0].scores if ":" in name}
+        assert [title.split()[0] for title in sorted(away)] == ["DiDeMo", "LSMDC"]
+
+
+def test_a_part_of_the_data_is_enough_and_what_is_missing_is_reported(every, tmp_path):
+    text = (every / "plan.toml").read_text()
+    shutil.copytree(every / "sets" / "lsmdc", tmp_path / "lsmdc")
+    (tmp_path / "lsmdc" / "LSMDC16_annos_val.csv").unlink()
+    text = text[: text.index("[data.didemo.")] + text[text.index("[data.lsmdc.") :]
+    text = text.replace(str(every / "sets" / "lsmdc"), str(tmp_path / "lsmdc"))
+    (tmp_path / "plan.toml").write_text(text)
+    targets, missing = PlanData(tmp_path / "plan.toml").targets(find_table("duq-2"))
+    assert [one.name for one in targets] == ["charades", "vatex"]
+    absent, unread = missing
+    assert absent.startswith("DiDeMo is not in the plan. Put {train,val,test}_data.json")
+    assert "[data.didemo.train]" in absent and 'dataset = "didemo"' in absent
+    assert unread.startswith("LSMDC cannot be read:") and "LSMDC16_annos_val.csv" in unread
+    with pytest.raises(SureshotError, match=r"LSMDC cannot be read.*It needs LSMDC16"):
+        research.reproduce("duq-s1", tmp_path / "plan.toml", to=tmp_path)
+
+
+# --- the plans of the papers ----------------------------------------------------------------------
+
+PLANS = sorted((ROOT / "plans").glob("*.toml"))
+SHORT = """
+[[cases]]
+encoder = { device = "cpu", frames = 2 }
+training = { epochs = 1, batch = 4, micro_batch = 2, workers = 2, rate = 1e-3 }
+"""
+
+
+def recipes_of(path):
+    """The recipe of each row that a plan has data for, with table, row and data set."""
+    data = PlanData(path)
+    for table in TABLES.values():
+        for name in table.data if table.kind == "recalls" else ():
+            splits = getattr(data.plan.data, name)
+            for variant in table.variants if splits is not None else ():
+                yield table, variant, data.recipe(variant, 0, Target(name, splits))
+
+
+def test_there_is_a_plan_for_each_paper():
+    assert [path.stem for path in PLANS] == ["published-duq", "published-dvtr", "published-uatvr"]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_the_settings_of_every_row_build_on_the_plan_of_its_paper(path):
+    read = read_plan(path)
+    paper = path.stem.removeprefix("published-")
+    tables = [one for name, one in load_tables().items() if name.startswith(f"{paper}-")]
+    data = {name for one in tables for name in (*one.data, *one.elsewhere)} - {"msrvtt_qa"}
+    assert all(getattr(read.data, name) is not None for name in data)
+    assert (read.questions is not None) == (paper == "duq")
+    recipes = [recipe for _, _, recipe in recipes_of(path)]
+    for settings in {repr(one.system): one.system for one in recipes}.values():
+        load_system(settings, Sizes(16, 3))
+
+
+def test_the_plans_train_as_the_scripts_do():
+    """A few rows of the table of the released scripts, by hand."""
+    duq, uatvr = (
+        {
+            (table.name, variant.name, recipe.train[0].dataset): recipe
+            for table, variant, recipe in recipes_of(ROOT / "plans" / f"published-{n}.toml")
+        }
+        for n in ("duq", "uatvr")
+    )
+
+    def told(recipe):
+        one = recipe.training
+        return one.epochs, one.batch, one.rate, one.encoder_rate, one.optimizer, one.captions
+
+    def seen(recipe):
+        one = recipe.encoder
+        return one.tuned, one.frames, one.words, one.fps, one.sampling
+
+    row = duq["duq-1", "DUQ", "msrvtt"]
+    assert told(row) == (10, 128, 1e-4, 1e-7, "bert_adam", "all")
+    assert seen(row) == (True, 12, 32, 1.0, "spread")
+    assert (row.training.augment, row.system["mode"]) == ("rand_augment", "paper")
+    row = duq["duq-2", "DUQ", "didemo"]
+    assert (row.training.epochs, row.training.augment) == (10, "none")
+    assert seen(row) == (True, 64, 64, 1.0, "spread")
+    assert duq["duq-2", "DUQ", "charades"].encoder.words == 24
+    row = duq["duq-1", "X-Pool", "msrvtt"]
+    assert told(row) == (5, 32, 3e-5, 1e-6, "hugging_face", "all")
+    assert seen(row) == (True, 12, None, None, "segments") and row.training.augment == "crop_flip"
+    row = duq["duq-2", "T-MASS", "lsmdc"]
+    assert (row.training.rate, row.system["support"]) == (1e-5, 0.0)
+    assert (row.system["noise"], row.system["deviation"]) == ("normal", 3e-3)
+    assert "support" not in duq["duq-1", "T-MASS", "msrvtt"].system
+    row = uatvr["uatvr-6", "UATVR", "msrvtt"]
+    assert told(row) == (5, 64, 5e-5, 5e-8, "bert_adam", "all")
+    assert (row.training.sampling, row.training.precision) == ("phase", "float16")
+    row = uatvr["uatvr-6", "CLIP4Clip", "msrvtt"]
+    assert told(row) == (5, 128, 1e-4, 1e-7, "bert_adam", "all") and row.training.keep_frames
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "part", "row"),
+    [
+        ("duq", "duq-s1", "6/7", "DUQ"),
+        ("uatvr", "uatvr-9", "4/4", "UATVR"),
+        ("dvtr", "dvtr-4", "2/6", "DVTR + HiT"),
+    ],
+)
+def test_a_plan_of_a_paper_runs_on_a_small_clip(tiny, tmp_path, paper, table, part, row):
+    """No result: a CLIP of random weights, twelve videos of two colours, one epoch."""
+    text = (ROOT / "plans" / f"published-{paper}.toml").read_text()
+    for size in (32, 16):
+        text = text.replace(f"openai/clip-vit-base-patch{size}", str(tiny / "clip"))
+    (tmp_path / "plan.toml").write_text(text + SHORT)
+    made = research.reproduce(
+        table, tmp_path / "plan.toml", to=tmp_path, seeds=1, part=part, cache=tmp_path / "cache"
+    )
+    (run,) = made.runs[table]
+    assert run.variant == row and run.scores["R@1"] >= 0
+    assert (tmp_path / "cache").exists() == (row == "DVTR + HiT")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A small CLIP, and tiny data sets in the papers' layouts."""
+    folder = tmp_path_factory.mktemp("papers")
+    walls(folder / "walls")
+    benchmark("lsmdc", folder / "lsmdc", folder / "walls" / "videos")
+    benchmark("msvd", folder / "msvd", folder / "walls" / "videos")
+    clip(folder / "clip", shared=64, inner=256)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURESHOT_DATA", str(folder))
+        yield folder

@@ -1,0 +1,366 @@
+"""`reproduce`, `forecast` and `exhibits`; tests/cli/test_reproduce.py makes a whole table."""
+
+import json
+
+import pytest
+
+from sureshot import research
+from sureshot.errors import ArgumentError, SureshotError
+from sureshot.models.checkpoint import Checkpoint
+from sureshot.progress import Silent
+from sureshot.research.reproduction import reproduce as module
+from sureshot.research.reproduction.plan import load_figures, load_tables
+from tests.asked import asked
+from tests.datasets.files import data
+from tests.models.encoders.test_clip import clip
+from tests.walls import plan
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plan")
+    plan(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WALLS", str(folder))
+        yield folder
+
+
+def test_a_table_is_a_value_with_its_runs_and_its_files(place, tmp_path):
+    made = research.reproduce(
+        "dvtr-12", place / "plan.toml", to=tmp_path, seeds=1, part="10/10", cache=place / "cache"
+    )
+    (run,) = made.runs["dvtr-12"]
+    assert (run.variant, run.seed, made.files) == ("HiT", 0, ())
+    assert len(list((tmp_path / "runs").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("part", ["0/2", "3/2", "1", "1/", "/2", "a/b", "1-2", "-1/2", "1/2/3"])
+def test_a_part_that_is_none_is_refused(place, tmp_path, part):
+    with pytest.raises(ArgumentError, match="use K/N with 1 <= K <= N"):
+        research.reproduce("duq-4", place / "plan.toml", to=tmp_path / "out", part=part)
+    assert not (tmp_path / "out").exists()
+
+
+def test_parts_share_all_runs_between_them():
+    every = list(range(11))
+    for count in (1, 2, 3, 11, 12):
+        shares = [module.share_of(f"{number}/{count}") for number in range(1, count + 1)]
+        assert sorted(run for at, step in shares for run in every[at::step]) == every
+    assert module.share_of(None) == (0, 1)
+
+
+# --- forecast -------------------------------------------------------------------------------------
+
+
+def test_runs_and_steps_are_counted(place, tmp_path):
+    """Six videos in batches of four are two steps, one epoch; DVTR passes twice."""
+    (one,) = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=3).tables
+    assert (one.runs, one.kept, one.steps) == (12, 0, 12 * 2) and one.seconds > 0
+    (two,) = research.forecast("dvtr-9", place / "plan.toml", to=tmp_path, seeds=1).tables
+    assert two.steps > 2 * two.runs
+
+
+def test_kept_runs_are_done(place, tmp_path):
+    research.reproduce(
+        "duq-s3", place / "plan.toml", to=tmp_path, seeds=1, part="1/2", cache=place / "cache"
+    )
+    cost = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=1)
+    (one,) = cost.tables
+    assert (one.runs, one.kept, one.steps) == (4, 2, 2 * 2)
+    assert "duq-s3: 2 of 4 runs left, 4 steps, about" in cost.text()
+    assert "together: 2 runs, 4 steps, " in cost.text()
+    assert cost.to_dict()["tables"][0]["kept"] == 2
+
+
+@pytest.mark.slow
+def test_tables_share_runs(place, tmp_path):
+    cost = research.forecast("all", place / "plan.toml", to=tmp_path, seeds=1)
+    together = {one.name: one.runs for one in cost.tables}
+    (alone,) = research.forecast("systems", place / "plan.toml", to=tmp_path, seeds=1).tables
+    assert together["systems"] < alone.runs
+
+
+def test_a_plan_is_needed(tmp_path):
+    with pytest.raises(ArgumentError, match="plan"):
+        research.forecast("duq-s3", None, to=tmp_path)
+
+
+# --- all tables and figures -----------------------------------------------------------------------
+
+
+def by_name(plan=None):
+    return {one.name: one for one in research.exhibits(plan)}
+
+
+def test_all_are_named_in_the_order_of_the_papers():
+    assert list(by_name()) == [*load_tables(), *load_figures()]
+    assert {one.kind for one in research.exhibits()} == {"table", "figure"}
+
+
+def test_without_a_plan_nothing_is_said_of_data_that_may_be_there():
+    found = by_name()
+    assert {one.where for one in found.values()} == {()}
+    assert not any(one.missing or one.lacks for one in found.values())
+    assert found["dvtr-3"].needs == "MSR-VTT full and MSR-VTT 1k-A"
+    assert found["duq-4"].needs == "MSR-VTT 1k-A, and DiDeMo and LSMDC to test on"
+    drawings = [one for one in found.values() if not one.can_run]
+    assert len(drawings) == 7 and all("drawn by hand in the paper" in one.line() for one in drawings)
+
+
+def test_home_stands_in_for_ablations_and_not_for_comparisons(place):
+    found = by_name(place / "plan.toml")
+    assert found["duq-3"].where == found["dvtr-12"].where == found["systems"].where == ("home",)
+    assert not found["dvtr-12"].lacks
+    for name in ("duq-1", "duq-2", "dvtr-4", "uatvr-7", "duq-5"):
+        assert not found[name].can_run and found[name].lacks and found[name].missing
+    assert found["uatvr-2"].can_run and found["uatvr-2"].line().endswith("needs no data")
+    assert found["duq-fig-3"].where == ("home",) and found["duq-fig-3"].drawn == "rerank"
+
+
+def test_data_of_the_paper_go_before_home(place, tmp_path):
+    text = (place / "plan.toml").read_text().replace("[away", "[data.msvd")
+    text = text.replace('"pairs.csv"', f'"{place}/pairs.csv"').replace('"away/', f'"{place}/away/')
+    (tmp_path / "plan.toml").write_text(text)
+    found = by_name(tmp_path / "plan.toml")
+    assert found["dvtr-12"].where == found["dvtr-4"].where == ("msvd",)
+    assert found["duq-3"].where == ("home",)
+    assert found["duq-4"].where == () and "second data set" in found["duq-4"].missing[0]
+
+
+def test_data_that_are_named_and_not_there_are_missing_and_no_error(place, tmp_path):
+    text = (place / "plan.toml").read_text().replace("[away", "[data.msvd")
+    (tmp_path / "plan.toml").write_text(text)
+    one = by_name(tmp_path / "plan.toml")["uatvr-9"]
+    assert not one.can_run and one.lacks == "MSVD"
+    assert "pairs.csv" in one.missing[0] and "It needs raw-captions.pkl" in one.missing[0]
+
+
+def test_a_plan_that_is_wrong_is_an_error(tmp_path):
+    with pytest.raises(SureshotError, match="Cannot read the plan"):
+        research.exhibits(tmp_path / "gone.toml")
+
+
+def test_an_exhibit_is_plain_values_too(place):
+    values = by_name(place / "plan.toml")["duq-s1"].to_dict()
+    assert (values["name"], values["can_run"], values["where"]) == ("duq-s1", False, [])
+    assert values["missing"][0].startswith("LSMDC is not in the plan. Put ")
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def test_a_figure_is_drawn_of_a_model_that_is_trained_once(place, tmp_path, monkeypatch):
+    drawn = []
+    whole = module.plot
+    monkeypatch.setattr(module, "plot", lambda *a, **k: drawn.append((a, k)) or whole(*a, **k))
+
+    def made():
+        found = research.reproduce(
+            "duq-fig-4", place / "plan.toml", to=tmp_path, cache=place / "cache"
+        )
+        assert [path.name for path in found.files] == ["duq-fig-4.png", "duq-fig-4.svg"]
+        return {path: path.stat().st_mtime_ns for path in tmp_path.glob("models/*/model/*")}
+
+    first = made()
+    ((arguments, named),) = drawn
+    assert arguments[0] == "embeddings" and (arguments[2], named["split"]) == ("pairs", "test")
+    (model,) = arguments[1]
+    assert Checkpoint.from_pretrained(model).system["name"] == "duq"
+    assert (tmp_path / "duq-fig-4.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "duq-fig-4.svg").read_text()
+    assert made() == first  # found, and not trained again
+
+
+def test_a_figure_that_compares_two_systems_trains_and_draws_both(place, tmp_path, monkeypatch):
+    drawn = []
+    whole = module.plot
+    monkeypatch.setattr(module, "plot", lambda *a, **k: drawn.append((a, k)) or whole(*a, **k))
+    research.reproduce("uatvr-fig-5", place / "plan.toml", to=tmp_path, cache=place / "cache")
+    ((arguments, named),) = drawn
+    (model,) = arguments[1]
+    adapted, plain = (
+        Checkpoint.from_pretrained(one).system for one in (model, named["compare_with"])
+    )
+    assert adapted["name"] == plain["name"] == "uatvr"
+    assert plain["adaptation"] is False and adapted.get("adaptation") is not False
+    assert (tmp_path / "uatvr-fig-5.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_over_epochs_has_a_model_for_each_number_of_them(place, tmp_path, monkeypatch):
+    text = (place / "plan.toml").read_text().replace("epochs = 1", "epochs = 2")
+    text = text.replace('"pairs.csv"', f'"{place}/pairs.csv"')
+    (tmp_path / "two.toml").write_text(text)
+    models = []
+    whole = module.plot
+    monkeypatch.setattr(module, "plot", lambda *a, **k: models.extend(a[1]) or whole(*a, **k))
+    research.reproduce("uatvr-fig-3", tmp_path / "two.toml", to=tmp_path, cache=place / "cache")
+    assert [Checkpoint.from_pretrained(model).scores["epoch"] for model in models] == [1.0, 2.0]
+
+
+def test_a_figure_that_the_paper_drew_by_hand_is_refused(place, tmp_path):
+    with pytest.raises(SureshotError, match="figure 2: the framework is drawn by hand"):
+        research.reproduce("duq-fig-2", place / "plan.toml", to=tmp_path)
+
+
+def test_a_figure_without_its_data_says_which_files_go_where(place, tmp_path):
+    text = (place / "plan.toml").read_text()
+    (tmp_path / "none.toml").write_text(text[text.index("[encoder]") :])
+    with pytest.raises(SureshotError, match=r"MSVD is not in the plan\. Put raw-captions\.pkl"):
+        research.reproduce("dvtr-fig-5", tmp_path / "none.toml", to=tmp_path)
+
+
+def test_a_figure_needs_a_plan(tmp_path):
+    with pytest.raises(ArgumentError, match="Name the data and the training"):
+        research.reproduce("duq-fig-3", to=tmp_path)
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+QUESTIONS = """
+[questions.train]
+root = "qa"
+videos = "videos"
+
+[questions.val]
+root = "qa"
+videos = "videos"
+
+[questions.test]
+root = "qa"
+videos = "videos"
+
+[encoder]
+name = "tiny"
+frames = 3
+device = "cpu"
+
+[stem]
+kind = "linear"
+width = 16
+
+[training]
+epochs = 1
+batch = 4
+rate = 1e-2
+"""
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory):
+    folder = asked(tmp_path_factory.mktemp("qa"))
+    (folder / "plan.toml").write_text(QUESTIONS)
+    return folder
+
+
+def test_answers_are_trained_tested_and_kept(questions, tmp_path, monkeypatch):
+    def made(**more):
+        return research.reproduce(
+            "duq-5", questions / "plan.toml", to=tmp_path, cache=questions / "cache", **more
+        )
+
+    found = made(seeds=2)
+    assert [path.name for path in found.files] == ["duq-5.md", "duq-5.json"]
+    reports = json.loads(found.files[1].read_text())["DUQ"]
+    right = [one["overall"]["value"] for one in reports]
+    assert len(right) == 2 and all(0 <= value <= 100 for value in right)
+    assert reports[0]["overall"]["n"] == 6  # all questions of the test, the unknown answer too
+    text = found.files[0].read_text()
+    assert f"| DUQ | {sum(right) / 2:.1f} ± " in text and "| 47.8 |" in text
+    assert "HBI 46.2" in text
+    kept = sorted(path.suffix for path in (tmp_path / "runs").iterdir())
+    assert kept == [".json", ".json"]  # and no checkpoint
+    monkeypatch.setattr(module, "train_answers", None)
+    assert made(seeds=2, part="2/2").files == ()
+    with pytest.raises(TypeError):  # the third run of three is in the first part
+        made(seeds=3, part="1/2")
+    assert made(seeds=1).files == found.files
+    with pytest.raises(TypeError):  # a third seed would be trained
+        made(seeds=3)
+
+
+def test_questions_that_are_not_there_are_named(questions, tmp_path):
+    (tmp_path / "plan.toml").write_text(QUESTIONS[QUESTIONS.index("[encoder]") :])
+    with pytest.raises(SureshotError, match=r"MSRVTT-QA is not in the plan.*\[questions\.train\]"):
+        research.reproduce("duq-5", tmp_path / "plan.toml", to=tmp_path)
+    (tmp_path / "plan.toml").write_text(QUESTIONS)
+    with pytest.raises(SureshotError, match=r"MSRVTT-QA cannot be read: .*It needs \{train,val"):
+        research.reproduce("duq-5", tmp_path / "plan.toml", to=tmp_path)
+
+
+# --- end to end, on real frames -------------------------------------------------------------------
+
+REAL = """
+[home.train]
+dataset = "msrvtt"
+root = "{root}"
+ids = "train.txt"
+label = "some of the frame subset"
+
+[home.val]
+dataset = "msrvtt"
+root = "{root}"
+ids = "val.txt"
+label = "some of the frame subset"
+
+[home.test]
+dataset = "msrvtt"
+root = "{root}"
+ids = "test.txt"
+label = "some of the frame subset"
+
+[encoder]
+name = "clip"
+frames = 2
+device = "cpu"
+tuned = true
+
+[training]
+epochs = 1
+batch = 8
+captions = "one"
+rate = 1e-3
+encoder_rate = 1e-3
+workers = 2
+"""
+
+
+@pytest.mark.slow
+def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
+    """Proof of the way and no reproduction: random weights, few videos, one epoch."""
+    root = data("msrvtt")
+    for name, count in (("train", 16), ("val", 4), ("test", 6)):
+        ids = (root / f"split_{name}.txt").read_text().split()[:count]
+        (tmp_path / f"{name}.txt").write_text("\n".join(ids))
+    clip(tmp_path / "clip", shared=64, inner=256)
+    (tmp_path / "plan.toml").write_text(REAL.format(root=root))
+    heard = Heard()
+    made = research.reproduce(
+        "duq-s3",
+        tmp_path / "plan.toml",
+        to=tmp_path / "results",
+        seeds=1,
+        cache=tmp_path / "cache",
+        progress=heard,
+    )
+    assert {path.suffix for path in made.files} == {".md", ".csv", ".json", ".npz", ".png", ".svg"}
+    runs = made.runs["duq-s3"]
+    assert [run.variant for run in runs] == ["Mean", "MLP", "SA", "CA"]
+    assert len({run.validation for run in runs} | {run.scores["MnR"] for run in runs}) > 1
+    text = made.files[0].read_text("utf-8")
+    assert "trained on MSR-VTT some of the frame subset train (16)" in text
+    # The encoder by the name that the plan has, not by where it lies.
+    assert "encoder `clip`, trained too; 1 epoch with one random caption" in text
+    assert {what for what, _ in heard.counted} == {"runs", "steps"}  # nothing was encoded
+    assert not (tmp_path / "cache").exists()
+    kept = (tmp_path / "results" / "runs").iterdir()
+    assert {path.suffix for path in kept} == {".json", ".npz"}
+
+
+class Heard(Silent):
+    """Keeps what is counted, and of how many."""
+
+    def __init__(self):
+        self.counted = set()
+
+    def update(self, what, done, total, more=""):
+        self.counted.add((what, total))

@@ -9,7 +9,7 @@ from benchmarks.claims_page import Tested, read_tested
 
 from sureshot.research.reproduction.page import Facts, write_page
 from sureshot.research.reproduction.plan import find_table
-from sureshot.research.reproduction.runs import Run, write_table_ranks
+from sureshot.research.reproduction.runs import Run, write_ranks
 from tests.research.reproduction.ranked import ranked
 
 NAMES = ("R@1", "R@5", "R@10", "MnR", "R@Sum", "v2t R@1", "v2t R@5", "v2t R@10")
@@ -34,7 +34,7 @@ def controls(
     write_page(folder, table, runs, facts)
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
     kept = {(row, n): {"": run} for row, n, run in cells if n < 3 or row not in few}
-    write_table_ranks(folder / "controls.npz", kept)
+    write_ranks(folder / "controls.npz", kept)
 
 
 @functools.cache

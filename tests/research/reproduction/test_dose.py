@@ -8,7 +8,7 @@ from benchmarks.claims_page import dose_lines, dosed_tables, draw_doses, respons
 from sureshot.files import write_json
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import find_table
-from sureshot.research.reproduction.runs import write_table_ranks
+from sureshot.research.reproduction.runs import write_ranks
 from tests.research.reproduction.ranked import ranked
 
 TABLE = find_table("dose-common")
@@ -20,7 +20,7 @@ def world(folder, dose, known):
     ranks = ranked(share, seeds=3)[""]
     folder.mkdir()
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
-    write_table_ranks(folder / "dose-common.npz", {(r, s): {"": run} for r, s, run in cells})
+    write_ranks(folder / "dose-common.npz", {(r, s): {"": run} for r, s, run in cells})
     facts = Facts("command", "A", "B", ["Synthetic test"], "small", "", options={"common": dose})
     write_json(folder / "dose-common.json", asdict(facts))
     return folder

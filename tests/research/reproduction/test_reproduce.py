@@ -104,7 +104,9 @@ def test_without_a_plan_nothing_is_said_of_data_that_may_be_there():
     assert found["dvtr-3"].needs == "MSR-VTT full and MSR-VTT 1k-A"
     assert found["duq-4"].needs == "MSR-VTT 1k-A, and DiDeMo and LSMDC to test on"
     drawings = [one for one in found.values() if not one.can_run]
-    assert len(drawings) == 7 and all("drawn by hand in the paper" in one.line() for one in drawings)
+    assert len(drawings) == 7 and all(
+        "drawn by hand in the paper" in one.line() for one in drawings
+    )
 
 
 def test_home_stands_in_for_ablations_and_not_for_comparisons(place):

@@ -196,7 +196,10 @@ def tuned(tmp_path_factory):
 def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
     data, planned, run = tuned
     folder = Path(data.resolve(planned.target.data.train).root).parent
-    assert {path.name for path in (folder / "runs").iterdir()} == {f"{run.key}.json", f"{run.key}.npz"}
+    assert {path.name for path in (folder / "runs").iterdir()} == {
+        f"{run.key}.json",
+        f"{run.key}.npz",
+    }
     assert run.parameters > 10_000  # CLIP's are among them
     title = data.splits(data.plan.away).test.title()
     assert {"R@1", f"{title}: R@1"} <= set(run.scores)

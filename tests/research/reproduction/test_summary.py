@@ -3,7 +3,6 @@
 import pytest
 from benchmarks.claims_page import load_claims, write_summary
 
-from sureshot.cli.app import run
 from sureshot.errors import SureshotError
 from sureshot.research.reproduction.page import Facts, write_page
 from sureshot.research.reproduction.plan import find_table
@@ -80,12 +79,6 @@ def test_too_few_seeds_are_shown_without_a_verdict(tmp_path):
     text = write_summary(tmp_path).read_text("utf-8")
     assert "No claim has a verdict yet" in text
     assert "| no verdict |" in text and "| supported |" not in text
-
-
-def test_the_terminal_names_the_page(tmp_path, capsys):
-    controls(tmp_path, seeds=1)
-    assert run(["reproduce", "summary", "--to", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'README.md'}\n"
 
 
 def test_a_folder_without_tables_is_told_what_to_run(tmp_path):

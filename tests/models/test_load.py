@@ -134,7 +134,7 @@ def test_a_bank_of_another_model_is_refused(tmp_path):
         source="a test",
     )
     bank.save(folder)
-    with pytest.raises(ModelError, match="made for another model than the one beside it"):
+    with pytest.raises(ModelError, match="made for another model than the one next to it"):
         load(folder)
     assert load_searchable(folder).name == str(folder)  # whoever indexes compares nothing
 

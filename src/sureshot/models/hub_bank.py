@@ -98,7 +98,7 @@ class Bank:
         return np.sort(scores - self.corrections, axis=1)[:, -count:].mean(1)
 
     def save(self, folder: str | Path) -> Path:
-        """Write it beside the model.
+        """Write it next to the model.
 
         Raises:
             ModelError: it cannot be written.
@@ -113,7 +113,7 @@ class Bank:
 
     @classmethod
     def load(cls, folder: str | Path, model: str) -> "Bank | None":
-        """The bank beside a model; None if it has none.
+        """The bank of a model; None if it has none.
 
         Args:
             model: the model's fingerprint.
@@ -136,8 +136,8 @@ class Bank:
             ) from None
         if bank.model != model:
             raise ModelError(
-                f"The bank {path} was made for another model than the one beside it; delete it, or "
-                f"bring back the one that belongs to the model."
+                f"The bank {path} was made for another model than the one next to it; delete it, "
+                f"or bring back the one that belongs to the model."
             )
         return bank
 

@@ -31,7 +31,7 @@ class StemConfig(Ranged):
     Attributes:
         kind: ``none`` passes the encoder's vectors on, ``linear`` maps them to ``width``.
         dropout: share of the input features set to zero while training, with ``linear``.
-        backbone: whether a frame's backbone features are read beside its vector, with ``linear``.
+        backbone: whether a frame's backbone features are read, too, with ``linear``.
         words: whether word tokens are mapped as well; a system that reads none saves the weights.
     """
 

@@ -48,8 +48,8 @@ def sample_distance(
         DUQ eq. 10.
 
     Differs:
-        The paper takes the minimum for matched pairs and the maximum for the others, which nobody
-        can do without knowing the answer (see `labelled_distance`).
+        The paper takes the minimum for matched pairs and the maximum for the others, which
+        takes knowing the answer (see `labelled_distance`).
 
     Examples:
         >>> text, video = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0]]])

@@ -134,7 +134,7 @@ class Encoder(Protocol):
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> Shaped[np.ndarray, "frames 3 side side"]:
-        """Resize RGB frames to the network's input; cheap, thread-safe, run beside the decoder."""
+        """Resize RGB frames to the network's input; cheap, thread-safe, run next to the decoder."""
         ...
 
     def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:

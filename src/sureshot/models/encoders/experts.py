@@ -6,7 +6,7 @@ They lie in a folder, in any of these layouts or in several::
     experts/video7.npz              one file a video, one array an expert: audio, motion, …
     mult_h5/v/i/d/video7.h5         as MMT publishes them: ``features.audio``, ``features.s3d``, …
 
-An array has one row a moment, or is one row. ``NAME_times`` beside NAME is taken for the times of
+An array has one row a moment, or is one row. ``NAME_times`` next to NAME is taken for the times of
 its rows, which no system reads so far, and passed over, and so are MMT's ``features_t.NAME`` and
 captions. A file is named after the id of its video, as the data set spells it, with or without the
 suffix of a video file and ActivityNet's ``v_``. What is not there, has no rows, or begins with a

@@ -45,7 +45,7 @@ class MiniLM:
         self._tokenizer.no_truncation()
 
     def encode(self, texts: Sequence[str]) -> TextFeatures:
-        """Encode texts of any number and length; what lies beyond 128 tokens is dropped and told.
+        """Encode texts of any number and length; tokens after the 128th are dropped, with a flag.
 
         Differs:
             The sentence vector is the mean over all real tokens, [CLS] and [SEP] included, as in

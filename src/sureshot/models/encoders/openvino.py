@@ -126,7 +126,7 @@ class CompiledNetwork:
         try:
             compiled = core.compile_model(_graph(ov, network, grid), "CPU", options)
             self._queue = ov.AsyncInferQueue(compiled, 2 * threads)
-        except Exception as error:  # whatever a version or a processor that nobody tried raises
+        except Exception as error:  # whatever a version or a processor that was never tried raises
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise ModelError(
                 f"OpenVINO {ov.__version__} cannot run the image network ({reason}). Compute with "

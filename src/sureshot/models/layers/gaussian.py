@@ -89,7 +89,7 @@ def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor,
 
     Args:
         prior_log_var: log v. 0 is the papers' N(0, I), whose samples have length :math:`\sqrt D`:
-            beside a mean of length 1 they are nearly pure noise. ``-log(D)`` gives them length 1.
+            next to a mean of length 1 they are nearly pure noise. ``-log(D)`` gives them length 1.
 
     References:
         DUQ eq. 14; the same term is in UATVR eq. 12.

@@ -118,7 +118,7 @@ class SelfAttentionPooling(nn.Module):
 
 
 class CrossAttentionPooling(nn.Module):
-    r"""Frames pooled anew for every text, with weights from the text's attention to them.
+    r"""Frames pooled for every text by itself, with weights from the text's attention to them.
 
     .. math::
         a = \mathrm{softmax}_f\Big(\frac{q^\top k_f}{\sqrt{d}}\Big), \quad

@@ -32,7 +32,7 @@ def xavier(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
 
 
 def draw_linear(module: nn.Module) -> None:
-    """Draw all linear layers within a module anew: weights from N(0, 0.02²), biases of zero."""
+    """Draw all linear layers within a module again: weights from N(0, 0.02²), biases of zero."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear):
             nn.init.normal_(layer.weight, std=_SPREAD)

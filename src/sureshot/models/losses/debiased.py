@@ -132,7 +132,7 @@ def _divergence(texts: Gaussian, videos: Gaussian, kind: Divergence) -> Float[Te
 
 
 FITS, AMBIGUITY = "known fits", "known ambiguity"  # codes of texts, in training only
-_LEAST = 0.02  # total variance of an item that is not ambiguous, beside a mean of length 1
+_LEAST = 0.02  # total variance of an item that is not ambiguous; compare a mean of length 1
 _SPREAD = 2.0  # of a text that fits every video
 
 
@@ -159,7 +159,7 @@ def known_spreads(
 def _told(texts: dict[str, Tensor], name: str) -> Tensor:
     if name not in texts:
         raise SureshotError(
-            'An oracle is told the truth while it trains, and only dataset = "synthetic" has it; '
+            'An oracle reads the truth while it trains, and only dataset = "synthetic" has it; '
             "train on a synthetic dataset in one process and without training.micro_batch."
         )
     return texts[name]

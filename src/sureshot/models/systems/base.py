@@ -119,11 +119,18 @@ def without_first(mask: Bool[Tensor, "texts words"]) -> Bool[Tensor, "texts word
     return rest | (mask & ~rest.any(1, keepdim=True))
 
 
+def require_words(tokens: TextTokens, system: str) -> None:
+    """Refuse texts whose words a stem left out."""
+    if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
+        raise SureshotError(f"{system} reads the words of a text; set stem.words to true.")
+
+
 V = TypeVar("V")
 Codes = dict[str, Tensor]  # rows are texts or videos, in every tensor
 Frozen = Literal["nothing", "patches", "embeddings"]
 _LARGEST_SCALE = 100.0  # CLIP's limit
-Scale = Annotated[float | None, Within(0.01, 100)]  # first value of a logit scale
+# First value of the logit scale; None is CLIP's own where a CLIP is trained too, and 100 otherwise.
+Scale = Annotated[float | None, Within(0.01, 100)]
 
 
 class SystemConfig(Ranged):
@@ -156,7 +163,7 @@ class System(nn.Module):
             features are pooled to.
         shares_scale: whether the logit scale is CLIP's, and trained at the rate of a CLIP that is
             trained with the system.
-        reads_truth: whether it is an oracle, told in training what only a synthetic dataset
+        reads_truth: whether it is an oracle, given in training what only a synthetic dataset
             knows; see `sureshot.models.losses.debiased`.
     """
 
@@ -275,7 +282,7 @@ class System(nn.Module):
     ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
         """What a video consists of as this system sees it, for one that builds on it: its frames.
 
-        `text_vectors` and `video_vectors` are the global features beside these local ones.
+        `text_vectors` and `video_vectors` are the global features that go with these local ones.
         """
         del codes
         return tokens.frames, tokens.mask
@@ -285,7 +292,7 @@ class System(nn.Module):
         return gaussian_of(codes) if "mean" in codes else None
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
-        """What the paper defines of a pair beside its score, by name; for figures and research."""
+        """What the paper defines of a pair besides its score, by name; for figures and research."""
         del texts, videos
         return {}
 

@@ -46,6 +46,7 @@ from sureshot.models.systems.base import (
     SystemConfig,
     TextTokens,
     VideoTokens,
+    require_words,
     unit,
     without_first,
 )
@@ -69,8 +70,7 @@ class Clip2VideoConfig(SystemConfig):
             alone and within the alignment have one block.
         heads: attention heads of all transformers.
         longest: most frames the transformers can place.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     difference: bool = True
@@ -194,10 +194,7 @@ class Clip2Video(System):
         codes = {"sentence": unit(tokens.sentence)}
         if self.alignment is None:
             return codes
-        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
-            raise SureshotError(
-                "The alignment of CLIP2Video reads the words of a text; set stem.words to true."
-            )
+        require_words(tokens, "The alignment of CLIP2Video")
         return codes | {"aligned": self.alignment(tokens.words, without_first(tokens.mask))}
 
     def videos(self, tokens: VideoTokens) -> Codes:

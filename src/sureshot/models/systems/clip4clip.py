@@ -33,8 +33,7 @@ class Clip4ClipConfig(SystemConfig):
         layers: blocks of the transformer.
         heads: attention heads of the transformer; CLIP's text network has one for 64 numbers.
         longest: most frames the transformer can place.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     temporal: Literal["mean", "transformer"] = "mean"

@@ -7,12 +7,12 @@ minimises
 
 .. math:: L = L_S + L_S^U + \alpha (L_D + L_D^U) + \beta L_{KL}
 
-``mode = "paper"`` follows the print; ``"well_posed"``, the default, mends what cannot work so.
+``mode = "paper"`` follows the print; ``"well_posed"``, the default, corrects what cannot work so.
 
 Differs:
     In both modes a score never sees a label. The paper's distance takes the minimum over samples
-    for matched pairs and the maximum for others; at test nobody can, and random features would be
-    retrieved perfectly. ``paper`` therefore uses it in the training loss only.
+    for matched pairs and the maximum for others; at test that is unknown, and random features
+    would be retrieved perfectly. ``paper`` therefore uses it in the training loss only.
 
     In both modes the score of a pair does not depend on the rest of the gallery. The factors
     :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
@@ -96,7 +96,7 @@ Distance = Literal[
     "uda",
 ]
 _CLOSED = ("means", "kl", "wasserstein")  # distances that need no samples
-_UNIFORMITY = 10.0  # weight of the uniformity loss beside the distance's own, as in PCME
+_UNIFORMITY = 10.0  # weight of the uniformity loss next to the distance's own, as in PCME
 _PRINTED_SCALE = 100.0  # lambda of the printed distance loss, and CLIP's scale
 _START = 5.0  # first steepness and shift of the soft contrastive loss, as in UATVR's code
 
@@ -116,7 +116,7 @@ class DuqConfig(SystemConfig):
             score: with ``distance_evidence`` off, a control with as many parameters.
         distance_loss: whether the loss of distances is on.
         distance_evidence: whether the evidential loss of distances is on.
-        spread: how wide items are: as ``learned``, or in training as an ``oracle`` is told, see
+        spread: how wide items are: as ``learned``, or in training as an ``oracle`` reads them, see
             `sureshot.models.losses.debiased`; its score compares means.
         samples: K, embeddings drawn of each item in training.
         evidence: function from similarity to evidence (supplement, table 4).
@@ -125,8 +125,7 @@ class DuqConfig(SystemConfig):
         beta: weight of the divergence from the prior.
         closeness: w, weight of 1 - d in a well-posed score.
         gamma: both gammas of the printed re-ranking.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     mode: Literal["well_posed", "paper"] = "well_posed"
@@ -205,7 +204,7 @@ class Duq(PooledSystem):
     def videos(self, tokens: VideoTokens) -> Codes:
         """The frames, and the Gaussian of the frames and their mean."""
         codes = self.pooled.videos(tokens)
-        # As long as frames are, not at unit length; so is a sentence beside its words.
+        # As long as frames are, not at unit length; so is a sentence next to its words.
         whole = masked_mean(tokens.frames, tokens.mask)
         return codes | self.video_branch(whole, tokens.frames, tokens.mask)._asdict()
 

@@ -20,7 +20,7 @@ Differs:
     matched.
 
     Scores are given as they are, and the noise of a test was drawn once and belongs to the model.
-    The released code draws it anew for every block, and its evaluation divides the scores of a
+    The released code draws it again for every block, and its evaluation divides the scores of a
     video by their softmax over all texts of the test set.
 
     The head for the sentence that the released code has and never uses is left out.
@@ -40,7 +40,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import kl_div
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import (
     Gaussian,
     LocalAggregation,
@@ -67,13 +66,14 @@ from sureshot.models.systems.base import (
     TextTokens,
     VideoTokens,
     gaussian_of,
+    require_words,
     unit,
 )
 from sureshot.settings import Within
 
 _NEIGHBOURS = 3  # that tell how crowded the place of a token is
 _SPREAD = 0.02  # standard deviation of new weights in the attention, cut at a hundred of it
-_NOTHING = 1e-6  # beside the weights of a cluster, as in the released code
+_NOTHING = 1e-6  # added to the weights of a cluster, as in the released code
 
 
 class TokenMerging(nn.Module):
@@ -205,8 +205,7 @@ class DuqReleasedConfig(SystemConfig):
         alpha: weight of the evidential losses.
         beta: weight of the divergence from the prior.
         longest: most frames the transformer can place.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     layers: Annotated[int, Within(1, 100)] = 4
@@ -278,8 +277,7 @@ class DuqReleased(System):
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence, the words and their weights, and the Gaussian of all of them."""
-        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
-            raise SureshotError("DUQ reads the words of a text; set stem.words to true.")
+        require_words(tokens, "DUQ")
         words, mask = tokens.words, tokens.mask
         gaussian = self.text_side(tokens.sentence, words, mask)
         return {

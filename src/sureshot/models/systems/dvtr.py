@@ -73,7 +73,7 @@ Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none", "oracle"]
 _STEEP, _MIDDLE = 5.0, 1.0  # first slope of eta, and the distance at which it is one half
 _PRINTED_TEMPERATURE = 0.07
 _START = 5.0  # first steepness and shift of PCME's match probability
-_OWN = ("uncertain mean", "uncertain log_var")  # codes of our own, beside those of the system
+_OWN = ("uncertain mean", "uncertain log_var")  # codes of our own, next to those of the system
 _LOSSES = ("dvtr_alignment", "dvtr_matching")  # of our own
 
 
@@ -376,5 +376,5 @@ class Dvtr(System):
 
 
 def _own(codes: Codes) -> Gaussian:
-    """The Gaussians of DVTR, beside those the base may have."""
+    """The Gaussians of DVTR, apart from those the base may have."""
     return Gaussian(codes[_OWN[0]], codes[_OWN[1]])

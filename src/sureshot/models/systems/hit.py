@@ -42,7 +42,15 @@ from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.layers.transformer import Transformer, embedding
 from sureshot.models.losses.contrastive import Eta, key_nce
-from sureshot.models.systems.base import Codes, System, SystemConfig, TextTokens, VideoTokens, unit
+from sureshot.models.systems.base import (
+    Codes,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+    require_words,
+    unit,
+)
 from sureshot.settings import Within
 
 _LEVELS = ("feature", "semantic")
@@ -253,7 +261,6 @@ def _with_sentence(
     tokens: TextTokens,
 ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
     """The sentence, then the words."""
-    if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
-        raise SureshotError("HiT reads the words of a text; set stem.words to true.")
+    require_words(tokens, "HiT")
     given = torch.cat([tokens.sentence[:, None], tokens.words], 1)
     return given, pad(tokens.mask, (1, 0), value=True)

@@ -19,7 +19,7 @@ the model, so that it does not depend on what else is scored. It costs K² dista
 
 Differs:
     ``well_posed`` begins with noise as long as the mean and keeps the prior at that size. In
-    ``paper`` mode both are N(0, I), as printed: beside a mean of length one a sample of 512
+    ``paper`` mode both are N(0, I), as printed: next to a mean of length one a sample of 512
     dimensions is then noise.
 
     Spreads mean the same in samples and divergence. The released code takes one tensor for the
@@ -41,7 +41,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import (
     Gaussian,
     PieGaussianHead,
@@ -61,6 +60,7 @@ from sureshot.models.systems.base import (
     TextTokens,
     VideoTokens,
     gaussian_of,
+    require_words,
 )
 from sureshot.settings import Within
 
@@ -81,7 +81,7 @@ class PcmeConfig(SystemConfig):
         weighing: the ``sum`` of all pairs as in the released code, or ``balanced`` between matched
             pairs and others.
         uniformity: weight of the loss that spreads samples; 10 where the released code has it on.
-            That goes with ``sum``; beside ``balanced`` it is most of the loss.
+            That goes with ``sum``; with ``balanced`` it is most of the loss.
         beta: weight of the divergence from the prior.
         scale: first value of a, the steepness in the distance.
         shift: first value of b; a pair of samples matches with probability 1/2 at b / a.
@@ -129,8 +129,7 @@ class Pcme(System):
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The Gaussian of the sentence and its words."""
-        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
-            raise SureshotError("PCME reads the words of a text; set stem.words to true.")
+        require_words(tokens, "PCME")
         return self.text_head(tokens.sentence, tokens.words, tokens.mask)._asdict()
 
     def videos(self, tokens: VideoTokens) -> Codes:

@@ -32,7 +32,7 @@ Differs:
     ``well_posed`` measures all in lengths of the text: both text and pooled video at unit length,
     noise of variance 1 / D in each dimension, so that a radius of one is a mass as wide as the text
     is long. In ``paper`` mode vectors are as the encoder gives them and noise has length
-    :math:`R \sqrt D`, which beside a unit vector is all there is; the support text then moves by R
+    :math:`R \sqrt D`, which drowns a unit vector; the support text then moves by R
     in all, not by R in each dimension.
 
     The paper draws normal noise; its released code draws from [0, 1) by default
@@ -82,8 +82,7 @@ class TMassConfig(SystemConfig):
         choice: which cosine of the trials is the score: their ``mean``, or the ``best``; None is
             the best in ``released``.
         dropout: share of the layer behind the attention that training drops.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     mode: Literal["well_posed", "paper", "released"] = "well_posed"

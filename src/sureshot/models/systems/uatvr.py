@@ -48,7 +48,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import Gaussian, PieGaussianHead, draw_samples, kl_to_prior
 from sureshot.models.layers.pooling import mean_of_units, token_shares
 from sureshot.models.layers.transformer import (
@@ -70,6 +69,7 @@ from sureshot.models.systems.base import (
     TextTokens,
     VideoTokens,
     gaussian_of,
+    require_words,
     unit,
     without_first,
 )
@@ -103,7 +103,7 @@ class UatvrConfig(SystemConfig):
             is the control that tells what a second loss is worth from what uncertainty is. None is
             ``mil_nce_averaged`` in ``released`` and ``mil_nce`` otherwise.
         divergence: whether Gaussians that are matched are also held near a prior (KL).
-        spread: how wide items are: as ``learned``, or as an ``oracle`` is told, see
+        spread: how wide items are: as ``learned``, or as an ``oracle`` reads them, see
             `sureshot.models.losses.debiased`. The control that must help if spreads can.
         samples: K, embeddings drawn of each item in training.
         alpha: weight of the matching.
@@ -111,8 +111,7 @@ class UatvrConfig(SystemConfig):
         frames: frames of a video in training. A CLIP's text positions after so many are what the
             learned tokens of a video start from, as in the released code.
         longest: most words and frames the transformer can place.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     mode: Literal["well_posed", "paper", "released"] = "well_posed"
@@ -184,14 +183,14 @@ class Uatvr(System):
         )
         self.log_match_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
-        told = config.spread == "oracle"
-        self.reads_truth = told
+        oracle = config.spread == "oracle"
+        self.reads_truth = oracle
         soft, means = config.matched_by == "soft_contrastive", config.matched_by == "means"
         for worth in (self.word_worth, self.frame_worth):
             worth.requires_grad_(config.interaction == "weighted")
         for head in (self.text_head, self.video_head):
             head.requires_grad_(config.branch)
-            head.deviation.requires_grad_(config.branch and not means and not told)
+            head.deviation.requires_grad_(config.branch and not means and not oracle)
         self.match.requires_grad_(soft)
         self.log_match_scale.requires_grad_(
             config.branch and not soft and (means or not self.printed_mode)
@@ -211,8 +210,7 @@ class Uatvr(System):
 
     def texts(self, tokens: TextTokens) -> Codes:
         """Unit words and learned tokens, their weights, and the mean and Gaussian of the words."""
-        if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
-            raise SureshotError("UATVR reads the words of a text; set stem.words to true.")
+        require_words(tokens, "UATVR")
         rest = without_first(tokens.mask)
         seen = unit(self.words(tokens.words, tokens.mask))
         mask = self.words.cover(tokens.mask if self.config.include_special else rest)
@@ -255,13 +253,13 @@ class Uatvr(System):
         if self.config.matched_by == "means":
             cosines = one.mean @ other.mean.T
             return found | {"matching": info_nce(cosines, self.log_match_scale.exp(), eta=eta)}
-        told = self.config.spread == "oracle"
-        if told:
+        oracle = self.config.spread == "oracle"
+        if oracle:
             one, other = known_spreads(texts, one, other)
         count = self.config.samples
         drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
         found["matching"] = self._matching(*drawn, eta)
-        if self.config.divergence and not told:
+        if self.config.divergence and not oracle:
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
             found["divergence"] = far.sum() if self.printed_mode else far.mean()
         return found

@@ -34,7 +34,7 @@ class PooledSimilarity(nn.Module):
 
     Args:
         pooling: ``mean``, ``mlp`` and ``self_attention`` give a video one vector for all texts;
-            ``cross_attention`` pools it anew for each.
+            ``cross_attention`` pools it again for each.
         dropout: share of ``cross_attention``'s last layer that training drops.
         heads: attention heads of ``self_attention``.
 
@@ -128,8 +128,7 @@ class XPoolConfig(SystemConfig):
     Attributes:
         dropout: share of the layer behind the attention that training drops; 0.3 in the paper, 0.4
             on small data sets.
-        scale: first value of the logit scale; None is CLIP's own where a CLIP is trained too, and
-            100 otherwise.
+        scale: first value of the logit scale, see `Scale`.
     """
 
     dropout: Annotated[float, Within(0, 0.99)] = 0.3

@@ -1,4 +1,8 @@
-"""Objects of an S3 storage as paths: listed, read by ranges, written whole."""
+"""Objects of an S3 storage as paths: listed, read by ranges, written whole.
+
+Whatever cannot be done is an `OSError`: `FileNotFoundError` where there is no object,
+`PermissionError` where the storage denies it, another one where it cannot be asked.
+"""
 
 import errno
 import hashlib
@@ -155,21 +159,13 @@ class StoredObject:
 
 
 def look(bucket: str, key: str) -> StoredObject:
-    """What the storage says of an object.
-
-    Raises:
-        OSError: there is none, or it cannot be asked.
-    """
+    """What the storage says of an object."""
     answer = _call("head_object", bucket, key, Key=key)
     return _described(key, int(answer["ContentLength"]), answer)
 
 
 def listed(bucket: str, prefix: str, *, limit: int | None = None) -> Iterator[StoredObject]:
-    """The objects whose keys begin with a prefix, in the order of their keys.
-
-    Raises:
-        OSError: the bucket cannot be listed.
-    """
+    """The objects whose keys begin with a prefix, in the order of their keys."""
     given: dict[str, Any] = {"Prefix": prefix} | ({} if limit is None else {"MaxKeys": limit})
     while True:
         answer = _call("list_objects_v2", bucket, prefix, **given)
@@ -191,9 +187,6 @@ def read_range(
         first: first byte.
         count: how many bytes, at least 1; there may be fewer.
         etag: what the object is known by; if it is another by now that is an error.
-
-    Raises:
-        OSError: it cannot be read, or has changed.
     """
     given = {"Range": f"bytes={first}-{first + count - 1}"} | ({"IfMatch": etag} if etag else {})
     for left in reversed(range(_TRIES)):
@@ -236,11 +229,7 @@ def put_object(bucket: str, key: str, data: bytes, *, instead_of: str | None = N
 
 
 def delete(bucket: str, keys: Sequence[str]) -> None:
-    """Delete objects; none of them need be there.
-
-    Raises:
-        OSError: one cannot be deleted.
-    """
+    """Delete objects; none of them need be there."""
     for first in range(0, len(keys), _DELETED_AT_ONCE):
         some = keys[first : first + _DELETED_AT_ONCE]
         named = {"Objects": [{"Key": key} for key in some], "Quiet": True}
@@ -255,9 +244,6 @@ def lance_options(location: str) -> dict[str, str]:
 
     Args:
         location: a folder, or an address of object storage.
-
-    Raises:
-        OSError: there are no credentials.
     """
     if not location.startswith(SCHEME):
         return {}
@@ -361,9 +347,6 @@ class ObjectReader(io.RawIOBase):
         stored: what the storage says of it.
         fetched: bytes read from the storage so far.
         requests: requests made so far.
-
-    Raises:
-        OSError: it cannot be read.
     """
 
     def __init__(self, bucket: str, key: str) -> None:
@@ -403,11 +386,7 @@ class ObjectReader(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
-        """The next bytes into a buffer; how many.
-
-        Raises:
-            OSError: they cannot be read, or the object has changed since it was opened.
-        """
+        """The next bytes into a buffer; how many."""
         count = len(buffer)
         if not count or self._at >= self.size:
             return 0
@@ -566,11 +545,7 @@ class ObjectPath(PosixPath):
         errors: str | None = None,
         newline: str | None = None,
     ) -> Any:
-        """The object to read from.
-
-        Raises:
-            OSError: it cannot be read; or is to be written, which `write_bytes` does.
-        """
+        """The object to read from."""
         if set(mode) - set("rbt"):
             raise OSError(errno.EROFS, "an object is written whole", str(self))
         raw = ObjectReader(self.bucket, self.key)
@@ -592,11 +567,7 @@ class ObjectPath(PosixPath):
         return len(data)
 
     def append(self, data: bytes) -> None:
-        """Add bytes to the end, however many others do so at the same time.
-
-        Raises:
-            OSError: it cannot be written, or others came before 50 times.
-        """
+        """Add bytes to the end, however many others do so at the same time."""
         for _ in range(_APPENDS):
             try:
                 before, known = read_range(self.bucket, self.key, 0, _WHOLE)

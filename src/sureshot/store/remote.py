@@ -1,7 +1,8 @@
 """An index in S3 storage: its tables as the objects that they are, and local copies of them.
 
 Lance has its own way to the storage. What it cannot say or do is here: whether tables are there at
-all, how large they are, how they are deleted, and copies that searches read.
+all, how large they are, how they are deleted, and copies that searches read. A storage that cannot
+be asked is an `OSError`.
 """
 
 import contextlib
@@ -58,31 +59,19 @@ def table_is_there(location: str, name: str) -> bool:
 
 
 def parts_of_table(location: str, name: str) -> set[str]:
-    """Names of what is directly below a table in S3 storage; empty if there is nothing.
-
-    Raises:
-        OSError: the storage cannot be asked.
-    """
+    """Names of what is directly below a table in S3 storage; empty if there is nothing."""
     table = _table(location, name)
     keys = (stored.key.removeprefix(f"{table.key}/") for stored in table.below())
     return {key.partition("/")[0] for key in keys}
 
 
 def bytes_of(location: str) -> int:
-    """Size of all objects below a place.
-
-    Raises:
-        OSError: the storage cannot be asked.
-    """
+    """Size of all objects below a place."""
     return sum(stored.size for stored in ObjectPath(location).below())
 
 
 def delete_tables(location: str, names: tuple[str, ...]) -> None:
-    """Delete tables in this order, their versions first: ended midway, they are there or gone.
-
-    Raises:
-        OSError: an object cannot be deleted.
-    """
+    """Delete tables in this order, their versions first: ended midway, they are there or gone."""
     for name in names:
         table = _table(location, name)
         keys = [stored.key for stored in table.below()]
@@ -144,9 +133,6 @@ class Mirror:
         Args:
             name: ``videos`` or ``windows``.
             remote: opens the table in the storage at its newest version.
-
-        Raises:
-            OSError: the storage cannot be asked.
         """
         version, asked, copied = self._known.get(name, ("", 0.0, False))
         if not version or time.monotonic() - asked > _FRESH:

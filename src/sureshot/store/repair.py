@@ -180,11 +180,7 @@ def _files_of(fragment: Any, table: Path) -> Iterator[Path]:
 
 
 def _read_bytes(path: Path) -> None:
-    """Read a file whose content does not matter, if it is there.
-
-    Raises:
-        OSError: it is there and cannot be read.
-    """
+    """Read a file whose content does not matter, if it is there."""
     try:
         with path.open("rb") as file:
             while file.read(_BYTES_AT_ONCE):

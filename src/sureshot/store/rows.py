@@ -578,18 +578,18 @@ def stored_vector(
 
 
 def query_vector(
-    vector: Float[np.ndarray, " dim"], width: int, *, hub_corrected: bool
-) -> Float[np.ndarray, " width"]:
-    """A query of unit length as it is multiplied with stored vectors.
+    vector: Float[np.ndarray, "*queries dim"], width: int, *, hub_corrected: bool
+) -> Float[np.ndarray, "*queries width"]:
+    """Queries of unit length as they are multiplied with stored vectors.
 
     Args:
-        vector: the query.
+        vector: one query or several.
         width: numbers of a stored vector.
         hub_corrected: whether the hub correction is taken off.
     """
-    more = np.zeros(width - len(vector), vector.dtype)
-    more[0] = -float(hub_corrected)
-    return np.concatenate([vector, more])
+    more = np.zeros((*vector.shape[:-1], width - vector.shape[-1]), vector.dtype)
+    more[..., 0] = -float(hub_corrected)
+    return np.concatenate([vector, more], axis=-1)
 
 
 @lru_cache(maxsize=4)

@@ -364,11 +364,7 @@ class Tables:
 
 
 def versions(table: Path) -> list[int]:
-    """Numbers of the versions of a local table, newest first.
-
-    Raises:
-        OSError: its folder cannot be read.
-    """
+    """Numbers of the versions of a local table, newest first."""
     return sorted(_manifests(table), reverse=True)
 
 
@@ -421,11 +417,7 @@ def _size(path: Path) -> int | None:
 
 
 def move_aside(table: Path, above: int) -> list[Path]:
-    """Move manifests newer than a version out of a table, next to it; their new places.
-
-    Raises:
-        OSError: one cannot be moved.
-    """
+    """Move manifests newer than a version out of a table, next to it; their new places."""
     newer = [(number, path) for number, path in _manifests(table).items() if number > above]
     moved = [path.rename(table.parent / f"{table.name}{ASIDE}{n}") for n, path in newer]
     # It says which version is newest, and is made again with the next one.
@@ -434,15 +426,12 @@ def move_aside(table: Path, above: int) -> list[Path]:
 
 
 def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
-    """Check the ends of new files of rows; of a remote index its storage does.
+    """`check_written` for new files of rows; of a remote index its storage takes care.
 
     Args:
         location: the index.
         name: the table.
         fragments: descriptions of what was written, as Lance gives them.
-
-    Raises:
-        OSError: a file is cut short, as by a full disk. It is deleted.
     """
     if not remote.is_remote(location):
         data = Path(location) / f"{name}.lance" / "data"
@@ -451,10 +440,10 @@ def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
 
 
 def check_written(paths: Iterable[Path]) -> None:
-    """Check the ends of new files: a disk that is full at the last bytes is no error to Lance.
+    """Delete new files that are cut short: a disk full at the last bytes is no error to Lance.
 
     Raises:
-        OSError: a file is cut short. It is deleted.
+        OSError: there was one, so the disk is full.
     """
     short = [path for path in paths if not _is_ended(path)]
     for path in short:
@@ -488,9 +477,6 @@ class Durable:
 
         Returns:
             How many files there were to wait for.
-
-        Raises:
-            OSError: the disk cannot take them.
         """
         files, below, folders = set(), set(), set()
         for table in self._tables:
@@ -508,11 +494,7 @@ class Durable:
 
 
 def sync_paths(paths: Iterable[str | Path]) -> None:
-    """Wait until files and the names in folders are on the disk; those that are gone are left out.
-
-    Raises:
-        OSError: the disk cannot take them.
-    """
+    """Wait until files, and the names in folders, are on the disk; what is gone is left out."""
     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
         list(pool.map(_sync, paths))
 

@@ -114,20 +114,12 @@ class Finder:
             exclude: leave this video out.
             hub_corrected: whether the model's hub correction counts too.
         """
-        conditions = [selected(selection)] if selection is not None else []
-        conditions += [f"NOT {path_is(exclude)}"] if exclude is not None else []
+        count = k
 
         def act(table: Any) -> StoredWindows:
-            query = query_vector(vector, _width(table), hub_corrected=hub_corrected)
-            count = k
+            nonlocal count
             while True:
-                rows, right = self._rows(
-                    table,
-                    columns=["packed", "_distance"],
-                    nearest=_NEAREST | {"q": query.astype(np.float16), "k": count},
-                    filter=" AND ".join(conditions) or None,
-                    prefilter=True,
-                )
+                rows, right = self._near(table, vector, count, hub_corrected, selection, exclude)
                 if right.sum() >= k or len(rows) < count:
                     return stored_windows(rows.filter(pa.array(right)).slice(0, k), self._dim)
                 count += int((~right).sum())
@@ -146,15 +138,7 @@ class Finder:
         """What `nearest` gives for each query, from one pass over the index."""
 
         def act(table: Any) -> pa.Table | None:
-            width = _width(table)
-            queries = [query_vector(v, width, hub_corrected=hub_corrected) for v in vectors]
-            rows, right = self._rows(
-                table,
-                columns=["packed", "_distance"],
-                nearest=_NEAREST | {"q": np.stack(queries).astype(np.float16), "k": k},
-                filter=None if selection is None else selected(selection),
-                prefilter=True,
-            )
+            rows, right = self._near(table, vectors, k, hub_corrected, selection)
             return rows if right.all() else None
 
         with as_store_error(self._tables.location, "read"):
@@ -215,6 +199,28 @@ class Finder:
             sentences = [f"{damage(self._tables.location, names)} They were left out."]
         return [*sentences, *self._claims.trouble()]
 
+    def _near(
+        self,
+        table: Any,
+        vectors: Float[np.ndarray, "*queries dim"],
+        k: int,
+        hub_corrected: bool,
+        selection: Selection | None = None,
+        exclude: Path | None = None,
+    ) -> tuple[pa.Table, Bool[np.ndarray, " rows"]]:
+        """The k rows nearest to each query, and which of them are sound."""
+        width = table.schema.field(_COLUMN).type.list_size
+        queries = query_vector(vectors, width, hub_corrected=hub_corrected)
+        conditions = [selected(selection)] if selection is not None else []
+        conditions += [f"NOT {path_is(exclude)}"] if exclude is not None else []
+        return self._rows(
+            table,
+            columns=["packed", "_distance"],
+            nearest=_NEAREST | {"q": queries.astype(np.float16), "k": k},
+            filter=" AND ".join(conditions) or None,
+            prefilter=True,
+        )
+
     def _rows(self, table: Any, **wanted: Any) -> tuple[pa.Table, Bool[np.ndarray, " rows"]]:
         """Rows as Lance is asked for them, and which of them are sound, their vectors included."""
         wrong = self._vectors.damaged(table)
@@ -259,10 +265,6 @@ def damage(location: str, names: Collection[str]) -> str:
     )
 
 
-def _width(table: Any) -> int:
-    return int(table.schema.field(_COLUMN).type.list_size)
-
-
 def add_segment(tables: Tables) -> bool:
     """Make a segment of windows that have none, if they are more than `SCANNED`.
 
@@ -270,9 +272,6 @@ def add_segment(tables: Tables) -> bool:
 
     Returns:
         Whether it was done.
-
-    Raises:
-        OSError, ValueError, RuntimeError: it cannot be written, or another process was quicker.
     """
     chosen = tables.use("windows", _due)
     if not chosen:

@@ -1,4 +1,4 @@
-"""Scores: similarities between texts and videos, as plain functions."""
+"""Scores and distances of all pairs as plain functions: rows texts, columns videos."""
 
 from collections.abc import Iterator
 from typing import Literal, assert_never

@@ -1,4 +1,4 @@
-"""Tokens to one vector an item, without looking at the other side: ``(tokens, mask) -> pooled``."""
+"""Tokens to one vector per item, by itself or, in `CrossAttentionPooling`, as a text sees it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -129,8 +129,8 @@ class CrossAttentionPooling(nn.Module):
     frames. All projections start as the identity, so an untrained pooling is an attention in
     CLIP's own space.
 
-    A direct call holds a vector for every pair of a text and a video. To score many, see
-    `sureshot.models.layers.pooling`, which gives the same scores for a fraction of the work.
+    A direct call holds a vector for every pair of a text and a video; `PooledVideos` gives the same
+    scores for a fraction of the work.
 
     Args:
         dropout: share of ``W r + b`` dropped in training.
@@ -237,9 +237,26 @@ _SHORTEST = 1e-12  # a pooled vector shorter than this scores 0, as in torch's o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledVideos:
-    r"""What text-conditioned pooling needs to know of each video; float32, one row a video.
+    r"""What text-conditioned pooling needs to know of each video; float32, one row per video.
 
-    Holds for the pooling it was made with, as long as that is not trained on.
+    Holds for the pooling it was made with, as long as that is not trained on. Between the attention
+    weights of a pair and its score all is linear but two layer norms, and these need of a weighted
+    sum only its mean and variance: linear and quadratic in the weights. So everything of length
+    ``dim`` is computed once per video, and a pair costs a few quadratic forms in as many weights as
+    there are *units*: the frames, or with several heads every frame of every head. With a the
+    weights of a pair, :math:`u_n` what unit n adds to the projected sum and a prime for "minus its
+    own mean over the dimensions":
+
+    .. math::
+        \mathrm{LN}_2 = r_2\, g_2 \odot \textstyle\sum_n a_n u'_n + b_2, \qquad
+        r_2 = (a^\top G_2 a + \epsilon)^{-1/2}, \quad G_2 = U' U'^\top / D
+
+        z_n = (I + W)(g_2 \odot u'_n), \qquad d = (I + W) b_2 + c
+
+        \mathrm{LN}_3 = r_3\, g_3 \odot \big(r_2 \textstyle\sum_n a_n z'_n + d'\big) + b_3,
+        \qquad
+        r_3^{-2} = \tfrac{1}{D} \big\lVert r_2 \textstyle\sum_n a_n z'_n + d' \big\rVert^2
+        + \epsilon
 
     Attributes:
         keys: keys of the attention.

@@ -1,4 +1,9 @@
-"""Losses that ask each item to pick its partner from the batch."""
+"""Losses that ask each item to pick its partner from the batch.
+
+A caption of another video may describe this one as well. Losses that push such pairs apart take
+eta, rows texts and columns videos: 1 for a pair that surely does not match, 0 for one that may be a
+right answer and is left alone. Matched pairs, on the diagonal, always count in full.
+"""
 
 from typing import Literal, assert_never
 

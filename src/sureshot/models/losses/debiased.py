@@ -1,6 +1,8 @@
 """What DVTR learns the uncertainty of a pair from, which weighs it as a negative.
 
-The weights themselves are in `sureshot.models.losses.contrastive`.
+The weights themselves are in `sureshot.models.losses.contrastive`. An *oracle* reads the truth of a
+batch instead, which only a synthetic dataset has, as two more codes of texts: if even that moves no
+measure, that the learned mechanism moves none says nothing.
 """
 
 import math
@@ -138,7 +140,7 @@ _SPREAD = 2.0  # of a text that fits every video
 
 def known_eta(texts: dict[str, Tensor]) -> Float[Tensor, "items items"]:
     """How much each pair of a batch counts as a negative: 0 where the caption fits, else 1."""
-    return 1 - _told(texts, FITS).float()
+    return 1 - _known(texts, FITS).float()
 
 
 def known_spreads(
@@ -150,13 +152,13 @@ def known_spreads(
     fit, over that of all videos. A video is not ambiguous.
     """
     width = one.mean.shape[-1]
-    total = (_SPREAD * _told(texts, AMBIGUITY)).clamp(min=_LEAST)
+    total = (_SPREAD * _known(texts, AMBIGUITY)).clamp(min=_LEAST)
     log_var = (total / width).log()[:, None].expand_as(one.mean)
     still = torch.full_like(other.mean, math.log(_LEAST / width))
     return one._replace(log_var=log_var), other._replace(log_var=still)
 
 
-def _told(texts: dict[str, Tensor], name: str) -> Tensor:
+def _known(texts: dict[str, Tensor], name: str) -> Tensor:
     if name not in texts:
         raise SureshotError(
             'An oracle reads the truth while it trains, and only dataset = "synthetic" has it; '

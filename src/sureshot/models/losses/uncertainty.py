@@ -1,4 +1,4 @@
-r"""Similarities as evidence, evidence as belief and vacuity, and a loss on both.
+r"""Losses of uncertainty: evidence of matches, distances of distributions, sets of samples.
 
 Evidence :math:`e \ge 0` for each of B candidates makes a Dirichlet distribution with parameters
 :math:`\alpha = e + 1`. Its mean is the belief of a match, its lack of evidence the vacuity.

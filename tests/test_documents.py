@@ -180,7 +180,7 @@ def test_numbers_may_differ_as_processors_do_and_no_more() -> None:
     assert not same_line(line, line.replace("98 %", "95 %"))
     assert not same_line(line, line.replace("0:09", "0:08"))
     assert not same_line(line, line.replace("bikes", "cars"))
-    assert same_line("1 window; took 11 s", "1 window; took 2 min 38 s")
+    assert same_line("Indexed 9 s (1 window) in 11 s", "Indexed 9 s (1 window) in 2 min")
 
 
 def test_three_dots_stand_for_any_lines() -> None:

@@ -42,7 +42,7 @@ def index(sureshot, tmp_path):
 
 def steady(text):
     """A report without what differs from run to run."""
-    return re.sub(r"took .*? s, [\d.]+ times", "took N s, N times", text)
+    return re.sub(r"in \d+ s, [\d.]+x", "in N s, Nx", text)
 
 
 def test_a_first_run_says_what_it_did_and_where(index, videos, tmp_path):
@@ -50,7 +50,7 @@ def test_a_first_run_says_what_it_did_and_where(index, videos, tmp_path):
     assert (ran.code, ran.err) == (0, "")
     assert steady(ran.out).splitlines() == [
         "2 videos found: 2 indexed.",
-        "3 s of video in 2 windows; took N s, N times real time.",
+        "Indexed 3 s of video (2 windows) in N s, Nx real time.",
         f"Index: {tmp_path / 'db'}",
     ]
 
@@ -64,7 +64,9 @@ def test_a_second_run_says_that_nothing_is_new(index, videos, tmp_path):
 
 
 def test_one_video_is_no_videos(index, videos):
-    assert index(videos / "a.mp4").out.startswith("1 video found: 1 indexed.\n2 s of video in 1 ")
+    assert index(videos / "a.mp4").out.startswith(
+        "1 video found: 1 indexed.\nIndexed 2 s of video (1 window)"
+    )
 
 
 def test_a_folder_without_videos_is_said_and_an_error(index, tmp_path):
@@ -124,8 +126,8 @@ def test_a_broken_video_that_was_named_is_an_error(index, videos):
 def test_files_that_are_gone_are_told_and_forgotten_when_asked(index, videos):
     index(videos)
     (videos / "b.mp4").unlink()
-    assert "Gone from disk, still indexed: 1 video; --prune forgets" in index(videos).out
-    assert "Gone from disk and forgotten: 1 video." in index(videos, "--prune").out
+    assert "Deleted on disk, still indexed: 1 video; --prune removes" in index(videos).out
+    assert "Deleted on disk, removed from the index: 1 video." in index(videos, "--prune").out
 
 
 def test_force_indexes_again(index, videos):
@@ -216,18 +218,18 @@ def test_a_run_tells_every_number_that_is_not_zero(capsys):
     assert lines == [
         "3 videos found: 1 indexed, 2 unchanged, 3 moved, 4 with the content of another, "
         "1 failed, 5 failed before.",
-        "1 min 30 s of video in 8 windows; took 2 s, 45.0 times real time.",
+        "Indexed 1 min 30 s of video (8 windows) in 2 s, 45.0x real time.",
         "  failed: /v/a.mp4 — is broken",
-        "  damaged, indexed as far as it goes: /v/b.mp4 — breaks off",
-        "What failed before is tried again with --force; `sureshot status` lists it.",
-        "Gone from disk and forgotten: 6 videos.",
-        "Gone from disk, still indexed: 7 videos; --prune forgets what is gone.",
+        "  damaged, indexed as far as possible: /v/b.mp4 — breaks off",
+        "Files that failed before are listed by `sureshot status`; --force retries them.",
+        "Deleted on disk, removed from the index: 6 videos.",
+        "Deleted on disk, still indexed: 7 videos; --prune removes them.",
         "Index: /index",
     ]
 
 
 def test_an_interrupted_run_says_so_first(capsys):
-    assert told(capsys, interrupted=True)[0].startswith("Interrupted. What is indexed stays")
+    assert told(capsys, interrupted=True)[0].startswith("Interrupted. What is indexed is kept")
 
 
 def test_a_run_names_twenty_failures_and_counts_the_rest(capsys):
@@ -316,6 +318,6 @@ def test_ctrl_c_keeps_what_is_indexed_and_ends_with_130(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
-    assert out.startswith("Interrupted. What is indexed stays; the same command goes on from here.")
+    assert out.startswith("Interrupted. What is indexed is kept; run the same command to continue.")
     indexed = int(re.search(r"found: (\d+) indexed", out).group(1))
     assert 0 < indexed < 200

@@ -168,7 +168,7 @@ class TestCluster:
         printed, said = run.communicate(timeout=600)
         if how == signal.SIGINT:
             assert run.returncode == 130, said
-            assert "Interrupted. What is indexed stays" in printed
+            assert "Interrupted. What is indexed is kept" in printed
         assert "Traceback" not in said
         until(lambda: not list(hands()))
         assert 1 < Store.open(db).count_videos() <= 40

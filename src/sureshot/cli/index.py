@@ -6,13 +6,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from sureshot.cli.terminal import Db, Device, Engine, Json, Model, examples
+from sureshot import library
+from sureshot.cli.terminal import (
+    Bar,
+    Db,
+    Device,
+    Engine,
+    Json,
+    Model,
+    console,
+    examples,
+    print_json,
+    print_notes,
+    print_path,
+    print_paths,
+    short,
+)
+from sureshot.paths import absolute
+from sureshot.text import counted, duration, plain
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from sureshot.cli.terminal import Bar
     from sureshot.library.results import Indexed
 
 
@@ -61,23 +76,23 @@ Decode = Annotated[
 ]
 FrameRate = Annotated[
     float | None,
-    typer.Option(metavar="N", help="Frames a second in a folder of frames.", show_default="1"),
+    typer.Option(metavar="N", help="Frames per second in a folder of frames.", show_default="1"),
 ]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="Leave out names like '*.gif', or a path and all below it; remembered.",
+        help="Skip names like '*.gif', or a path and all below it, from now on.",
     ),
 ]
 Include = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATTERN", help="Take such an --exclude back; `sureshot status` has all."),
+    typer.Option(metavar="PATTERN", help="Undo an --exclude; `sureshot status` lists them."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Index again what is already there or failed before.")
 ]
-Prune = Annotated[bool, typer.Option("--prune", help="Forget videos whose files are gone.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Remove videos whose files are gone.")]
 Workers = Annotated[
     int | None,
     typer.Option(
@@ -85,7 +100,7 @@ Workers = Annotated[
         min=1,
         max=4096,
         help="Decoding threads; with --ray, processes on its machines.",
-        show_default="half the cores, at most 4; with --ray one for two cores",
+        show_default="half the cores, at most 4; with --ray one per two cores",
     ),
 ]
 Ray = Annotated[
@@ -98,13 +113,13 @@ Ray = Annotated[
 Share = Annotated[
     str | None,
     typer.Option(
-        metavar="K/N", help="Take the K-th of N shares of the videos, as a batch job among N."
+        metavar="K/N", help="Index only the K-th of N shares of the videos, as one of N jobs."
     ),
 ]
 
 _NEW = (
-    "New index with the bundled model: offline, English, good at everyday things. Where a model "
-    "hub can be reached, --model openai/clip-vit-base-patch16 finds far more."
+    "Using the bundled model (offline, English, everyday scenes). Online, --model "
+    "openai/clip-vit-base-patch16 finds much more."
 )
 EXAMPLES = examples(
     "sureshot index ~/Videos",
@@ -136,13 +151,8 @@ def index(
     as_json: Json = False,
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
-    from sureshot import library
-    from sureshot.cli import terminal
-    from sureshot.cli.terminal import Bar
-
     is_new = model is None and not library.has_index(db)
-    err = terminal.console(err=True)
-    with Bar(err, "looking for videos") as bar:
+    with Bar(console(err=True), "looking for videos") as bar:
         result = library.index(
             paths,
             db=db,
@@ -164,71 +174,58 @@ def index(
             observe=_Progress(bar, _NEW if is_new else "").update,
         )
     if as_json:
-        terminal.print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
-        _print(terminal.console(), result, paths)
+        _print(console(), result, paths)
     if result.interrupted:
         return 130
     return 1 if _failed(paths, result) else 0
 
 
 def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
-    """Whether there is nothing to index, or a path that was itself named could not be read."""
-    from sureshot.paths import absolute
-
+    """Whether there is nothing to index, or one of the paths themselves could not be read."""
     named = {absolute(path) for path in paths}
     nothing = not result.found + result.pruned + result.excluded + result.forgotten
     return nothing or not named.isdisjoint(path for path, _ in result.failed)
 
 
-def _print(out: "Console", result: "Indexed", paths: Sequence[Path]) -> None:
-    """What the run did."""
-    from sureshot.cli.terminal import print_notes, print_path, print_paths, short
-    from sureshot.paths import absolute
-    from sureshot.text import counted, duration, plain
-
+def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
     if result.interrupted:
-        out.print("Interrupted. What is indexed stays; the same command goes on from here.")
+        out.print("Interrupted. What is indexed is kept; run the same command to continue.")
     if result.found or result.failed:
         out.print(result.summary)
     else:
         places = ", ".join(short(absolute(path)) for path in paths)
         out.print(f"No videos in {places}. Single photos are not indexed.")
     if result.indexed:
-        speed = f"{result.speed:.1f} times real time"
         windows = counted(result.windows, "window")
-        took = f"took {duration(result.elapsed)}, {speed}"
-        took += ", by OpenVINO" if result.engine == "openvino" else ""
-        out.print(f"{duration(result.seconds)} of video in {windows}; {took}.")
-    print_paths(out, "failed", result.failed, "red")
-    print_paths(out, "damaged, indexed as far as it goes", result.notes, "yellow")
-    if result.known_failures:
-        out.print("What failed before is tried again with --force; `sureshot status` lists it.")
-    if result.excluded:
-        passed = counted(result.excluded, "file or folder", "files and folders")
+        engine = ", using OpenVINO" if result.engine == "openvino" else ""
         out.print(
-            f"Excluded: {passed}; `sureshot status` has the patterns, --include takes one back."
+            f"Indexed {duration(result.seconds)} of video ({windows}) in "
+            f"{duration(result.elapsed)}, {result.speed:.1f}x real time{engine}."
         )
+    print_paths(out, "failed", result.failed, "red")
+    print_paths(out, "damaged, indexed as far as possible", result.notes, "yellow")
+    if result.known_failures:
+        out.print("Files that failed before are listed by `sureshot status`; --force retries them.")
+    if result.excluded:
+        skipped = counted(result.excluded, "file or folder", "files and folders")
+        out.print(f"Excluded: {skipped}; `sureshot status` lists the patterns.")
     if result.forgotten:
-        out.print(f"Excluded and forgotten: {counted(result.forgotten, 'video')}.")
+        out.print(f"Excluded and removed from the index: {counted(result.forgotten, 'video')}.")
     if result.pruned:
-        out.print(f"Gone from disk and forgotten: {counted(result.pruned, 'video')}.")
+        out.print(f"Deleted on disk, removed from the index: {counted(result.pruned, 'video')}.")
     if result.missing:
         gone = counted(result.missing, "video")
-        out.print(f"Gone from disk, still indexed: {gone}; --prune forgets what is gone.")
+        out.print(f"Deleted on disk, still indexed: {gone}; --prune removes them.")
     print_notes(out, result.warnings)
     print_path(out, "Index:", plain(result.index))
 
 
 class _Progress:
-    """Tells a bar where an indexing run stands.
+    """Shows an indexing run in a bar, after a first sentence."""
 
-    Args:
-        bar: the bar.
-        first: a sentence to print when the run begins.
-    """
-
-    def __init__(self, bar: "Bar", first: str = "") -> None:
+    def __init__(self, bar: Bar, first: str = "") -> None:
         from sureshot.library.results import Headway
 
         self._bar = bar
@@ -236,7 +233,6 @@ class _Progress:
         self._headway = Headway()
 
     def update(self, result: "Indexed") -> None:
-        """Show where the run stands."""
         if self._first:
             self._bar.line(self._first)
             self._first = ""

@@ -47,24 +47,18 @@ def calibrate(
 
     Args:
         model: folder of a checkpoint, or an encoder's name.
-        data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``, ``split``,
+        data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``,
             ``protocol``, ``videos``, ``ids`` and ``label``.
         root: folder or file of its annotations.
         split: ``val`` or ``test``; never what the model was trained on.
-        protocol: reading of the data set; None is the usual one.
-        videos: folder of the videos; None looks in the usual folders below ``root``.
-        ids: file that names videos of the split, one a line; the others are left out.
-        label: name of such a part.
-        experts: folder of features extracted beforehand, for a model that was trained on some.
+        protocol: as ``videos``, ``ids``, ``label``, ``experts``, ``device`` and ``cache`` those of
+            `sureshot.research.evaluation.evaluate`.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the folder of the checkpoint, where searches look for it.
         save: whether to write the card. One that is refused is never written.
-        device: torch device; None takes a GPU where there is one.
-        cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is.
 
     Raises:
-        ArgumentError: the date is none, or experts are missing or one too many.
+        ArgumentError: the date is not one, or experts are missing or one too many.
         SureshotError: the model or the data cannot be used, the model was trained on them, or there
             is no place for the card.
     """
@@ -103,7 +97,7 @@ def calibrate_scores(
 ) -> Calibrated:
     """Calibrate on the captions of a split, each of which is about one video.
 
-    Other videos that fit a caption count as wrong, since nobody labelled them.
+    Other videos that fit a caption count as wrong, since they are not labelled.
 
     Args:
         scores: scores that order the results.
@@ -131,7 +125,7 @@ def calibrate_scores(
 
 
 def card_of_model(scorer: Scorer) -> Path:
-    """Where the card of a checkpoint lies.
+    """The file of the card of a checkpoint.
 
     Raises:
         SureshotError: it is an encoder alone, which has no folder of its own.

@@ -1,4 +1,4 @@
-"""How good a model is on a split: recalls first, and what else is asked for beside them."""
+"""How good a model is on a split: recalls of raw scores first, then what else was asked for."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -63,19 +63,14 @@ def source_of(
 
 @dataclass(frozen=True, slots=True)
 class ReadSplit:
-    """A split that was read and not encoded yet.
-
-    Attributes:
-        split: its videos and captions.
-        experts: features extracted of the videos beforehand, by the id of the video.
-    """
+    """A split that was read and not encoded yet, and its experts by the id of the video."""
 
     split: Split
     experts: Mapping[str, Experts]
 
 
 def read_source(source: SplitRecipe, progress: Progress) -> ReadSplit:
-    """Read a split and its experts; the listener hears what was found and what was not there.
+    """Read a split and its experts; report what was found and what was not there.
 
     Raises:
         SureshotError: see `sureshot.datasets.load_split` and
@@ -97,12 +92,12 @@ def encode(
     frames: int | None = None,
     cache: Path | None = None,
 ) -> SplitFeatures:
-    """The features of a split, as a model reads them.
+    """The features of a split, as a model reads them; notes which videos cannot be read.
 
     Args:
         source: the split and its experts.
         scorer: the model, whose encoder is used.
-        notes: hears how far the work is, and which videos cannot be read.
+        notes: hears how far the work is.
         frames: frames sampled from each video; None is as many as the model was trained with.
         cache: folder of encoded features; None is one in the user's cache folder.
 
@@ -149,12 +144,9 @@ def training_splits(scorer: Scorer) -> list[Split]:
 
 
 def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
-    """Captions of the sets a model was trained on, none of them of a video that is tested.
+    """At most ``count`` captions a model was trained on, none of them of a video that is tested.
 
-    Args:
-        scorer: the model.
-        tested: the split it is tested on.
-        count: captions at most; they are drawn, always the same ones.
+    They are drawn, always the same ones.
 
     Raises:
         ArgumentError: the model does not know what it was trained on.
@@ -187,7 +179,7 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
 
 
 def warn_of_shared(scorer: Scorer, tested: Split, progress: Progress) -> None:
-    """Say which videos are tested that were trained on, if the training data are at hand."""
+    """Report which videos are tested that were trained on, if those can still be read."""
     try:
         splits = training_splits(scorer)
     except SureshotError:
@@ -214,7 +206,7 @@ class Evaluation:
     """What an evaluation found.
 
     Attributes:
-        report: recalls of the raw scores, and all that was asked for beside them.
+        report: recalls of the raw scores, and of corrected ones.
         trust: how far the answers can be believed; None if that was not asked for.
         files: figures of ``trust`` that were written.
         notes: sentences about the data: missing videos, videos that the model was trained on.
@@ -279,7 +271,7 @@ def evaluate(
         label: what results on such a part are called.
         experts: folder of features extracted beforehand, for a model that was trained on some.
         frames: frames sampled from each video; None is as many as the model was trained with.
-        post: corrections to show beside the raw scores, of `POST`.
+        post: corrections to show after the raw scores, of `POST`.
         gamma: weight of the uncertainty in ``duq_printed`` and ``duq_candidates``, 0.1 in DUQ's
             paper.
         bank: training captions that ``qb_norm``, ``nnn`` and ``duq_candidates`` look at, at most.
@@ -336,16 +328,13 @@ def recall_report(
     against: Sequence[str] = (),
     bank: Float[np.ndarray, "captions videos"] | None = None,
 ) -> RecallReport:
-    """Recalls of raw scores; the other arguments are those of `evaluate`.
+    """Recalls of raw scores; the rest is as of `evaluate`.
 
     Args:
         scorer: the model.
         features: the split.
         scores: raw scores of its captions and videos.
-        post: corrections to show beside them.
-        gamma: weight of the uncertainty in those of DUQ.
-        against: methods whose printed rows are shown.
-        bank: scores of training captions with the videos, for those that look at them.
+        bank: scores of training captions with the videos, for corrections that look at them.
     """
     split = features.split
     corrected: list[CorrectedScores] = []

@@ -25,11 +25,11 @@ from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.trust.signals import QueryContext, word_counts
 
 _ITEMS = 256  # texts or videos coded at once
-_PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits beside its tokens
+_PAIRS = 4_000_000  # scores worked out at once, so that a full test set fits next to its tokens
 
 
 def similarity(
-    how: Similarity,
+    compare: Similarity,
     features: SplitFeatures,
     *,
     captions: Sequence[int] | None = None,
@@ -40,17 +40,19 @@ def similarity(
     They do not depend on how captions or videos are batched.
 
     Args:
-        how: how they are compared: of a `Scorer` as ``raw`` or, as a search ranks, ``ranking``.
+        compare: of a `Scorer`, ``raw`` or, as a search ranks, ``ranking``.
         features: the split whose videos are the gallery.
         captions: rows of the captions to score; None is all.
         bank: take the captions from here instead, such as the training captions.
     """
     source = bank or features
     chosen = range(len(source.texts)) if captions is None else captions
-    videos = code_videos(how, features, range(len(features.videos)))
+    videos = code_videos(compare, features, range(len(features.videos)))
     count = max(1, _PAIRS // max(len(features.videos), 1))
     parts = _parts(chosen, count)
-    return np.concatenate([how.similarity(code_texts(how, source, part), videos) for part in parts])
+    return np.concatenate(
+        [compare.similarity(code_texts(compare, source, part), videos) for part in parts]
+    )
 
 
 def caption_scores(
@@ -68,7 +70,7 @@ def ranking(
     *,
     raw: Float[np.ndarray, "texts videos"] | None = None,
 ) -> Float[np.ndarray, "texts videos"]:
-    """The scores that a search ranks by: raw ones less the model's hub correction, if it has one.
+    """The scores that a search ranks by: raw ones minus the model's hub correction, if any.
 
     Args:
         scorer: the model.
@@ -95,7 +97,7 @@ def background(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " t
 
 
 def known_of(scorer: Scorer, features: SplitFeatures) -> QueryContext:
-    """What a calibration knows of captions beside their scores."""
+    """What a calibration knows of captions besides their scores."""
     texts = features.split.texts()
     return QueryContext(background=background(scorer, features), words=word_counts(texts))
 
@@ -146,11 +148,11 @@ def text_measures(
     if model is None:
         return {}
     chosen = range(len(features.texts)) if captions is None else captions
-    how = ModelSimilarity(model, device)
-    videos = code_videos(how, features, range(len(features.videos)))
+    compare = ModelSimilarity(model, device)
+    videos = code_videos(compare, features, range(len(features.videos)))
     known: dict[str, list[Float[np.ndarray, " texts"]]] = {}
     for part in _parts(chosen, _ITEMS):
-        texts = code_texts(how, features, part)
+        texts = code_texts(compare, features, part)
         with frozen(model):
             measures = model.system.measures(texts, videos)
         for name, values in measures.items():
@@ -166,16 +168,17 @@ def recalls(
     return recall(text_ranks(scores, owner)), recall(video_ranks(scores, owner))
 
 
-def code_texts(how: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+def code_texts(compare: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
     """Some captions, as they are compared."""
-    return how.join([how.texts(features.text_batch(part)) for part in _parts(chosen, _ITEMS)])
+    parts = _parts(chosen, _ITEMS)
+    return compare.join([compare.texts(features.text_batch(part)) for part in parts])
 
 
-def code_videos(how: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
+def code_videos(compare: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
     """Some videos, as they are compared."""
-    experts: ExpertSizes = how.experts
+    experts: ExpertSizes = compare.experts
     batches = (features.video_batch(part, experts) for part in _parts(chosen, _ITEMS))
-    return how.join([how.videos(batch) for batch in batches])
+    return compare.join([compare.videos(batch) for batch in batches])
 
 
 def _parts(chosen: Sequence[int], size: int) -> Iterator[Sequence[int]]:
@@ -204,10 +207,7 @@ def printed_scores(
 ) -> tuple[CorrectedScores, CorrectedScores]:
     """The rule as printed: one matrix, its rows read for text to video, its columns for the other.
 
-    Args:
-        scorer: a model of DUQ.
-        features: the split.
-        gamma: both gammas of the rule.
+    Both gammas of the rule are ``gamma``.
 
     Raises:
         ArgumentError: the model is not DUQ.

@@ -34,12 +34,10 @@ _BATCH = 64  # videos among which a caption's false negatives are counted
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSummary:
-    """A world that was written.
+    """A dataset that was written.
 
     Attributes:
-        folder: folder of the world, ``root`` of a recipe with ``dataset = "synthetic"``.
-        videos: number of videos.
-        captions: number of captions.
+        folder: ``root`` of a recipe with ``dataset = "synthetic"``.
         fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
         false_negatives: share of captions to train on that fit another video of a batch of 64, for
             batches drawn by chance.
@@ -78,26 +76,25 @@ def write_dataset(
     The folder gets ``synthetic.json`` and ``videos/ID.mp4``. A call that was stopped goes on.
 
     Args:
-        to: folder of the world; new, or with a world of the same options.
-        options: what it is like; None is the usual one.
+        to: folder of the dataset; new, or with a dataset of the same options.
         progress: hears how many videos are written.
 
     Raises:
-        SureshotError: another world lies there, or a file cannot be written.
+        SureshotError: it holds another dataset, or a file cannot be written.
     """
     options, to = options or SyntheticOptions(), expand(to)
     _refuse_other(to, options)
     parts = generate(options)
     videos = [video for part in parts for video in part.videos]
-    told = progress or Silent()
+    progress = progress or Silent()
     try:
         (to / VIDEOS).mkdir(parents=True, exist_ok=True)
         if not (to / FILE).exists():
             for number, video in enumerate(videos):
                 frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
                 write_pictures(to / VIDEOS / f"{video.id}.mp4", list(frames), RATE)
-                told.update("videos", number + 1, len(videos))
-            write_json(to / FILE, written(parts))  # last: a world with this file is whole
+                progress.update("videos", number + 1, len(videos))
+            write_json(to / FILE, written(parts))  # last: a dataset with this file is whole
     except OSError as error:
         raise SureshotError(f"{to} cannot be written: {reason_of(error)}.") from None
     train, _, test = parts
@@ -142,12 +139,7 @@ _MOST = 4  # scenes of a video
 
 
 def write_examples(root: Path, to: Path, *, videos: int = _SHOWN) -> Path:
-    """Draw the first test videos of a world: one frame of each scene, and some captions.
-
-    Args:
-        root: folder of the world.
-        to: file of the page, .png or .svg.
-        videos: how many are shown.
+    """Draw the first test videos of a dataset: one frame of each scene, and some captions.
 
     Raises:
         SureshotError: the folder holds no synthetic dataset, or the page cannot be drawn.

@@ -1,7 +1,7 @@
 """Random changes of frames, one draw for all frames of a video, as the papers' codes train with.
 
 Differs:
-    The codes draw from random numbers that nobody keeps; here a video's draw follows from the seed,
+    The codes draw from random numbers that are not kept; here a video's draw follows from the seed,
     the epoch and the video, so that a run that goes on sees the frames it would have seen.
 """
 
@@ -74,7 +74,7 @@ def crop_box(height: int, width: int, numbers: np.ndarray) -> tuple[float, float
         height: rows of the frame.
         width: columns of the frame.
         numbers: random numbers in [0, 1): a row for each try at area, ratio, left and top. If no
-            try lies within the frame, it is the largest crop in the middle of a ratio allowed.
+            try is within the frame, it is the largest crop in the middle of a ratio allowed.
     """
     for area, ratio, left, top in numbers:
         pixels = height * width * (_SCALE[0] + area * (_SCALE[1] - _SCALE[0]))

@@ -21,7 +21,7 @@ from sureshot.models.load import Scorer, load
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import bank_similarity, similarity, stored_videos
 
-VIDEOS = 512  # from elsewhere; with four times as many absent queries are told a little better
+VIDEOS = 512  # from elsewhere; four times as many tell absent queries a little better
 CAPTIONS, K = 512, 16  # four times as many gain a few tenths more, see LOG.md
 WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 _BATCH = 64
@@ -69,13 +69,13 @@ def fit_hub_bank(
     ]
     weight, gain = choose_weight(compared, rng)
     count = sum(len(val.videos) for val in galleries)
-    told = (
+    found = (
         f"{gain.value:+.1f} of R@1 + R@5 + R@10 on {count} validation videos "
         f"({gain.low:+.1f} to {gain.high:+.1f})"
     )
     frames, mask, scores = _reference(scorer, texts, sets, rng)
     if weight is None and not len(mask):
-        return None, f"no hub correction: the best one gives {told}"
+        return None, f"no hub correction: the best one gives {found}"
     source = " and ".join(split.title() for split in splits)
     corrections = (weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0)
     bank = Bank(
@@ -89,8 +89,8 @@ def fit_hub_bank(
         source=source,
     )
     if weight is None:
-        return bank, f"no hub correction: the best one gives {told}; {len(mask)} videos are kept"
-    return bank, f"{bank.title}: {told}"
+        return bank, f"no hub correction: the best one gives {found}; {len(mask)} videos are kept"
+    return bank, f"{bank.title}: {found}"
 
 
 def save(
@@ -109,10 +109,10 @@ def save(
     scorer = load(folder, device)
     if scorer.searchable is None:
         return ""
-    bank, told = fit_hub_bank(scorer, splits, [val], sets, seed)
+    bank, found = fit_hub_bank(scorer, splits, [val], sets, seed)
     if bank is not None:
         bank.save(folder)
-    return told
+    return found
 
 
 def choose_weight(
@@ -122,7 +122,7 @@ def choose_weight(
 
     Of four weights the one with the best R@1 + R@5 + R@10, text to video, of all captions of all
     galleries. None unless the lower end of the 95 % interval of its gain, over resampled videos,
-    lies above 0.
+    is above 0.
 
     Args:
         galleries: scores and owners of captions, of videos that nothing was trained on.

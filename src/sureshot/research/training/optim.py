@@ -100,7 +100,7 @@ class BertAdam(torch.optim.Optimizer):
 
     with rate r and weight decay :math:`\delta`. Without ``corrected`` c is 1: the first steps are
     then shorter than those of Adam. With it c is :math:`\sqrt{1 - \beta_2^t} / (1 - \beta_1^t)`;
-    epsilon stays beside the root that is not corrected, where it weighs more than in
+    epsilon is added to the root that is not corrected, where it weighs more than in
     ``torch.optim.AdamW``.
 
     Args:

@@ -219,7 +219,7 @@ class RecipeFile:
         return values
 
     def to_toml(self) -> str:
-        """The text of a file that `load` reads as this recipe, wherever it lies."""
+        """The text of a file that `load` reads as this recipe, from any folder."""
         return to_toml(self.to_dict())
 
     def save(self, path: Path) -> None:

@@ -52,7 +52,7 @@ def gradients(
     system: System,
     embed: Embed,
     rows: Sequence[int],
-    method: StepOptions,
+    options: StepOptions,
     *,
     step: int = 0,
     name: Callable[[int], str] = str,
@@ -64,7 +64,6 @@ def gradients(
         system: whose losses; its own weights are among those that get gradients.
         embed: codes of pairs.
         rows: the pairs of the whole batch; each process embeds its share.
-        method: how.
         step: number of the step in the run.
         name: gives what errors call a pair.
         scaler: makes the gradients so large that half precision can hold them; the one that
@@ -78,13 +77,13 @@ def gradients(
             codes are not finite, or of the batch. No gradient was added.
     """
     own = rows[rank() :: world()]
-    size = method.micro_batch or max(len(own), 1)
+    size = options.micro_batch or max(len(own), 1)
     # A process without a pair embeds one for the names and sizes of codes, and drops it.
     chunks = [own[at : at + size] for at in range(0, len(own), size)] or [rows[:1]]
     cached = len(chunks) > 1
 
     def embedded(part: int) -> tuple[Codes, Codes]:
-        with _noise(method, step, rank(), part), _autocast(method):
+        with _noise(options, step, rank(), part), _autocast(options):
             texts, videos = embed(chunks[part])
         return _single(texts), _single(videos)
 
@@ -96,8 +95,8 @@ def gradients(
         sides = [_leaves(side) for side in sides]
     texts, videos = (gathered(side) for side in sides)
     # On the processor, so that a seed gives the same noise on any device.
-    generator = torch.Generator().manual_seed(_seed(method.seed, step))
-    with _noise(method, step, _LOSSES):  # the same in all processes
+    generator = torch.Generator().manual_seed(_seed(options.seed, step))
+    with _noise(options, step, _LOSSES):  # the same in all processes
         losses = system.losses(texts, videos, generator)
     total = objective(losses, system.weights)
     _refuse_odd({**losses, "loss": total}, (texts, videos), rows, name)
@@ -125,7 +124,7 @@ def update(
     Args:
         optimiser: its groups have their full learning rate as ``rate``.
         modules: all that is trained.
-        system: told of the step, so that it can hold its logit scale in bounds.
+        system: its ``after_step`` is called, which holds its logit scale in bounds.
         share: factor on the full learning rate.
         clip: longest gradient, all weights together; a longer one is shortened to it.
         scaler: what made the gradients larger; where they became too large for half precision the
@@ -227,31 +226,31 @@ def _refuse_odd(
 
 
 @contextlib.contextmanager
-def _noise(method: StepOptions, *numbers: int) -> Iterator[None]:
+def _noise(options: StepOptions, *numbers: int) -> Iterator[None]:
     """Have torch's own random numbers, as dropout takes them, follow from these numbers.
 
     What came before is put back, so that a training run does not reach into the caller's numbers.
     """
-    devices = [method.device] if method.device.type == "cuda" else []
-    seed = _seed(method.seed, *numbers)
+    devices = [options.device] if options.device.type == "cuda" else []
+    seed = _seed(options.seed, *numbers)
     with torch.random.fork_rng(devices):
         # Not torch.manual_seed, which turns to each kind of device there is and takes long.
         torch.default_generator.manual_seed(seed)
         if devices:
-            with torch.cuda.device(method.device):
+            with torch.cuda.device(options.device):
                 torch.cuda.manual_seed(seed)
         yield
 
 
-def _autocast(method: StepOptions) -> contextlib.AbstractContextManager[object]:
-    if method.precision == "float32":
+def _autocast(options: StepOptions) -> contextlib.AbstractContextManager[object]:
+    if options.precision == "float32":
         return contextlib.nullcontext()
-    return torch.autocast(method.device.type, _HALF[method.precision])
+    return torch.autocast(options.device.type, _HALF[options.precision])
 
 
-def new_scaler(method: StepOptions) -> GradScaler | None:
+def new_scaler(options: StepOptions) -> GradScaler | None:
     """What `gradients` and `update` need for float16, whose small numbers end at 6e-8."""
-    return GradScaler(method.device.type) if method.precision == "float16" else None
+    return GradScaler(options.device.type) if options.precision == "float16" else None
 
 
 def _seed(*numbers: int) -> int:

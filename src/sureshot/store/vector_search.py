@@ -31,7 +31,7 @@ _GROWTH = 2  # a segment is made again where others bring at least its size divi
 _NAME, _COLUMN = "vectors", "vector"
 _NAMED = 3  # damaged videos that a sentence names
 # Every partition is looked at: a sentence is far from all pictures, and the partitions nearest to
-# it need not hold the best ones (benchmarks/candidates.py).
+# it need not hold the best ones.
 _NEAREST: dict[str, Any] = {"column": _COLUMN, "metric": "dot", "nprobes": PARTITIONS}
 
 

@@ -1,0 +1,260 @@
+"""Claims are judged by their two rows, seed by seed, and the page says what was found."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from benchmarks.claims_page import (
+    Claim,
+    answer_lines,
+    dose_lines,
+    judge_claims,
+    load_claims,
+    read_tested,
+    responses,
+    uncertainty_scores,
+    write_page,
+)
+
+from sureshot.errors import SureshotError
+from sureshot.files import write_json
+from sureshot.metrics.confidence import auroc
+from sureshot.metrics.published import rows_of_table
+from sureshot.research.reproduction.page import Facts
+from sureshot.research.reproduction.plan import find_table, load_tables
+from sureshot.research.reproduction.runs import PERCENT, TableRanks, write_ranks
+from tests.research.reproduction.ranked import one_run, ranked
+
+CLAIM = Claim(paper="X", says="more helps", table="t", more="more", less="less", printed="+1.0")
+TESTED = [claim for claim in load_claims() if not claim.untested]
+
+
+def found(more, less, claim=CLAIM, test=""):
+    """What ranks with these shares of hits say of a claim."""
+    tables = {"t": ranked({"more": more, "less": less}, tests=("", "B: "))}
+    (one,) = judge_claims([claim], tables)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [(0.6, "supported"), (0.2, "contradicted"), (0.41, "too noisy to tell")],
+)
+def test_a_gap_over_ten_seeds_decides(more, verdict):
+    one = found(more, 0.4, replace(CLAIM, printed="+0.5"))
+    assert one.decision.verdict == verdict
+    assert one.gap.value == pytest.approx(100 * (more - 0.4), abs=6)
+    assert one.gap.seeds == 10
+
+
+def test_a_small_gap_rules_a_large_printed_one_out():
+    assert found(0.4, 0.4, replace(CLAIM, printed="+30.0")).decision.verdict == "ruled out"
+
+
+def test_without_ranks_or_seeds_there_is_no_verdict():
+    (one,) = judge_claims([CLAIM], {})
+    assert (one.decision.verdict, one.gap) == ("not run", None)
+    few = {"t": ranked({"more": 0.9, "less": 0.1}, seeds=9)}
+    (one,) = judge_claims([CLAIM], few)
+    assert one.decision.verdict == "not run" and one.gap.seeds == 9
+    (one,) = judge_claims([replace(CLAIM, more="gone")], few)
+    assert one.gap is None
+
+
+def test_a_claim_about_another_data_set_is_judged_there():
+    tables = {"t": ranked({"more": 0.4, "less": 0.4}, tests=("", "B: "), away=0.3)}
+    home, away = judge_claims([CLAIM, replace(CLAIM, elsewhere=True)], tables)
+    assert abs(home.gap.value) < 10 < away.gap.value
+
+
+def test_what_fits_is_judged_only_where_it_is_known():
+    tables = {"t": ranked({"more": 0.6, "less": 0.4})}
+    fits = replace(CLAIM, metric="fits", printed="")
+    assert judge_claims([fits], tables)[0].decision.verdict == "supported"
+    for run in tables["t"][""].runs:
+        del run.doubts["known ambiguity"]
+    assert judge_claims([fits], tables)[0].gap is None
+
+
+def test_claims_are_decided_with_their_family():
+    """The same gap is enough alone, and not among many others."""
+    tables = {"t": ranked({"more": 0.47, "less": 0.4})}
+    (alone,) = judge_claims([CLAIM], tables)
+    none = [replace(CLAIM, more="less", less="less", says=f"{n}") for n in range(30)]
+    among = judge_claims([CLAIM, *none], tables)[0]
+    apart = judge_claims([CLAIM, *[replace(one, family="other") for one in none]], tables)[0]
+    assert among.decision.visible > apart.decision.visible == alone.decision.visible
+
+
+def test_printed_gaps_are_read_from_words():
+    assert replace(CLAIM, printed="+7.7, MSR-VTT to DiDeMo").printed_gap == 7.7
+    assert replace(CLAIM, printed="any system").printed_gap is None
+
+
+@pytest.mark.parametrize("claim", TESTED, ids=lambda claim: f"{claim.table} {claim.says}")
+def test_both_rows_of_a_claim_are_in_its_table(claim):
+    rows = {variant.name for variant in load_tables()[claim.table].variants}
+    assert {claim.more, claim.less} <= rows and claim.more != claim.less
+    assert (claim.printed == "") == (claim.paper == "ours")
+    assert not claim.elsewhere or load_tables()[claim.table].elsewhere
+
+
+def printed_value(claim, name):
+    """What the paper prints for a row; None where it prints nothing there."""
+    table = load_tables()[claim.table]
+    (variant,) = [one for one in table.variants if one.name == name]
+    if variant.paper:
+        return float(variant.paper.split()[0])
+    rows = [
+        row.r1
+        for row in rows_of_table(table.table)
+        if row.direction == "t2v" and (row.method, row.variant) == (variant.method, variant.printed)
+        if row.dataset == ("DiDeMo" if claim.elsewhere else rows_of_table(table.table)[0].dataset)
+    ]
+    return rows[0] if rows else None
+
+
+def test_printed_gaps_are_those_of_the_printed_rows():
+    checked = 0
+    for claim in TESTED:
+        both = printed_value(claim, claim.more), printed_value(claim, claim.less)
+        if None in both or not claim.printed.startswith("+"):
+            continue
+        gap = float(claim.printed.split(",")[0])
+        assert gap == pytest.approx(both[0] - both[1], abs=0.051), claim.says
+        checked += 1
+    assert checked == 26
+
+
+def test_printed_gaps_of_the_comparison_of_all_systems_are_those_of_the_main_tables():
+    gaps = {claim.says: claim.printed for claim in TESTED if claim.table == "systems"}
+    assert gaps == {
+        "it helps CLIP4Clip": "any system",
+        "it helps X-Pool": "any system",
+        "it helps CLIP2Video": "+2.7, MSR-VTT full, B/16 against B/32",  # 32.5 - 29.8
+        "it helps HiT": "+3.3, MSR-VTT full",  # 13.8 - 10.5
+        "DUQ beats UATVR": "+3.7",  # 51.2 - 47.5
+        "UATVR beats CLIP2Video": "+1.9",  # 47.5 - 45.6
+        "UATVR beats X-Pool": "+0.6",  # 47.5 - 46.9
+    }
+
+
+def test_every_ablation_has_a_claim_and_what_cannot_be_tested_says_why():
+    ablations = {name for name, table in load_tables().items() if table.stand_in}
+    frames = {"duq-s5", "uatvr-5"}  # not testable on videos of two or four frames
+    assert {claim.table for claim in TESTED} == (ablations - frames) | {"controls"}
+    assert {claim.paper for claim in TESTED} == {"DUQ", "UATVR", "DVTR", "ours"}
+    untested = [claim for claim in load_claims() if claim.untested]
+    assert untested and not any(claim.table or claim.more or claim.less for claim in untested)
+
+
+# --- uncertainties as confidences -----------------------------------------------------------------
+
+
+def test_an_uncertainty_that_knows_scores_higher_than_noise():
+    table = ranked({"DUQ": 0.5}, seeds=3)[""]
+    found = {one.name: one for one in uncertainty_scores(table)}
+    knows, noise = found["vacuity"], found["softmax entropy"]
+    assert knows.of_paper and not noise.of_paper and len(knows.auroc) == 3
+    assert min(knows.auroc) > 0.8 > 0.65 > noise.mean > 0.35
+    run = one_run(0.5, 0)
+    assert knows.auroc[0] == pytest.approx(auroc(-run.doubts["vacuity"], run.right))
+
+
+def test_a_seed_without_a_percentage_is_left_out_and_a_perfect_row_has_no_score():
+    run = one_run(0.5, 0)
+    sure = replace(run, doubts={**run.doubts, PERCENT: np.where(run.right, 0.1, 0.8)})
+    runs = TableRanks(("DUQ", "DUQ"), (1, 0), (one_run(0.5, 1), sure))
+    found = {one.name: one for one in uncertainty_scores(runs)}
+    assert found[PERCENT].auroc == [1.0] and len(found["vacuity"].auroc) == 2
+    assert np.isnan(uncertainty_scores(ranked({"Bayes": 1.0}, seeds=2)[""])[0].auroc).all()
+
+
+# --- dose and response ----------------------------------------------------------------------------
+
+
+def test_a_response_grows_with_its_dose(tmp_path):
+    table = find_table("dose-common")
+    for dose, known in ((0.9, 0.8), (0.0, 0.4), (0.5, 0.6)):  # what a known eta finds
+        share = dict.fromkeys([row.name for row in table.variants], 0.4)
+        ranks = ranked(share | {"DVTR, known eta": known}, seeds=3)[""]
+        folder = tmp_path / f"w{dose}"
+        folder.mkdir()
+        cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
+        write_ranks(folder / "dose-common.npz", {(row, n): {"": run} for row, n, run in cells})
+        facts = Facts("", "A", "B", ["Synthetic test"], "small", "", options={"common": dose})
+        write_json(folder / "dose-common.json", asdict(facts))
+    found = responses(table, [*tmp_path.iterdir(), tmp_path])  # the last has no table
+    known = [one for one in found if one.mechanism == "known eta"]
+    assert [one.dose for one in known] == [0.0, 0.5, 0.9]
+    assert abs(known[0].gap.value) < 12 < known[1].gap.value < known[2].gap.value
+    assert known[2].gap.low > 0 and known[2].gap.seeds == 3
+    lines = list(dose_lines(table, found))
+    assert lines[0].endswith("| 0 | 0.5 | 0.9 |") and len(lines) == 3 + len(table.compared)
+    assert not list(dose_lines(table, known[:1]))
+
+
+def test_rows_that_are_compared_are_rows_of_the_table():
+    dosed = [table for table in load_tables().values() if table.option]
+    assert [table.name for table in dosed] == ["dose-common", "dose-ambiguity"]
+    for table in dosed:
+        rows = {row.name for row in table.variants}
+        assert all({more, less} <= rows for _, more, less in table.compared)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def controls(folder, seeds=10, title="Synthetic test"):
+    """Write the table: a known eta helps, a learned one does not, DUQ is worse than its control."""
+    share = dict.fromkeys([row.name for row in find_table("controls").variants], 0.4)
+    ranks = ranked(share | {"DVTR, known eta": 0.6, "DUQ": 0.2}, seeds=seeds)[""]
+    folder.mkdir(exist_ok=True)
+    cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
+    write_ranks(folder / "controls.npz", {(row, n): {"": run} for row, n, run in cells})
+    facts = Facts("sureshot reproduce controls", "A", "B", [title], "small", "3 epochs")
+    write_json(folder / "controls.json", asdict(facts))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    controls(folder / "synthetic")
+    (folder / "limits.md").write_text("What speaks against it: much.\n")
+    return folder
+
+
+def test_three_paragraphs_answer(results):
+    tested = read_tested(results / "synthetic")
+    find, _, see, _, trust = answer_lines([tested])
+    assert find.startswith("**Does uncertainty help to find videos?** Compared with the same")
+    assert "we saw no gain" in find and "Not run" not in find
+    assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
+    assert "a known eta helps CLIP4Clip (+" in see and "would have been visible" in see
+    assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
+    findings = [one for one in tested.findings if one.claim.more != "UATVR"]
+    find, *_ = answer_lines([replace(tested, findings=findings)])
+    assert find.endswith(" Not run often enough to say: UATVR's uncertainty.")
+
+
+def test_the_page_has_the_verdicts_and_links_to_all_tables(results):
+    text = write_page(results).read_text("utf-8")
+    assert text.startswith("# Does uncertainty help text-video retrieval?\n")
+    (row,) = [line for line in text.splitlines() if line.startswith("| a known eta helps")]
+    says, gap, _, verdict, visible, seeds = row.strip("| ").split(" | ")
+    assert (says, verdict, seeds) == ("a known eta helps CLIP4Clip", "supported", "10")
+    assert gap.startswith("+") and "[" in gap and float(visible) > 0
+    (fits,) = [line for line in text.splitlines() if line.startswith("| with a known eta")]
+    assert "] (fits) |" in fits
+    assert "[synthetic/controls.md](synthetic/controls.md)" in text and "](limits.md)" in text
+    assert len(text.splitlines()) < 60
+    assert write_page(results).read_text("utf-8") == text
+
+
+def test_too_few_seeds_have_no_verdict_and_no_tables_are_refused(tmp_path):
+    with pytest.raises(SureshotError, match="reproduce controls"):
+        write_page(tmp_path)
+    controls(tmp_path / "few", seeds=3)
+    text = write_page(tmp_path).read_text("utf-8")
+    assert "No claim has a verdict yet" in text
+    assert "| no verdict |" in text and "| supported |" not in text

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import av
 import numpy as np
+from jaxtyping import Float, UInt8
 
+from sureshot.media.signature import Patterns
 from sureshot.models.encoders.toy import COLOURS
 
 
@@ -140,3 +142,18 @@ def blocks(
     chosen = np.random.default_rng(seed).integers(0, len(palette), (count, 4, 6))
     rows, columns = size[1] // 4, size[0] // 6
     return [palette[c].repeat(rows, 0).repeat(columns, 1) for c in chosen]
+
+
+def similarity(
+    one: UInt8[np.ndarray, "frames 288"], others: UInt8[np.ndarray, "videos frames2 288"]
+) -> Float[np.ndarray, " videos"]:
+    """Share of the frames of ``one`` with a pattern that have a copy in each other video."""
+    width = max(len(one), others.shape[1])
+    every = np.zeros((len(others) + 1, width, 288), np.uint8)
+    every[0, : len(one)], every[1:, : others.shape[1]] = one, others
+    patterns = Patterns(every)
+    other, frame = patterns.alike([0])
+    found = np.zeros(every.shape[:2], bool)
+    found[other // width, frame] = True
+    telling = patterns.telling[0]
+    return found[1:, telling].mean(-1) if telling.any() else np.zeros(len(others))

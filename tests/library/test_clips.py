@@ -117,8 +117,8 @@ def test_a_target_that_cannot_be_is_refused(tmp_path, clip):
     ("data", "message"),
     [
         (None, "does not exist"),
-        (b"", "could not be read"),
-        (b"not a video" * 99, "could not be read"),
+        (b"", "is empty"),
+        (b"not a video" * 99, "is not a video"),
     ],
 )
 def test_an_unreadable_source_is_a_video_error(tmp_path, data, message):
@@ -139,7 +139,7 @@ def test_sound_alone_is_no_video(tmp_path):
         tone = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.int16), "s16", "mono")
         tone.sample_rate = 48_000
         container.mux(audio.encode(tone))
-    with pytest.raises(VideoError, match=r"song\.wav has no picture"):
+    with pytest.raises(VideoError, match=r"song\.wav has no video stream"):
         cut(source, 0.0, 1.0, tmp_path / "cut.mp4")
 
 
@@ -150,14 +150,14 @@ def test_sound_alone_is_no_video(tmp_path):
 def test_nothing_is_left_after_a_failure(tmp_path, clip, monkeypatch, error, shown):
     target = tmp_path / "cut.mp4"
     target.write_bytes(b"precious")
-    show, count = film._Film.show, iter(range(100))
+    show, count = film._Writer.show, iter(range(100))
 
     def fail(self, picture):
         if next(count) >= shown:
             raise error
         show(self, picture)
 
-    monkeypatch.setattr(film._Film, "show", fail)
+    monkeypatch.setattr(film._Writer, "show", fail)
     expected = SureshotError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected):
         cut(clip, 0.0, 1.0, target, overwrite=True)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sureshot.library.ranking import Copies, join_adjacent
-from sureshot.media.signature import likeness
+from tests.clips import similarity
 from tests.library.test_moments import BACKGROUND, pictures, windows
 
 FLAT = np.zeros((4, 288), np.uint8)
@@ -81,7 +81,7 @@ def test_folding_agrees_with_comparing_every_pair(kinds, most):
     expected: list[tuple[int, list[int]]] = []
     for number, own in enumerate(shown):
         for original, copies in expected:
-            if likeness(own, shown[original][None])[0] >= 0.75:
+            if similarity(own, shown[original][None])[0] >= 0.75:
                 copies.append(number)
                 break
         else:

@@ -12,8 +12,11 @@ from PIL import Image
 from sureshot.errors import VideoError
 from sureshot.library.clips import cut
 from sureshot.media import excerpt as footage
-from sureshot.media.mp4 import look_of
+from sureshot.media.excerpt import playable, remux
+from sureshot.media.mp4 import Display
+from tests.clips import film, patterns, remuxed, sound
 from tests.grey import grey_clip, listen, watch
+from tests.web.kinds import KINDS, written
 
 CONTAINERS = {
     "clip.mp4": {"sound": "aac"},
@@ -228,4 +231,45 @@ def test_the_look_of_the_last_frame_is_read_before_its_file_is_closed(tmp_path):
     pictures, _ = footage.footage(source, 3.95, 9.0, 1.0)
     (last,) = pictures  # by now the file is closed
     with av.open(source) as container:
-        assert last.look == look_of(container.streams.video[0])
+        assert last.display == Display.of(container.streams.video[0])
+
+
+WAYS = {"h264": "direct", "vp9": "direct", "av1": "direct", "mkv": "remux"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_way_goes_by_what_the_file_holds(kind, tmp_path) -> None:
+    assert playable(written(kind, tmp_path)).way == WAYS.get(kind, "clip")
+
+
+def test_a_name_says_nothing(tmp_path) -> None:
+    hevc = film(tmp_path / "a.mp4", patterns(4), codec="libx265")
+    assert playable(hevc.rename(tmp_path / "a.webm")).way == "clip"
+    h264 = film(tmp_path / "b.mp4", patterns(4))
+    assert playable(h264.rename(tmp_path / "b.avi")).way == "direct"
+
+
+def test_colours_that_browsers_do_not_show_are_encoded_anew(tmp_path) -> None:
+    assert playable(film(tmp_path / "a.mp4", patterns(4), pixels="yuv444p")).way == "clip"
+    assert playable(film(tmp_path / "b.mp4", patterns(4), pixels="yuv420p10le")).way == "clip"
+
+
+def test_what_cannot_be_read_says_why(tmp_path) -> None:
+    (tmp_path / "a.mp4").write_text("no video")
+    with pytest.raises(VideoError, match="is not a video"):
+        playable(tmp_path / "a.mp4")
+    with pytest.raises(VideoError, match="no such file"):
+        playable(tmp_path / "b.mp4")
+    with pytest.raises(VideoError, match="has no video stream"):
+        playable(sound(tmp_path / "c.m4a"))
+
+
+@pytest.mark.parametrize("suffix", ["mkv", "ts", "flv"])
+def test_streams_are_laid_anew_as_they_are_from_zero(suffix, tmp_path) -> None:
+    made = film(tmp_path / "a.mp4", patterns(30), rate=10)
+    source = remuxed(made, tmp_path / f"a.{suffix}")
+    remux(source, tmp_path / "b.mp4")
+    with av.open(tmp_path / "b.mp4") as container:
+        assert playable(tmp_path / "b.mp4").way == "direct"
+        times = [frame.time for frame in container.decode(video=0)]
+    assert len(times) == 30 and times[0] <= 0.2 and abs(times[-1] - times[0] - 2.9) < 0.01

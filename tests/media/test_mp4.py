@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 
 from sureshot.library.clips import cut
+from sureshot.media.mp4 import write_frames
+from sureshot.media.sampling import sample_frames
 
 RED, GREEN, BLUE, WHITE = (220, 30, 30), (30, 200, 30), (30, 30, 220), (240, 240, 240)
 
@@ -169,3 +171,12 @@ def test_the_source_frames_are_not_changed(tmp_path):
     before = source.read_bytes()
     cut(source, 0.0, 0.3, tmp_path / "cut.mp4")
     assert source.read_bytes() == before
+
+
+def test_a_film_shows_the_pictures_it_was_made_of(tmp_path):
+    draw = np.random.default_rng(0)
+    pictures = [np.full((64, 64, 3), draw.integers(30, 220, 3), np.uint8) for _ in range(8)]
+    write_frames(tmp_path / "film.mp4", pictures, 4)
+    seen = sample_frames(tmp_path / "film.mp4", 8, 64)
+    assert seen.shape == (8, 64, 64, 3)
+    assert abs(seen.astype(int) - np.stack(pictures)).max() < 12

@@ -6,7 +6,7 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.media.sampling import sample_frames
-from sureshot.media.sampling_rule import Sampling
+from sureshot.media.sampling_rule import Sampling, sampled_numbers
 from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured, film
 
@@ -129,3 +129,25 @@ def test_folders_know_the_rules_too(tmp_path):
 def test_what_has_no_frame_is_refused_by_every_rule(numbered, rule):
     with pytest.raises(VideoError, match="holds no frame that can be decoded from 9 to 10 s"):
         sample_frames(numbered, 4, 24, start=9.0, end=10.0, sampling=rule)
+
+
+KINDS = ["uniform", "spread", "segments", "random", "head", "phase"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_short_videos_give_all_they_have(kind):
+    assert sampled_numbers(3, 12, kind, np.random.default_rng(0)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("total", [13, 100, 1801])
+def test_frames_rise_and_lie_within(kind, total):
+    found = sampled_numbers(total, 12, kind, np.random.default_rng(0))
+    assert len(found) == 12 and (np.diff(found) > 0).all()
+    assert found[0] >= 0 and found[-1] < total
+
+
+def test_only_some_rules_draw():
+    assert [kind for kind in KINDS if Sampling(kind).is_drawn] == ["random", "phase"]
+    first, other = (sampled_numbers(99, 4, "random", np.random.default_rng(n)) for n in (0, 1))
+    assert (first != other).any()

@@ -2,20 +2,23 @@
 
 import weakref
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from sureshot.media.discover import Source
 from sureshot.media.frames import Frame
 from sureshot.media.video import open_video
-from sureshot.media.windows import windows
+from sureshot.media.windows import CutDetector, colour_change, colour_shares, windows
+from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured, film, greys, patterns
 from tests.paths import DATA
 
-COLOURS = ((0, 0, 0), (255, 255, 255), (255, 0, 0), (90, 90, 90))
+PLAIN = ((0, 0, 0), (255, 255, 255), (255, 0, 0), (90, 90, 90))
 
 
 @dataclass
@@ -23,7 +26,7 @@ class Flat:
     """A frame of one colour, made when asked for."""
 
     time: float
-    colour: tuple[int, int, int] = COLOURS[0]
+    colour: tuple[int, int, int] = PLAIN[0]
     shape: tuple[int, int] = (3, 4)
     pixels: int = 12
 
@@ -43,7 +46,7 @@ def spans(found):
     return [(round(window.start, 3), round(window.end, 3)) for window in found]
 
 
-def steady(seconds, rate=10, colour=COLOURS[0], start=0.0):
+def steady(seconds, rate=10, colour=PLAIN[0], start=0.0):
     return [Flat(start + number / rate, colour) for number in range(round(seconds * rate))]
 
 
@@ -70,7 +73,7 @@ def test_a_hard_cut_ends_a_window_at_the_frame_it_lies_at(tmp_path, rate):
 
 
 def test_cuts_count_only_where_they_are_asked_for():
-    frames = steady(5) + steady(5, colour=COLOURS[1], start=5.0)
+    frames = steady(5) + steady(5, colour=PLAIN[1], start=5.0)
     assert spans(cut(frames)) == [(0, 5), (5, 10)]
     assert spans(cut(frames, scenes=False)) == [(0, 10)]
 
@@ -80,7 +83,7 @@ def test_a_long_scene_is_cut_into_windows_of_the_longest_length():
 
 
 def test_a_scrap_at_the_end_joins_the_window_before_it():
-    frames = steady(5) + steady(1, colour=COLOURS[1], start=5.0)
+    frames = steady(5) + steady(1, colour=PLAIN[1], start=5.0)
     (window,) = cut(frames)
     assert spans([window]) == [(0, 6)] and window.times[-1] > 5
 
@@ -91,13 +94,13 @@ def test_a_scrap_that_does_not_fit_shares_the_length_of_the_window_before_it():
 
 
 def test_a_scene_cut_too_early_goes_on_with_the_next_one():
-    frames = steady(5) + steady(1, colour=COLOURS[1], start=5.0)
-    frames += steady(5, colour=COLOURS[2], start=6.0)
+    frames = steady(5) + steady(1, colour=PLAIN[1], start=5.0)
+    frames += steady(5, colour=PLAIN[2], start=6.0)
     assert spans(cut(frames)) == [(0, 5), (5, 11)]
 
 
 def test_a_window_goes_on_with_a_scene_but_not_over_a_cut_or_a_gap():
-    frames = steady(25) + steady(5, colour=COLOURS[1], start=25.0)
+    frames = steady(25) + steady(5, colour=PLAIN[1], start=25.0)
     assert [window.follows for window in cut(frames, 10.0)] == [False, True, True, False]
     # At other rates a window ends a little before the next frame comes.
     assert [window.follows for window in cut(steady(25, 7), 10.0)] == [False, True, True]
@@ -117,7 +120,7 @@ def test_the_last_frame_does_not_last_as_long_as_a_gap_before_it():
 
 
 def test_slides_last_until_the_next_one():
-    frames = [Flat(float(time), COLOURS[time // 10 % 4]) for time in range(0, 40, 10)]
+    frames = [Flat(float(time), PLAIN[time // 10 % 4]) for time in range(0, 40, 10)]
     # When each frame is another picture none of them is a cut, but for the first.
     assert spans(cut(frames)) == [(0, 10), (10, 40)]
 
@@ -136,7 +139,7 @@ def test_no_frames_make_no_windows_and_one_makes_one():
 
 
 def test_frames_that_share_one_time_make_one_window():
-    (window,) = cut([Flat(0.0, colour) for colour in COLOURS * 50])
+    (window,) = cut([Flat(0.0, colour) for colour in PLAIN * 50])
     assert 0 < window.end < 0.1 and len(window.times) == 1
 
 
@@ -207,7 +210,7 @@ def test_a_video_that_changes_its_size_midway_keeps_all_its_content(tmp_path):
     levels = window.images.mean((1, 2, 3))
     assert window.images.shape == (12, 32, 43, 3)
     assert (levels < 102).sum() == (levels > 104).sum() == 6
-    frames = steady(5) + [Flat(5 + n / 10, COLOURS[1], (6, 2)) for n in range(10)]
+    frames = steady(5) + [Flat(5 + n / 10, PLAIN[1], (6, 2)) for n in range(10)]
     assert cut(frames)[0].images.shape[1:] == (3, 4, 3)
 
 
@@ -226,14 +229,14 @@ def test_memory_does_not_grow_with_the_video():
         nonlocal alive
         alive -= 1
 
-    frames = (Counted(number / 50, COLOURS[number // 1300 % 2]) for number in range(6000))
+    frames = (Counted(number / 50, PLAIN[number // 1300 % 2]) for number in range(6000))
     count = sum(1 for _ in windows(frames, longest=30.0, samples=6, size=4))
     assert count == 5
     assert most <= 2 * (6 * 4 + 1) + 1
 
 
 GAPS = st.sampled_from([0.0, 0.001, 0.04, 0.04, 0.1, 1 / 3, 1.0, 1.0, 2.0, 10.0, 45.0, 3600.0])
-VIDEOS = st.lists(st.tuples(GAPS, st.sampled_from(COLOURS)), min_size=1, max_size=80)
+VIDEOS = st.lists(st.tuples(GAPS, st.sampled_from(PLAIN)), min_size=1, max_size=80)
 
 
 @given(
@@ -282,3 +285,98 @@ def test_videos_of_a_frame_a_second_are_not_shredded():
     clips = sorted(data("msrvtt/videos").iterdir())[::160]
     counts = [len(read(clip)) for clip in clips]
     assert np.mean(np.array(counts) == 1) > 0.9 and max(counts) <= 3
+
+
+PICTURES = arrays(np.uint8, st.tuples(st.integers(2, 9), st.integers(2, 9), st.just(3)))
+
+
+def flat(*colour):
+    return np.full((24, 32, 3), colour if len(colour) == 3 else colour[0], np.uint8)
+
+
+def cuts(pictures):
+    """Numbers of the pictures with which a scene begins."""
+    detector = CutDetector()
+    return [number for number, picture in enumerate(pictures) if detector.is_cut(picture)]
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(COLOURS, 2)))
+def test_any_two_colours_make_a_cut(one, other):
+    # Red and magenta differ in one channel only, which once was too little.
+    assert cuts([flat(*COLOURS[one])] * 5 + [flat(*COLOURS[other])] * 5) == [5]
+
+
+def test_the_first_picture_is_no_cut():
+    assert cuts([flat(0)]) == []
+
+
+def test_pictures_of_different_scenes_make_cuts():
+    scenes = patterns(6, (32, 24))
+    assert cuts([scene for scene in scenes for _ in range(8)]) == [8, 16, 24, 32, 40]
+
+
+def test_a_picture_that_moves_slowly_is_never_cut():
+    wide = patterns(1, (200, 24))[0]
+    assert cuts(wide[:, left : left + 32] for left in range(0, 160, 2)) == []
+
+
+def test_a_slow_fade_is_never_cut():
+    # Whole bins, unshared, made a cut of one grey level more.
+    assert cuts(flat(level) for level in range(0, 256, 4)) == []
+    assert cuts(flat(level) for level in [127, 128] * 20) == []
+
+
+def test_a_video_that_flickers_all_the_time_is_cut_once_at_most():
+    assert len(cuts([flat(0), flat(255)] * 20)) <= 1
+    unrelated = patterns(40, (32, 24), seed=1)
+    assert len(cuts(unrelated)) <= 1
+
+
+def test_a_cut_is_found_in_a_restless_video_if_it_stands_out():
+    dice = np.random.default_rng(0)
+    levels = np.repeat([40, 220], 20)[:, None] + dice.integers(-6, 7, (40, 3))
+    assert cuts(flat(*colour) for colour in levels) == [20]
+
+
+def test_a_change_of_layout_alone_is_a_cut():
+    left, right = flat(0), flat(0)
+    left[:, :16] = right[:, 16:] = 255
+    assert cuts([left] * 4 + [right] * 4) == [4]
+
+
+def test_pictures_before_and_after_a_cut_are_told_apart():
+    detector = CutDetector()
+    assert not detector.is_after(flat(0))
+    detector.is_cut(flat(0))
+    assert not detector.is_after(flat(0))
+    detector.is_cut(flat(200))
+    assert [detector.is_after(flat(level)) for level in (0, 20, 180, 200)] == [0, 0, 1, 1]
+
+
+@given(PICTURES, PICTURES)
+def test_change_is_a_share_and_symmetric(one, other):
+    shares = colour_shares(one), colour_shares(other)
+    change = colour_change(*shares)
+    assert 0 <= change <= 1 + 1e-9
+    assert change == colour_change(*reversed(shares))
+    assert colour_change(shares[0], shares[0]) == 0
+
+
+@given(PICTURES)
+def test_each_histogram_sums_to_one(picture):
+    shares = colour_shares(picture)
+    assert np.allclose(shares.sum(-1), 1) and (shares >= 0).all()
+
+
+def test_shares_equal_a_slow_count():
+    picture = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
+    slow = np.zeros((4, 3, 10))
+    for y in range(6):
+        for x in range(8):
+            for channel in range(3):
+                place = float(picture[y, x, channel]) * 9 / 255
+                lower = min(int(place), 8)
+                quarter = 2 * (y >= 3) + (x >= 4)
+                slow[quarter, channel, lower] += (1 - (place - lower)) / 12
+                slow[quarter, channel, lower + 1] += (place - lower) / 12
+    assert np.allclose(colour_shares(picture), slow)

@@ -29,7 +29,7 @@ from sureshot.library.search import Searcher
 from sureshot.media.contact_sheet import SheetFrame, SheetRow
 from sureshot.media.excerpt import MP4, Playable, footage, playable, remux
 from sureshot.media.frames import read_image
-from sureshot.media.mp4 import write_film
+from sureshot.media.mp4 import write_clip
 from sureshot.media.video import frames_at
 from sureshot.paths import absolute, is_folder_at
 from sureshot.store.rows import VideoRecord
@@ -128,7 +128,7 @@ def cut(
         _check(source, start, end, target, frame_rate, overwrite)
         with replace_file(target) as fresh:
             pictures, sounds = footage(source, start, end, frame_rate)
-            if not write_film(pictures, sounds, fresh, side=side):
+            if not write_clip(fresh, pictures, sounds, side=side):
                 raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
     except VideoError as error:
         raise VideoError(f"{plain(source)} {error}") from error

@@ -1,10 +1,13 @@
-"""Opening foreign files: plain containers only, and never a file besides the one that was named.
+"""Open untrusted files: plain containers only, within limits of time and size.
 
 ffmpeg knows some 370 formats. A dozen of them are lists of other files, addresses or devices, and
 it goes by what a file begins with, so a playlist named `.mp4` would be followed. Two locks hold:
 
 * Formats that are not in `PLAIN` are refused before anything but their first bytes is looked at.
 * ffmpeg opens nothing. It gets the open file, and no protocol to open another one by.
+
+A file of two megabytes can claim a day of grey in 4K, or frames of 60,000 x 60,000 pixels. So the
+time that a file may take goes by its size, and frames have at most `MOST_PIXELS`.
 """
 
 import os
@@ -31,123 +34,22 @@ MOST_PIXELS = 1 << 26
 _ANY = 120.0
 _BYTES = 10_000
 _SILENCE = 60.0  # seconds that one packet or frame may take
+_OPENING = 60.0  # seconds
 _IN_FLIGHT = 1 << 27  # pixels that the threads of one decoder hold together
-_GROWTH = 4  # times as many pixels as declared that a frame may have, midway
+_GROWTH = 4  # times as many pixels as declared that a frame may have midway
 _ROOM = 1 << 23  # pixels that it may have in any case: 4096 x 2048
-_MOST_THREADS = 16  # what ffmpeg itself takes at most
+_MOST_THREADS = 16  # ffmpeg itself takes no more
+_HEAD = 4096  # bytes that identify a playlist
+_BUFFER = 1 << 16  # bytes that ffmpeg asks for at once
 
 _Item = TypeVar("_Item")
 
 
-class TimeBudget:
-    """Seconds that reading one file has cost so far; only time inside ffmpeg counts.
-
-    Args:
-        size: bytes of the file.
-        seconds: limit of all its calls together; None takes two minutes and a second each 10 kB.
-        clock: seconds from any start.
-
-    Attributes:
-        limit: seconds that all calls together may take.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        seconds: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.limit = _ANY + size / _BYTES if seconds is None else seconds
-        self._size = size
-        self._clock = clock
-        self._spent = 0.0
-        self._since: float | None = None
-        self._heard = 0.0
-
-    def begin(self) -> None:
-        """A call begins that ffmpeg works in."""
-        self._since = self._heard = self._clock()
-
-    def end(self) -> None:
-        """The call has come back."""
-        if self._since is not None:
-            self._spent += self._clock() - self._since
-            self._since = None
-
-    def step(self) -> None:
-        """A packet has come.
-
-        Raises:
-            VideoError: the whole took more than the limit.
-        """
-        heartbeat()
-        now = self._heard = self._clock()
-        if self._spent + (0.0 if self._since is None else now - self._since) > self.limit:
-            raise VideoError(
-                f"took more than {self.limit:.0f} s, the most for a file of {_bytes(self._size)}"
-            )
-
-    def wait(self) -> None:
-        """More of the file is read for the packet to come.
-
-        Raises:
-            VideoError: it has not come for a minute, or the whole took more than the limit.
-        """
-        heard = self._heard
-        if self._since is not None and self._clock() - heard > _SILENCE:
-            raise VideoError(f"gave nothing for {_SILENCE:.0f} s", transient=True)
-        self.step()
-        self._heard = heard
-
-
-def timed(items: Iterable[_Item], effort: TimeBudget) -> Iterator[_Item]:
-    """The items that come out of ffmpeg; the work on each counts, the time between does not."""
-    waiting = iter(items)
-    while True:
-        effort.begin()
-        try:
-            item = next(waiting)
-        except StopIteration:
-            return
-        finally:
-            effort.end()
-        yield item
-
-
-def limit_decoder(stream: Any) -> None:
-    """Hold a stream of pictures that is not decoded yet to frames of a bearable size.
-
-    Frames that grow beyond it midway are damage to its decoder. Large frames have fewer threads,
-    as each thread holds one.
-
-    Args:
-        stream: a video stream as PyAV has it.
-
-    Raises:
-        VideoError: it says itself that its frames have more pixels than `MOST_PIXELS`.
-    """
-    context = stream.codec_context
-    width, height = context.width, context.height
-    if width * height > MOST_PIXELS:
-        raise VideoError(
-            f"has frames of {width} x {height} pixels; the most is "
-            f"{MOST_PIXELS // 1_000_000} million pixels"
-        )
-    most = min(MOST_PIXELS, max(_GROWTH * width * height, _ROOM))
-    stream.thread_type = "AUTO"
-    context.thread_count = max(1, min(_MOST_THREADS, _IN_FLIGHT // most, (os.cpu_count() or 1) + 1))
-    context.options = {"max_pixels": str(most)}
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
-
-
 # fmt: off
-# Formats of ffmpeg's that read one file, by its names. What is left out: all that open others
+# Names of the ffmpeg formats that read one file. Left out: all that open others
 # (concat, dash, hls, image2, imf, mlv, rtp, rtsp, sap, sdp, vobsub, webm_dash_manifest), devices
 # (alsa, fbdev, kmsgrab, lavfi, oss, v4l2, x11grab), drawings and text taken for pictures (svg, tty,
-# bin, xbin, adf, idf), formats of old games, bare samples without a header, and what is to come.
+# bin, xbin, adf, idf), formats of old games, bare samples without a header, and new ones.
 PLAIN = frozenset({
     # Containers of moving pictures.
     "apng", "asf", "avi", "cine", "dhav", "dv", "flv", "gif", "gxf", "ivf", "jpegxl_anim",
@@ -166,9 +68,6 @@ PLAIN = frozenset({
     "mpc8", "srt", "tta", "w64", "wav", "webvtt", "wv",
 })
 # fmt: on
-_HEAD = 4096  # bytes that tell a playlist
-_BUFFER = 1 << 16  # bytes that ffmpeg asks for at once
-_OPENING = 60.0  # seconds
 # How files begin that name others; white space and a mark of the encoding may come before.
 _PLAYLISTS = (
     ("HLS or M3U", rb"#EXTM3U"),
@@ -189,13 +88,97 @@ _PLAYLISTS = (
 )
 
 
+class TimeBudget:
+    """Seconds that reading one file has cost so far; only time inside ffmpeg counts.
+
+    Args:
+        size: bytes of the file.
+        seconds: limit of all calls together; None takes two minutes and a second per 10 kB.
+        clock: seconds from any start.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limit = _ANY + size / _BYTES if seconds is None else seconds
+        self._size = size
+        self._clock = clock
+        self._spent = 0.0
+        self._since: float | None = None
+        self._heard = 0.0
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Count the time of a call that ffmpeg works in."""
+        self._since = self._heard = self._clock()
+        try:
+            yield
+        finally:
+            self._spent += self._clock() - self._since
+            self._since = None
+
+    def step(self) -> None:
+        """A packet has come; VideoError if the whole took more than the limit."""
+        heartbeat()
+        now = self._heard = self._clock()
+        if self._spent + (0.0 if self._since is None else now - self._since) > self.limit:
+            size = self._size
+            shown = f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
+            raise VideoError(f"took more than {self.limit:.0f} s, the most for a file of {shown}")
+
+    def wait(self) -> None:
+        """More is read for the next packet; VideoError if that has not come for a minute."""
+        heard = self._heard
+        if self._since is not None and self._clock() - heard > _SILENCE:
+            raise VideoError(f"gave nothing for {_SILENCE:.0f} s", transient=True)
+        self.step()
+        self._heard = heard
+
+
+def within_budget(items: Iterable[_Item], budget: TimeBudget) -> Iterator[_Item]:
+    """The items that come out of ffmpeg; the work on each counts, the time between does not."""
+    waiting = iter(items)
+    while True:
+        with budget.call():
+            try:
+                item = next(waiting)
+            except StopIteration:
+                return
+        yield item
+
+
+def limit_decoder(stream: Any) -> None:
+    """Limit the frames of a PyAV video stream that is not decoded yet.
+
+    Frames that grow beyond the limit midway are damage to its decoder. Large frames get fewer
+    threads, as each thread holds one.
+
+    Raises:
+        VideoError: it declares frames of more than `MOST_PIXELS`.
+    """
+    context = stream.codec_context
+    width, height = context.width, context.height
+    if width * height > MOST_PIXELS:
+        raise VideoError(
+            f"has frames of {width} x {height} pixels; the most is "
+            f"{MOST_PIXELS // 1_000_000} million pixels"
+        )
+    most = min(MOST_PIXELS, max(_GROWTH * width * height, _ROOM))
+    stream.thread_type = "AUTO"
+    context.thread_count = max(1, min(_MOST_THREADS, _IN_FLIGHT // most, (os.cpu_count() or 1) + 1))
+    context.options = {"max_pixels": str(most)}
+
+
 @contextmanager
-def open_container(path: Path, effort: TimeBudget | None = None) -> Iterator[InputContainer]:
+def open_container(path: Path, budget: TimeBudget | None = None) -> Iterator[InputContainer]:
     """The file as ffmpeg sees it, closed at the end.
 
     Args:
-        path: the file.
-        effort: what reading it may cost, told of each read; None limits the opening only.
+        path: a file.
+        budget: what reading it may cost, asked at each read; None limits the opening only.
 
     Raises:
         VideoError: it is a playlist, or takes too long; the message is the reason, without the
@@ -204,21 +187,21 @@ def open_container(path: Path, effort: TimeBudget | None = None) -> Iterator[Inp
         OSError: it cannot be opened.
     """
     with path.open("rb", buffering=0) as file:
-        effort = effort or TimeBudget(path.stat().st_size)
-        effort.begin()
+        budget = budget or TimeBudget(path.stat().st_size)
         try:
-            container = av.open(
-                _Reader(path, file, effort),
-                metadata_errors="ignore",
-                # The size of frames holds for the decoders that ffmpeg tries while it opens, too.
-                options={"max_pixels": str(MOST_PIXELS)},
-                container_options={
-                    "format_whitelist": ",".join(sorted(PLAIN)),
-                    "protocol_whitelist": "none",
-                },
-                buffer_size=_BUFFER,
-                timeout=(_OPENING, None),
-            )
+            with budget.call():
+                container = av.open(
+                    _Reader(path, file, budget),
+                    metadata_errors="ignore",
+                    # It holds for the decoders that ffmpeg tries while it opens, too.
+                    options={"max_pixels": str(MOST_PIXELS)},
+                    container_options={
+                        "format_whitelist": ",".join(sorted(PLAIN)),
+                        "protocol_whitelist": "none",
+                    },
+                    buffer_size=_BUFFER,
+                    timeout=(_OPENING, None),
+                )
         except av.error.ExitError:
             raise VideoError(f"could not be opened within {_OPENING:.0f} s") from None
         except (av.error.FFmpegError, OSError):
@@ -227,28 +210,22 @@ def open_container(path: Path, effort: TimeBudget | None = None) -> Iterator[Inp
                     f"is a playlist ({kind}): it names other files; index the videos themselves"
                 ) from None
             raise
-        finally:
-            effort.end()
         assert isinstance(container, InputContainer)
         with container:
             yield container
 
 
 class _Reader:
-    """An open file that asks before each read whether reading goes on.
+    """An open file that asks before each read whether reading goes on."""
 
-    Attributes:
-        name: path of the file; ffmpeg looks at its suffix.
-    """
-
-    def __init__(self, path: Path, file: RawIOBase, effort: TimeBudget) -> None:
-        self.name = str(path)
-        self._effort = effort
+    def __init__(self, path: Path, file: RawIOBase, budget: TimeBudget) -> None:
+        self.name = str(path)  # ffmpeg looks at its suffix
+        self._budget = budget
         self._file = file
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, count: int) -> bytes:
-        self._effort.wait()
+        self._budget.wait()
         return self._file.read(count) or b""
 
 

@@ -1,8 +1,7 @@
-"""From paths a user names to the videos below them."""
+"""Find the videos at or below paths, on disk and in object storage."""
 
 import os
 import re
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,36 +14,6 @@ from sureshot.errors import QueryError, reason_of
 from sureshot.paths import absolute
 from sureshot.s3 import ObjectPath, is_plain_key
 from sureshot.text import plain
-
-
-class Seen:
-    """A set of files and folders, by what they are, whatever their names."""
-
-    def __init__(self) -> None:
-        # Without a name it is a file that the system deletes, and in memory while it is small.
-        self._files = sqlite3.connect("", isolation_level=None)
-        self._files.execute("PRAGMA synchronous = OFF")
-        self._files.execute("PRAGMA journal_mode = OFF")
-        self._files.execute("BEGIN")  # else each file would be a transaction of its own
-        self._files.execute("CREATE TABLE seen (file TEXT PRIMARY KEY) WITHOUT ROWID")
-
-    def add(self, stat: os.stat_result) -> bool:
-        """Note a file; whether it is met for the first time."""
-        # As text: the numbers of some file systems take more than the 63 bits of a database.
-        file = f"{stat.st_ino:x}/{stat.st_dev:x}"
-        done = self._files.execute("INSERT OR IGNORE INTO seen VALUES (?)", (file,))
-        return done.rowcount > 0
-
-    def close(self) -> None:
-        """Let go of them."""
-        self._files.close()
-
-    def __enter__(self) -> "Seen":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset({
@@ -68,7 +37,6 @@ class Source:
 
     Attributes:
         path: absolute; symbolic links in it are kept, so results show what the user knows.
-        kind: ``file`` or ``frames``.
         size: bytes, of all frames together.
         mtime_ns: modification time, of the newest frame.
     """
@@ -81,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A path that could not be looked at, and why."""
+    """A path that could not be read, and why."""
 
     path: Path
     reason: str
@@ -93,7 +61,7 @@ def discover(
     """Every video at or below the paths, each once, folders in the order of their names.
 
     A file named directly is tried whatever its suffix; below a folder only known suffixes are, and
-    what is no file or a TypeScript source is passed over. Hidden files and folders are left out.
+    what is no file or a TypeScript source is skipped. Hidden files and folders are left out.
     Symbolic links are followed, each real folder once, so a loop ends. A folder of at least two
     images whose names differ in one number is one video.
 
@@ -101,50 +69,45 @@ def discover(
         paths: files and folders.
         leave_out: whether a file that may be a video, or a folder with all below it, is skipped.
     """
-    with Seen() as seen:
-        for path in paths:
-            top = absolute(path)
-            if leave_out(top):
+    seen: set[int] = set()
+    for path in paths:
+        top = absolute(path)
+        if leave_out(top):
+            continue
+        if isinstance(top, ObjectPath):
+            yield from _objects(top, leave_out)
+            continue
+        try:
+            top.stat()
+            if not (top.is_dir() or top.is_file()):
+                yield Unreadable(top, "is not a regular file")
                 continue
-            if isinstance(top, ObjectPath):
-                yield from _objects(top, leave_out)
-                continue
-            try:
-                top.stat()
-                if not (top.is_dir() or top.is_file()):
-                    yield Unreadable(top, "is not a regular file")
-                    continue
-            except OSError as error:
-                yield Unreadable(top, _reason(top, error))
-                continue
-            yield from _walk(top, seen, leave_out)
+        except OSError as error:
+            yield Unreadable(top, _reason(top, error))
+            continue
+        yield from _walk(top, seen, leave_out)
 
 
 def is_gone(path: Path) -> bool:
-    """Whether nothing is at a path any more; what may not be looked at is not gone.
+    """Whether nothing is at a path any more; a path without permission is not gone.
 
-    A storage is asked once a minute for the same object: a search asks this of each of its hits.
+    Storage is asked once per minute for an object, as a search asks this of each of its hits.
     """
-    if isinstance(path, ObjectPath):
-        known = _GONE.get(str(path))
-        if known is not None and time.monotonic() - known[1] < _MINUTE:
-            return known[0]
-        if len(_GONE) >= _REMEMBERED:
-            _GONE.clear()
-        gone = _is_gone(path)
-        _GONE[str(path)] = gone, time.monotonic()
-        return gone
-    return _is_gone(path)
-
-
-def _is_gone(path: Path) -> bool:
+    known = _GONE.get(str(path))
+    if known is not None and time.monotonic() - known[1] < _MINUTE:
+        return known[0]
+    gone = False
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return True
+        gone = True
     except OSError:
-        return False
-    return False
+        pass
+    if isinstance(path, ObjectPath):
+        if len(_GONE) >= _REMEMBERED:
+            _GONE.clear()
+        _GONE[str(path)] = gone, time.monotonic()
+    return gone
 
 
 def frame_files(folder: Path) -> list[Path]:
@@ -169,9 +132,9 @@ def frame_files(folder: Path) -> list[Path]:
 
 
 def _walk(
-    top: Path, seen: Seen, leave_out: Callable[[Path], bool]
+    top: Path, seen: set[int], leave_out: Callable[[Path], bool]
 ) -> Iterator[Source | Unreadable]:
-    """The videos at or below a path, without recursion: folders nest deeper than Python does."""
+    """The videos at or below a path, without recursion: folders nest deeper than Python can."""
     todo: list[Iterator[Path]] = [iter([top])]
     while todo:
         path = next(todo[-1], None)
@@ -182,23 +145,15 @@ def _walk(
             yield from _file(path, seen)
             continue
         try:
-            if not seen.add(path.stat()):
+            if not _is_new(path.stat(), seen):
                 continue
             names = sorted(os.listdir(path))  # noqa: PTH208 - of a million names no paths are made
             yield from _frames(path)
         except OSError as error:
             yield Unreadable(path, reason_of(error))
             continue
-        todo.append(_entries(path, names, leave_out))
-
-
-def _entries(
-    folder: Path, names: Sequence[str], leave_out: Callable[[Path], bool]
-) -> Iterator[Path]:
-    """What of a folder is to be looked at."""
-    for entry in map(folder.joinpath, names):
-        if not _hidden(entry) and _worth_a_look(entry) and not leave_out(entry):
-            yield entry
+        entries = map(path.joinpath, names)
+        todo.append(e for e in entries if _worth_a_look(e) and not leave_out(e))
 
 
 def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Source | Unreadable]:
@@ -212,7 +167,7 @@ def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Sou
         for one in top.below():
             # No signature of a transport stream is looked for: that would be a request for each.
             name = one.key.rpartition("/")[2]
-            if not _is_video_name(name) or name.startswith("."):
+            if Path(name).suffix.lower() not in VIDEO_SUFFIXES or name.startswith("."):
                 continue
             path = top.of_key(one.key)
             if not is_plain_key(one.key):
@@ -224,10 +179,6 @@ def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Sou
         yield Unreadable(top, reason_of(error))
 
 
-def _is_video_name(name: str) -> bool:
-    return Path(name).suffix.lower() in VIDEO_SUFFIXES
-
-
 def _left_out(path: ObjectPath, top: ObjectPath, leave_out: Callable[[Path], bool]) -> bool:
     """Whether an object or a folder around it, up to the one that is indexed, is hidden or out."""
     between = [path, *path.parents[: len(path.parts) - len(top.parts) - 1]]
@@ -235,8 +186,10 @@ def _left_out(path: ObjectPath, top: ObjectPath, leave_out: Callable[[Path], boo
 
 
 def _worth_a_look(entry: Path) -> bool:
-    """Whether an entry of a folder is a folder or, by name and first bytes, a video."""
+    """Whether an entry of a folder is a folder or, by name and first bytes, a video; not hidden."""
     suffix = entry.suffix.lower()
+    if _hidden(entry):
+        return False
     if suffix not in VIDEO_SUFFIXES:
         return _is_folder(entry)
     return suffix not in _TYPESCRIPT or _may_be_mpeg_ts(entry)
@@ -251,7 +204,7 @@ def _frames(folder: Path) -> Iterator[Source]:
         yield Source(path=folder, kind="frames", size=size, mtime_ns=newest)
 
 
-def _file(path: Path, seen: Seen) -> Iterator[Source | Unreadable]:
+def _file(path: Path, seen: set[int]) -> Iterator[Source | Unreadable]:
     try:
         stat = path.stat()
         is_file = path.is_file()
@@ -259,12 +212,20 @@ def _file(path: Path, seen: Seen) -> Iterator[Source | Unreadable]:
         yield Unreadable(path, _reason(path, error))
         return
     # Hard and symbolic links to one file are one video.
-    if is_file and seen.add(stat):
+    if is_file and _is_new(stat, seen):
         yield Source(path=path, kind="file", size=stat.st_size, mtime_ns=stat.st_mtime_ns)
 
 
+def _is_new(stat: os.stat_result, seen: set[int]) -> bool:
+    """Whether a file or folder is met for the first time; it is remembered."""
+    identity = stat.st_dev << 64 | stat.st_ino
+    new = identity not in seen
+    seen.add(identity)
+    return new
+
+
 def _reason(path: Path, error: OSError) -> str:
-    """Why a path cannot be looked at; of a link that leads nowhere, where it leads."""
+    """Why a path cannot be read; for a dead link, where it leads."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
         return f"is a link to {plain(path.readlink())}, which is not there"
     return reason_of(error)
@@ -295,7 +256,7 @@ def _hidden(path: Path) -> bool:
 
 
 def as_pattern(text: str) -> str:
-    """A pattern as an index remembers it: a bare name as it is, anything else from / on.
+    """A pattern as an index stores it: a bare name as it is, anything else as an absolute path.
 
     Raises:
         QueryError: it is empty.
@@ -313,14 +274,11 @@ def as_pattern(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """What is left out of an index.
+    """What is left out of an index, by patterns as `as_pattern` gives them.
 
-    A pattern without a slash is about names: of files and folders at or below the path that is
-    indexed. One with slashes is about a path and all below it. ``*``, ``?`` and ``[…]`` are those
-    of the shell, but that ``*`` takes slashes too.
-
-    Attributes:
-        patterns: patterns as `as_pattern` gives them.
+    A pattern without a slash matches names of files and folders at or below the path that is
+    indexed. One with slashes matches a path and all below it. ``*``, ``?`` and ``[…]`` are those
+    of the shell, but ``*`` matches slashes too.
     """
 
     patterns: tuple[str, ...] = ()

@@ -1,16 +1,16 @@
-"""Reads what a video, or a folder of frames, shows and plays in a range of time.
+"""Read a range of a video for a clip, and find out how a browser can play a whole file.
 
-* Time 0 is the first frame, whatever clock the file carries; so it is in the index.
+* Time 0 is the first frame, whatever clock the file carries, as in the index.
 * A frame is on screen until the next one comes; the last one for as long as it claims.
 * Reading starts from a key frame before the range, and further back where that one is too late.
-* Pictures and sound are read through handles of their own, so bad interleaving costs no memory.
-* A damaged packet or image is passed over, as in a player: what came before stays on screen.
+* Pictures and sound are read through separate handles, so bad interleaving costs no memory.
+* A damaged packet or image is skipped, as in a player: what came before stays on screen.
 """
 
 import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -22,20 +22,19 @@ import av.error
 import numpy as np
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
-from av.container import InputContainer
 from av.packet import Packet
-from av.stream import Disposition, Stream
+from av.stream import Stream
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 from jaxtyping import Float32
 
 from sureshot.errors import VideoError
-from sureshot.media.container import TimeBudget, limit_decoder, open_container, timed
+from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
 from sureshot.media.discover import IMAGE_SUFFIXES
-from sureshot.media.mp4 import Look, Picture, Sound, look_of
-from sureshot.media.video import unreadable
+from sureshot.media.mp4 import Display, Picture, Sound
+from sureshot.media.video import UNSEEKABLE, file_size, picture_stream, unreadable
 
-_UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
+_DIGITS = re.compile(r"([0-9]+)")
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
 _INSTANT = 0.001  # seconds; a frame on screen for less is left out
 _SLACK = 0.05  # seconds; sound this far out of step is shifted rather than cut or padded
@@ -48,12 +47,12 @@ _Frame = TypeVar("_Frame", VideoFrame, AudioFrame)
 def footage(
     source: Path, start: float, end: float, frame_rate: float
 ) -> tuple[Iterator[Picture], Iterator[Sound]]:
-    """What `source` shows and plays from `start` to `end`, in seconds from `start`.
+    """What a video shows and plays from ``start`` to ``end``, in seconds from ``start``.
 
     Args:
         source: a video, or a folder of images in natural name order.
         start: seconds from the first frame, 0 or more.
-        end: seconds from the first frame; may lie beyond the last one.
+        end: seconds from the first frame; may be beyond the last one.
         frame_rate: frames per second of a folder; a video knows its own.
 
     Raises:
@@ -62,26 +61,30 @@ def footage(
     try:
         if source.is_dir():
             return _folder_pictures(_images(source), start, end, frame_rate), iter(())
+        if not source.exists():
+            raise VideoError("does not exist; was it moved, or is a drive missing?")
     except OSError as error:
-        raise _unreadable(error) from error
+        raise unreadable(error) from error
     return _video_pictures(source, start, end), _sounds(source, start, end)
 
 
 def _images(folder: Path) -> list[Path]:
     """The images of a folder, frame 9 before frame 10; hidden ones are left out."""
     paths = [p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES]
-    return sorted((p for p in paths if not p.name.startswith(".")), key=_natural)
+    shown = [p for p in paths if not p.name.startswith(".")]
+    if not shown:
+        raise VideoError("holds no images; name a folder of frames or a video")
+    return sorted(shown, key=_natural)
 
 
 def _natural(path: Path) -> list[str | int]:
-    parts = re.split(r"([0-9]+)", path.name.casefold())
+    parts = _DIGITS.split(path.name.casefold())
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _folder_pictures(
     images: list[Path], start: float, end: float, rate: float
 ) -> Iterator[Picture]:
-    """The images that are on screen from `start` to `end`, at `rate` per second."""
     _refuse_late(start, len(images) / rate)
     for index in range(math.floor(start * rate), len(images)):
         if index / rate >= end:
@@ -89,41 +92,48 @@ def _folder_pictures(
         with suppress(VideoError):  # one damaged image; the one before it stays on screen
             for _, frame, stream in _frames(images[index], VideoFrame, 0.0):
                 if isinstance(stream, VideoStream):
-                    shot = (index / rate, frame, look_of(stream))
+                    shot = (index / rate, frame, Display.of(stream))
                     yield from _shown(shot, (index + 1) / rate, start, end)
                 break
 
 
 def _video_pictures(source: Path, start: float, end: float) -> Iterator[Picture]:
-    """The frames of a video that are on screen from `start` to `end`."""
-    held: tuple[float, VideoFrame, Look] | None = None
+    held: tuple[float, VideoFrame, Display] | None = None
     for time, frame, stream in _frames(source, VideoFrame, start):
         if not isinstance(stream, VideoStream):
             continue
-        shot = (time, frame, look_of(stream))
+        shot = (time, frame, Display.of(stream))
         if held is not None:
-            if shot[0] <= held[0]:
+            if time <= held[0]:
                 continue  # the clock of a damaged file jumps back; wait until it has caught up
-            yield from _shown(held, shot[0], start, end)
-        if shot[0] >= end:
+            yield from _shown(held, time, start, end)
+        if time >= end:
             return
         held = shot
     if held is None:
         raise VideoError("has no picture that can be decoded; is it a video?")
-    finish = held[0] + _lasts(held[1])
+    finish = held[0] + _duration(held[1])
     _refuse_late(start, finish)
     yield from _shown(held, finish, start, end)
 
 
 def _refuse_late(start: float, finish: float) -> None:
-    if not finish:
-        raise VideoError("holds no images; name a folder of frames or a video")
     if finish <= start + _INSTANT:
         raise VideoError(f"ends at {finish:g} s; give a start before that")
 
 
+def _shown(
+    shot: tuple[float, VideoFrame, Display], until: float, start: float, end: float
+) -> Iterator[Picture]:
+    """The picture that a frame makes until the next one comes, if it falls into the range."""
+    time, frame, display = shot
+    first, last = max(time, start) - start, min(until, end) - start
+    if last - first > _INSTANT:
+        yield Picture(time=first, until=last, frame=frame, display=display)
+
+
 def _sounds(source: Path, start: float, end: float) -> Iterator[Sound]:
-    """The sound from `start` to `end` without gaps: silence where the source has none."""
+    """The sound of the range without gaps: silence where the source has none."""
     at = 0
     for position, rate, samples in _samples(source, start, end):
         limit = round(min(end - start, 1e9) * rate)
@@ -137,16 +147,6 @@ def _sounds(source: Path, start: float, end: float) -> Iterator[Sound]:
         if kept.size:
             yield Sound(at / rate, rate, np.ascontiguousarray(kept))
             at += kept.shape[1]
-
-
-def _shown(
-    shot: tuple[float, VideoFrame, Look], until: float, start: float, end: float
-) -> Iterator[Picture]:
-    """The picture that a frame makes until the next one comes, if it falls into the range."""
-    time, frame, look = shot
-    first, last = max(time, start) - start, min(until, end) - start
-    if last - first > _INSTANT:
-        yield Picture(time=first, until=last, frame=frame, look=look)
 
 
 def _samples(
@@ -172,45 +172,48 @@ def _samples(
 def _frames(
     source: Path, kind: type[_Frame], moment: float
 ) -> Iterator[tuple[float, _Frame, Stream]]:
-    """Frames and their times and stream, from a key frame at or before `moment` on."""
-    effort = TimeBudget(source.stat().st_size if source.exists() else 0)
-    for back in _BACK:
-        with _reading(source, effort) as container:
-            video = next((s for s in container.streams.video if not _is_cover(s)), None)
-            stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
-            if video is None or stream is None or stream.codec_context is None:
+    """Frames, their times and their stream, from a key frame at or before ``moment`` on."""
+    try:
+        budget = TimeBudget(file_size(source))
+        for back in _BACK:
+            with open_container(source, budget) as container:
+                video = picture_stream(container)
+                stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
+                if stream is None or stream.codec_context is None:
+                    return
+                limit_decoder(video)
+                zero = float((video.start_time or 0) * (video.time_base or 0))
+                seek = back < moment and container.format.name not in UNSEEKABLE
+                if seek:
+                    try:
+                        goal = (zero + moment - back) / float(stream.time_base or 1)
+                        container.seek(round(goal), stream=stream)
+                    except (av.FFmpegError, OSError):  # the latter where it leads before the start
+                        continue
+                packets = container.demux(stream)
+                decoded = _decoded(packets, kind, zero, math.nan if seek else 0.0, budget)
+                frames = within_budget(decoded, budget)
+                first = next(frames, None)
+                if seek and (first is None or not first[0] <= moment + _INSTANT):
+                    continue  # the key frame is too late: look further back
+                if first is not None:
+                    yield from ((time, frame, stream) for time, frame in chain([first], frames))
                 return
-            limit_decoder(video)
-            zero = float((video.start_time or 0) * (video.time_base or 0))
-            seek = back < moment and container.format.name not in _UNSEEKABLE
-            if seek:
-                try:
-                    goal = (zero + moment - back) / float(stream.time_base or 1)
-                    container.seek(round(goal), stream=stream)
-                except (av.FFmpegError, OSError):  # the latter where it leads before the begin
-                    continue
-            packets = container.demux(stream)
-            told = _decoded(packets, kind, zero, math.nan if seek else 0.0, effort)
-            frames = timed(told, effort)
-            first = next(frames, None)
-            if seek and (first is None or not first[0] <= moment + _INSTANT):
-                continue  # the key frame is too late: look further back
-            if first is not None:
-                yield from ((time, frame, stream) for time, frame in chain([first], frames))
-            return
+    except (av.FFmpegError, OSError) as error:
+        raise unreadable(error) from error
 
 
 def _decoded(
-    packets: Iterator[Packet], kind: type[_Frame], zero: float, time: float, effort: TimeBudget
+    packets: Iterator[Packet], kind: type[_Frame], zero: float, time: float, budget: TimeBudget
 ) -> Iterator[tuple[float, _Frame]]:
     """Frames and their times up to the end or to where the file breaks off.
 
-    A frame without a time follows the one before it; the first one is at `time`.
+    A frame without a time follows the one before it; the first one is at ``time``.
     """
     # PyAV raises IndexError at the end of files whose streams appear midway.
     with suppress(av.FFmpegError, IndexError):
         for packet in packets:
-            effort.step()
+            budget.step()
             frames = []
             with suppress(av.FFmpegError):  # one damaged packet; players skip it, too
                 frames = packet.decode()
@@ -218,31 +221,10 @@ def _decoded(
                 if isinstance(frame, kind):
                     time = time if frame.time is None else frame.time - zero
                     yield time, frame
-                    time += _lasts(frame)
+                    time += _duration(frame)
 
 
-@contextmanager
-def _reading(source: Path, effort: TimeBudget) -> Iterator[InputContainer]:
-    """The opened source; whatever goes wrong while it is read is a VideoError."""
-    try:
-        with open_container(source, effort) as container:
-            yield container
-    except (av.FFmpegError, OSError) as error:
-        raise _unreadable(error) from error
-
-
-def _unreadable(error: av.FFmpegError | OSError) -> VideoError:
-    if isinstance(error, FileNotFoundError):
-        return VideoError("does not exist; was it moved, or is a drive missing?")
-    reason = error.strerror or error
-    return VideoError(f"could not be read ({reason}); check that it plays in a media player")
-
-
-def _is_cover(stream: Stream) -> bool:
-    return bool(stream.disposition & Disposition.attached_pic)
-
-
-def _lasts(frame: VideoFrame | AudioFrame) -> float:
+def _duration(frame: VideoFrame | AudioFrame) -> float:
     """Seconds that the frame claims to last."""
     return float(frame.duration * (frame.time_base or 0)) or _STEP
 
@@ -253,16 +235,19 @@ _COMMON = {"h264", "vp8", "vp9", "av1"}  # codecs of pictures that browsers play
 _IN_MP4 = {"h264", "vp9", "av1"}
 _HEARD = {MP4: {"aac", "mp3", "opus", "flac"}, WEBM: {"opus", "vorbis"}}
 _PIXELS = {"yuv420p", "yuvj420p"}  # eight bits, colours halved
-_LAID_ANEW = {"matroska,webm", "mpegts", "flv"}  # containers that tell the time of each packet
+_REMUXED = {"matroska,webm", "mpegts", "flv"}  # containers that tell the time of each packet
 
 
 @dataclass(frozen=True, slots=True)
 class Playable:
-    """A way to play a video.
+    """How a browser can play a video.
+
+    A browser cannot be asked: some show a black picture for a codec they do not know, without any
+    error. What every browser of today plays is played as it is; all else is remuxed or encoded.
 
     Attributes:
-        way: ``direct``, the file as it is; ``remux``, its streams in an mp4; ``clip``, a part of
-            it encoded anew.
+        way: ``direct``, the file as it is; ``remux``, its streams in an MP4; ``clip``, a part of
+            it encoded again.
         type: media type of what is played.
     """
 
@@ -274,10 +259,7 @@ _CLIP = Playable("clip", MP4)
 
 
 def playable(path: Path) -> Playable:
-    """How a video can be played.
-
-    Args:
-        path: a file or a folder of frames.
+    """How a video, or a folder of frames, can be played.
 
     Raises:
         VideoError: it cannot be read; the message is the reason, without the path.
@@ -292,10 +274,10 @@ def playable(path: Path) -> Playable:
 
 
 def remux(path: Path, target: Path) -> None:
-    """Put the streams of a video into an mp4 as they are.
+    """Copy the streams of a video whose way to play is ``remux`` into an MP4.
 
     Args:
-        path: a file whose way to play is ``remux``.
+        path: the video.
         target: a file in an existing folder; replaced if it exists.
 
     Raises:
@@ -305,14 +287,14 @@ def remux(path: Path, target: Path) -> None:
     options = {"movflags": "+faststart", "avoid_negative_ts": "make_zero"}
     with (
         open_container(path) as source,
-        av.open(str(target), "w", format="mp4", options=options) as film,
+        av.open(str(target), "w", format="mp4", options=options) as copy,
     ):
         streams = [*source.streams.video[:1], *source.streams.audio[:1]]
-        laid = {stream.index: film.add_stream_from_template(stream) for stream in streams}
+        copies = {stream.index: copy.add_stream_from_template(stream) for stream in streams}
         try:
             for packet in _ordered(source.demux(streams)):
-                packet.stream = laid[packet.stream_index]
-                film.mux(packet)
+                packet.stream = copies[packet.stream_index]
+                copy.mux(packet)
         except av.error.InvalidDataError as error:
             raise unreadable(error) from None
 
@@ -349,7 +331,8 @@ def _way(container: Any, path: Path) -> Playable:
         raise VideoError("has no video stream")
     context = pictures[0].codec_context
     codec = context.codec.canonical_name
-    if codec not in _COMMON or context.pix_fmt not in _PIXELS or not _square(pictures[0]):
+    square = Fraction(pictures[0].sample_aspect_ratio or 1) == 1  # browsers differ about others
+    if codec not in _COMMON or context.pix_fmt not in _PIXELS or not square:
         return _CLIP
     heard = [sound.codec_context.codec.canonical_name for sound in sounds if sound.codec_context]
     if len(heard) != len(sounds):
@@ -359,14 +342,9 @@ def _way(container: Any, path: Path) -> Playable:
         return Playable("direct", MP4)
     if name == "matroska,webm" and _is_webm(path) and codec != "h264":
         return Playable("direct", WEBM) if _HEARD[WEBM].issuperset(heard) else _CLIP
-    if name in _LAID_ANEW and codec in _IN_MP4 and _HEARD[MP4].issuperset(heard):
+    if name in _REMUXED and codec in _IN_MP4 and _HEARD[MP4].issuperset(heard):
         return Playable("remux", MP4)
     return _CLIP
-
-
-def _square(stream: Any) -> bool:
-    """Whether pixels are square; browsers differ about others."""
-    return Fraction(stream.sample_aspect_ratio or 1) == 1
 
 
 def _is_webm(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""One frame of a video, wherever it comes from: upright, opaque, small enough to work with."""
+"""One frame of a video file or of a folder: upright, opaque, small enough to work with."""
 
 import struct
 from dataclasses import dataclass, field
@@ -34,14 +34,14 @@ class Frame(Protocol):
 
     Attributes:
         time: seconds from the start of the video, never falling.
-        pixels: how many it holds in memory.
+        pixels: number that it holds in memory.
     """
 
     time: float
     pixels: int
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
-        """A small RGB picture of exactly this size, for comparing frames."""
+        """A small RGB picture of exactly this size, to compare frames."""
         ...
 
     def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
@@ -51,7 +51,7 @@ class Frame(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scalers:
-    """The scalers of one video, one a purpose: setting one up costs more than using it."""
+    """The scalers of one video, one per purpose: setting one up costs more than using it."""
 
     thumbnail: VideoReformatter = field(default_factory=VideoReformatter)
     image: VideoReformatter = field(default_factory=VideoReformatter)
@@ -65,7 +65,7 @@ class FileFrame:
         time: seconds from the start of the video.
         frame: the decoded frame; its colour matrix may be changed.
         ratio: width of a pixel over its height.
-        scalers: the scalers that all frames of the video share.
+        scalers: shared by all frames of the video.
     """
 
     def __init__(self, time: float, frame: av.VideoFrame, ratio: float, scalers: Scalers) -> None:
@@ -79,7 +79,7 @@ class FileFrame:
         self._scalers = scalers
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
-        """As in `Frame`; lies as the file has it, for copies of one file compare all the same."""
+        """As in `Frame`, but not turned upright: copies of one file compare all the same."""
         return self._rgb(self._scalers.thumbnail, width, height)
 
     def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
@@ -110,9 +110,8 @@ class ImageFrame:
 
     Args:
         time: seconds from the start of the video.
-        picture: the upright RGB picture that `read_image` gives.
-        path: its file, which is read again where all of its pixels are asked for and the picture
-            has fewer.
+        picture: what `read_image` gives.
+        path: its file, read again where all pixels are wanted and the picture has fewer.
     """
 
     def __init__(self, time: float, picture: "Image.Image", path: Path) -> None:
@@ -126,11 +125,7 @@ class ImageFrame:
         return self._resized(width, height)
 
     def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
-        """As in `Frame`; by an area filter never larger than `read_image` holds it.
-
-        Raises:
-            VideoError: a large file is gone, or has changed, since it was first read.
-        """
+        """As in `Frame`, by an area filter; VideoError if a large file has changed or gone."""
         if not callable(size):
             return self._resized(*shrunk(*self._picture.size, size))
         whole = min(self._picture.size) < _LARGEST
@@ -147,7 +142,7 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
 
     Args:
         path: the file.
-        largest: shorter side in pixels that it is shrunk to; None reads all of its pixels.
+        largest: most pixels of the shorter side; None reads all of them.
 
     Raises:
         VideoError: it cannot be read; the message is the reason, without the path.

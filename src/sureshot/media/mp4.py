@@ -1,7 +1,7 @@
-"""Writes pictures and sound into an mp4 that plays everywhere: H.264, yuv420p, AAC.
+"""Write MP4 that plays everywhere: H.264, yuv420p, AAC.
 
-* Times are kept as they come, so a variable frame rate stays variable.
-* A picture is flattened onto white, turned upright, brought to 8 bit, limited range and even sides.
+* Times are kept, so a variable frame rate stays variable.
+* A picture is flattened onto white, turned upright, converted to 8 bit, limited range, even sides.
 * The first picture sets size and colour matrix; later ones of another size get black borders.
 
 Not covered: tone mapping of HDR (the colour tags are carried over), deinterlacing, mirrored display
@@ -29,61 +29,61 @@ from sureshot.media.signature import shrunk
 _TICKS = 60_000  # per second; exact for 24, 25, 30, 50, 60 and 30000/1001 frames per second
 # Without B-frames every frame is stored at the very time at which it is shown.
 _X264 = {"crf": "20", "preset": "veryfast", "bf": "0"}
-_QUICK = {"crf": "24", "preset": "superfast", "bf": "0"}  # to be watched at once, and thrown away
+_QUICK = {"crf": "24", "preset": "superfast", "bf": "0"}  # a preview, soon deleted
+_FINE = {"crf": "18", "preset": "veryfast"}  # synthetic videos
 _BT709 = 1
 _LIMITED = 1
 _MATRICES = {1: 1, 5: 5, 6: 5, 9: 9}  # H.264's numbers -> the converter's: BT.709, 601, 601, 2020
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a stream wants its frames shown: H.264's numbers for colours, width of a pixel to height.
+class Display:
+    """How to show the frames of a stream: H.264's numbers for colours, pixel width to height.
 
-    Read while its file is open (`look_of`): a stream of a closed one points into freed memory.
+    Read it while the file is open: a stream of a closed file points into freed memory.
     """
 
     primaries: int
     transfer: int
     aspect: Fraction | None
 
+    @classmethod
+    def of(cls, stream: VideoStream) -> "Display":
+        """That of a stream whose file is open."""
+        aspect = stream.sample_aspect_ratio
+        return cls(stream.color_primaries, stream.color_trc, Fraction(aspect) if aspect else None)
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A frame, its stream's look, and the seconds of the film during which it is on screen."""
+    """A frame, and the seconds of the clip during which it is on screen."""
 
     time: float
     until: float
     frame: VideoFrame
-    look: Look
-
-
-def look_of(stream: VideoStream) -> Look:
-    """The look of a stream whose file is open."""
-    aspect = stream.sample_aspect_ratio
-    return Look(stream.color_primaries, stream.color_trc, Fraction(aspect) if aspect else None)
+    display: Display
 
 
 @dataclass(frozen=True)
 class Sound:
-    """Mono or stereo samples in [-1, 1] and the second of the film at which the first one plays."""
+    """Mono or stereo samples in [-1, 1], and the second of the clip at which they start."""
 
     time: float
     rate: int
     samples: Float32[np.ndarray, "channels samples"]
 
 
-def write_film(
-    pictures: Iterator[Picture], sounds: Iterator[Sound], path: Path, *, side: int | None = None
+def write_clip(
+    path: Path, pictures: Iterator[Picture], sounds: Iterator[Sound], *, side: int | None = None
 ) -> bool:
-    """True when `path` holds the film, False when there was no picture and nothing was written.
+    """Write pictures and sound; False when there was no picture and nothing was written.
 
     Args:
-        pictures: what is shown, in the order of time, without overlap.
-        sounds: what is heard, in the order of time, without gaps; what outlasts the pictures is
-            left out.
         path: a file in an existing folder; replaced if it exists.
-        side: shorter side of the film in pixels at most, for one that is quickly made rather than
-            good; None keeps every pixel.
+        pictures: in the order of time, without overlap.
+        sounds: in the order of time, without gaps; what outlasts the pictures is left out.
+        side: most pixels of the shorter side, for a clip that is quick to make rather than good;
+            None keeps every pixel.
 
     Raises:
         av.FFmpegError: the file could not be written.
@@ -92,23 +92,46 @@ def write_film(
     if first is None:
         return False
     with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"}) as container:
-        film = _Film(container, first, sound, side)
-        heard = chain([sound], sounds) if sound else sounds
+        writer = _Writer(container, first, sound, side)
+        pieces: Iterator[Picture | Sound] = heapq.merge(
+            chain([first], pictures),
+            chain([sound] if sound else [], sounds),
+            key=attrgetter("time"),
+        )
         until = 0.0
-        pieces: Iterator[Picture | Sound]
-        pieces = heapq.merge(chain([first], pictures), heard, key=attrgetter("time"))
         for piece in pieces:
             if isinstance(piece, Picture):
-                film.show(piece)
+                writer.show(piece)
                 until = piece.until
             elif piece.time < until:
-                film.play(piece)
-        film.finish()
+                writer.play(piece)
+        writer.finish()
     return True
 
 
-class _Film:
-    """The tracks of an open mp4: one of pictures and, where there is sound, one of sound."""
+def write_frames(
+    path: Path, frames: Sequence[UInt8[np.ndarray, "height width 3"]], rate: int
+) -> None:
+    """Write RGB frames of one size with even sides, at least one, at ``rate`` per second.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    height, width, _ = frames[0].shape
+    with av.open(path, "w") as container:
+        stream = container.add_stream("libx264", rate=rate, options=dict(_FINE))
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        stream.thread_count = 1  # the file is the same however many cores there are
+        stream.codec_context.time_base = Fraction(1, rate)
+        for number, pixels in enumerate(frames):
+            frame = VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
+            frame.pts = number
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+
+
+class _Writer:
+    """The tracks of an open MP4: one of pictures and, where there is sound, one of sound."""
 
     def __init__(
         self, container: OutputContainer, first: Picture, sound: Sound | None, side: int | None
@@ -126,7 +149,6 @@ class _Film:
             self._audio.layout = self._layout
 
     def show(self, picture: Picture) -> None:
-        """Adds a picture at its time."""
         frame = self._prepared(picture.frame)
         frame.time_base, frame.pict_type = Fraction(1, _TICKS), PictureType.NONE
         frame.pts = round(picture.time * _TICKS)
@@ -134,7 +156,6 @@ class _Film:
         self._mux_video(frame)
 
     def play(self, sound: Sound) -> None:
-        """Adds samples at their time."""
         if self._audio is not None:
             frame = AudioFrame.from_ndarray(sound.samples, "fltp", self._layout)
             frame.sample_rate, frame.time_base = sound.rate, Fraction(1, sound.rate)
@@ -142,7 +163,7 @@ class _Film:
             self._mux(self._audio.encode(frame))
 
     def finish(self) -> None:
-        """Adds what the encoders still hold."""
+        """Flush the encoders."""
         self._mux_video(None)
         if self._audio is not None:
             self._mux(self._audio.encode())
@@ -153,7 +174,7 @@ class _Film:
             self._mux(packet)
 
     def _prepared(self, frame: VideoFrame) -> VideoFrame:
-        """The frame as players would show it, in the format and size of the film."""
+        """The frame as a player would show it, in the format and size of the clip."""
         turns = _quarter_turns(frame)
         frame = self._converted(_opaque(frame))
         if turns:
@@ -163,7 +184,7 @@ class _Film:
         return frame
 
     def _converted(self, frame: VideoFrame) -> VideoFrame:
-        """The frame in 8 bit, limited range, with even sides and the colour matrix of the film."""
+        """The frame in 8 bit, limited range, with even sides and the colour matrix of the clip."""
         other = frame.colorspace != self._matrix
         return frame.reformat(
             *_even_size(frame, self._side),
@@ -189,28 +210,27 @@ def _video_track(
         track.bit_rate = max(200_000, 6 * size[0] * size[1])
     track.width, track.height = size
     track.pix_fmt, track.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
-    rgb, look = _is_rgb(first.frame), first.look
+    rgb, display = _is_rgb(first.frame), first.display
     track.color_range, track.colorspace = _LIMITED, matrix
-    track.color_primaries = _BT709 if rgb else look.primaries
-    track.color_trc = _BT709 if rgb else look.transfer
-    if look.aspect:
+    track.color_primaries = _BT709 if rgb else display.primaries
+    track.color_trc = _BT709 if rgb else display.transfer
+    if aspect := display.aspect:
         turned = _quarter_turns(first.frame) % 2
-        track.codec_context.sample_aspect_ratio = 1 / look.aspect if turned else look.aspect
+        track.codec_context.sample_aspect_ratio = 1 / aspect if turned else aspect
     return track
 
 
 def _is_rgb(frame: VideoFrame) -> bool:
-    """True where the frame has no colour matrix yet."""
     return frame.format.is_rgb or frame.format.has_palette
 
 
 def _quarter_turns(frame: VideoFrame) -> int:
-    """How often to turn the frame by 90 degrees to the left until it is upright, 0 to 3."""
+    """Turns by 90 degrees to the left that make the frame upright, 0 to 3."""
     return round(frame.rotation / 90) % 4
 
 
 def _even_size(frame: VideoFrame, side: int | None) -> tuple[int, int]:
-    """Width and height of the film, its shorter side at most so long; both rounded up to even."""
+    """Width and height with the shorter side at most ``side``, both rounded up to even."""
     size = (frame.width, frame.height)
     width, height = size if side is None else shrunk(*size, side)
     return width + width % 2, height + height % 2
@@ -254,32 +274,3 @@ def _bordered(frame: VideoFrame, width: int, height: int) -> VideoFrame:
     left, top = (width - inner[0]) // 2, (height - inner[1]) // 2
     canvas[top : top + inner[1], left : left + inner[0]] = pixels
     return VideoFrame.from_ndarray(canvas, "rgb24")
-
-
-_FINE = {"crf": "18", "preset": "veryfast"}  # nearly all that was drawn is kept
-
-
-def write_pictures(
-    path: Path, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], rate: int
-) -> None:
-    """Write pictures as an MP4 in H.264, without sound.
-
-    Args:
-        path: the file; its folder is there.
-        pictures: RGB, all of one size with even sides, at least one.
-        rate: pictures a second.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    height, width, _ = pictures[0].shape
-    with av.open(path, "w") as container:
-        stream = container.add_stream("libx264", rate=rate, options=dict(_FINE))
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        stream.thread_count = 1  # the file is the same however many cores there are
-        stream.codec_context.time_base = Fraction(1, rate)
-        for number, picture in enumerate(pictures):
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
-            frame.pts = number
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))

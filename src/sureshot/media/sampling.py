@@ -1,4 +1,4 @@
-"""Frames sampled from a whole video, or from one stretch of it."""
+"""Sample frames from a whole video, or from one stretch of it."""
 
 import itertools
 import math
@@ -34,12 +34,12 @@ def sample_frames(
 
     Args:
         path: a video, a folder of numbered frames, or a photo.
-        count: frames at most; a shorter video gives all it has, a photo one.
-        size: how large the frames are, see `sureshot.media.signature.FrameSize`.
+        count: most frames; a shorter video gives all it has, a photo one.
+        size: see `sureshot.media.signature.FrameSize`.
         start: seconds; None is the beginning.
         end: seconds; None is the end.
         sampling: which frames; None is uniformly.
-        draw: random numbers for a sampling that draws; None takes some that are always the same.
+        draw: random numbers for a sampling that draws; None seeds them with 0.
 
     Raises:
         VideoError: no frame can be decoded; the message is the reason, without the path.
@@ -73,7 +73,7 @@ def _picked(
     rule: Sampling,
     draw: np.random.Generator,
 ) -> list[UInt8[np.ndarray, "height width 3"]]:
-    """Frames by their numbers. Of all frames they are counted first, in a pass of its own."""
+    """Frames by number; where all frames count, a first pass counts them."""
     first = stretch[0]
     if rule.kind == "phase" and rule.fps is not None:
         first += draw.random() / rule.fps
@@ -94,13 +94,12 @@ def _picked(
 
 
 def _inside(frames: Iterable[Frame], start: float, end: float) -> Iterator[Frame]:
-    """The frames of a stretch."""
     later = (frame for frame in frames if frame.time >= start)
     return itertools.takewhile(lambda frame: frame.time <= end, later)
 
 
 def _looked_at(frames: Iterator[Frame], fps: float, first: float) -> Iterator[Frame]:
-    """So many frames a second; the very first one if the first time lies beyond the end."""
+    """So many frames per second; the very first one if ``first`` is beyond the end."""
     due, any_frame, earliest = first, False, None
     for frame in frames:
         earliest = earliest or frame

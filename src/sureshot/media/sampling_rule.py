@@ -1,4 +1,4 @@
-"""Which frames of a video are looked at; needs no decoder."""
+"""Which frames of a video to sample; needs no decoder."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 SamplingKind = Literal["uniform", "spread", "head", "segments", "random", "phase"]
-DRAWN: tuple[SamplingKind, ...] = ("random", "phase")  # kinds that take other frames each time
+DRAWN: tuple[SamplingKind, ...] = ("random", "phase")  # other frames each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Sampling:
             drawn from each of these runs; ``spread``, evenly from the first frame to the last one
             (CLIP4Clip, DUQ); ``phase``, the same from a first frame that is drawn (UATVR);
             ``head``, the first frames.
-        fps: frames a second that are looked at to begin with, each the first one at or after its
-            time; None looks at all.
+        fps: frames per second to choose from, each the first one at or after its time; None
+            chooses from all.
     """
 
     kind: SamplingKind = "uniform"
@@ -36,13 +36,9 @@ class Sampling:
 def sampled_numbers(
     total: int, count: int, kind: SamplingKind, draw: np.random.Generator
 ) -> Int[np.ndarray, " frames"]:
-    """Numbers of the frames that a rule picks, rising; all of them where there are no more.
+    """Numbers of the ``count`` of ``total`` frames that a rule picks, rising.
 
-    Args:
-        total: how many frames there are.
-        count: how many are wanted.
-        kind: the rule, see `Sampling`.
-        draw: random numbers for ``random``.
+    All of them where there are no more; ``draw`` is for ``random`` alone.
 
     Examples:
         >>> draw = np.random.default_rng(0)

@@ -1,22 +1,22 @@
-"""Signatures of frames, for telling copies of a video from others that merely resemble it."""
+"""Signatures of frames, to tell copies of a video from videos that merely resemble it."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int, UInt8
+from jaxtyping import Bool, Float32, Int, UInt8
 
-_SIDE = 16  # a frame is told by a grey picture of so many pixels each way
+_SIDE = 16  # pixels each way of the grey picture
 _GREY = _SIDE * _SIDE
-_PATCHES = 4  # and by the colours of so many patches each way
+_PATCHES = 4  # colour patches each way
 SIZE = _GREY + 2 * _PATCHES * _PATCHES  # bytes of a signature
-_NEUTRAL = 128  # what no colour at all is stored as; 0 is a colour that nobody has noted
+_NEUTRAL = 128  # what no colour at all is stored as
 _FLAT = 6.0  # grey levels: a frame that varies less has nothing to recognise it by
 _SAME = 0.98  # correlation from which two frames show the same picture
 _AT_ONCE = 4_000_000  # pairs of frames whose coarse pictures are compared at once
 _PAIRS = 8192  # pairs that are compared in full at once
-_DENSE = 16  # of so many pairs one is near: then all are compared in one product
-_ROUNDING = 1e-5  # of distances worked out in single precision
+_DENSE = 16  # if one pair in so many is near, all are compared in one product
+_ROUNDING = 1e-5  # of distances in single precision
 _TINGE = 12.0  # levels by which the colours of a copy differ from those of its original, at most,
 _HUE = 0.8  # or else they have at least this cosine, being paler or stronger
 
@@ -39,53 +39,22 @@ def signature(image: UInt8[np.ndarray, "height width 3"]) -> UInt8[np.ndarray, "
     return np.concatenate([np.asarray(grey).reshape(-1), colours.reshape(-1)])
 
 
-def grey_part(signatures: UInt8[np.ndarray, "*frames 288"]) -> UInt8[np.ndarray, "*frames 256"]:
-    """The grey pictures that signatures begin with."""
-    return signatures[..., :_GREY]
-
-
-def likeness(
-    one: UInt8[np.ndarray, "frames 288"], others: UInt8[np.ndarray, "videos frames2 288"]
-) -> Float[np.ndarray, " videos"]:
-    """Share of the telling frames of ``one`` that have a copy in each other video, in [0, 1].
-
-    Frames are matched wherever they stand, so a shifted sampling or a trimmed copy still counts. A
-    flat frame (black intro, white flash) tells nothing and is left out; where nothing is left the
-    share is 0. Colours count where both frames have them noted; indexes of formats 1 and 2 do not.
-
-    Args:
-        one: signatures of the frames of one window.
-        others: signatures of other windows; padding rows are zero, hence flat.
-    """
-    if not len(one) or not len(others) or not others.shape[1]:
-        return np.zeros(len(others))
-    width = max(len(one), others.shape[1])
-    every = np.zeros((len(others) + 1, width, SIZE), np.uint8)
-    every[0, : len(one)], every[1:, : others.shape[1]] = one, others
-    frames = Patterns(every)
-    telling = frames.telling[0]
-    if not telling.any():
-        return np.zeros(len(others))
-    other, frame = frames.alike([0])
-    found = np.zeros((len(others) + 1, width), bool)
-    found[other // width, frame] = True
-    return np.asarray(found[1:, telling].mean(-1), np.float64)
-
-
 class Patterns:
     """Frames of windows as grey pictures free of brightness and contrast, to be compared.
+
+    Frames are matched wherever they stand, so a shifted sampling or a trimmed copy still counts.
 
     Args:
         signatures: signatures of the frames, padding zero.
 
     Attributes:
-        telling: whether each frame has a pattern; a flat one and padding have none.
+        telling: whether each frame has a pattern; flat frames (black, white) and padding have none.
     """
 
     def __init__(self, signatures: UInt8[np.ndarray, "windows frames 288"]) -> None:
         self._marks = signatures.reshape(-1, SIZE)
         self._size = signatures.shape[1]
-        grey = grey_part(self._marks).astype(np.float32)
+        grey = self._marks[:, :_GREY].astype(np.float32)
         grey -= grey.mean(-1, keepdims=True)
         length = np.sqrt(np.einsum("fp,fp->f", grey, grey))
         telling = length >= _FLAT * _SIDE  # the norm of 16 * 16 values is 16 times their deviation
@@ -98,15 +67,14 @@ class Patterns:
     def alike(self, windows: Sequence[int]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
         """Pairs of frames that show the same picture.
 
-        Pictures that are near each other are near in any part of them, so most pairs are told apart
-        by a sixteenth of the numbers.
+        Pictures that are near each other are near in every part, so a sixteenth of the numbers
+        rules out most pairs.
 
         Args:
             windows: windows that all windows are compared with.
 
         Returns:
-            Number of each frame and number of the one it is compared with, counted through all
-            windows.
+            Number of each frame and number of the one it is like, counted through all windows.
         """
         step = max(1, _AT_ONCE // max(1, len(self._marks) * self._size))
         found = [self._alike(windows[at : at + step]) for at in range(0, len(windows), step)]
@@ -141,7 +109,7 @@ class Patterns:
 
 
 def _blocks() -> Float32[np.ndarray, "256 16"]:
-    """What makes a coarse picture of a pattern: blocks of pixels, orthonormal."""
+    """Orthonormal blocks of pixels, which make a coarse picture of a pattern."""
     size = _SIDE // _PATCHES
     one = np.kron(np.eye(_PATCHES, dtype=np.float32), np.ones((size, 1), np.float32))
     return np.kron(one, one) / np.float32(size)
@@ -150,22 +118,21 @@ def _blocks() -> Float32[np.ndarray, "256 16"]:
 def _coloured_alike(
     ones: UInt8[np.ndarray, "pairs 288"], others: UInt8[np.ndarray, "pairs 288"]
 ) -> Bool[np.ndarray, " pairs"]:
-    """Whether the frames of each pair have the same colours, paler or not, or unknown ones.
+    """Whether the frames of each pair have the same colours, paler or not.
 
-    Over 33 clips and 200 photos, none of 2,875 copies that were encoded anew, halved, or changed in
+    Over 33 clips and 200 photos, none of 2,875 copies that were re-encoded, halved, or changed in
     brightness, contrast, saturation, gamma or matrix leaves these bounds; with red and blue
     swapped all 87 do whose colours are strong (LOG.md). A black-and-white copy of strong colours
     leaves them, too.
     """
     one, other = (part[:, _GREY:].astype(np.float32) - _NEUTRAL for part in (ones, others))
-    noted = ones[:, _GREY:].any(-1) & others[:, _GREY:].any(-1)
     inner = (one * other).sum(-1)
     lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
     near = np.abs(one - other).mean(-1) <= _TINGE
-    return ~noted | near | (inner > _HUE * lengths)
+    return near | (inner > _HUE * lengths)
 
 
-# What makes an image of a whole RGB frame; called by the threads that decode, several at once.
+# Makes an image of a whole RGB frame; called by several decoding threads at once.
 Resize: TypeAlias = Callable[[UInt8[np.ndarray, "h w 3"]], UInt8[np.ndarray, "height width 3"]]
 # The shorter side in pixels, at most, that an area filter shrinks a frame to while its colours are
 # converted; or a function for those who must have its pixels as they are.
@@ -176,11 +143,6 @@ _LONGEST = 8  # a sliver of a frame is cut down to this many times the side aske
 
 def shrunk(width: float | int, height: int, side: int) -> tuple[int, int]:
     """Width and height in the same shape whose shorter side is at most ``side``; never enlarged.
-
-    Args:
-        width: columns of the frame in square pixels, any fraction.
-        height: rows of the frame.
-        side: pixels along the shorter side of the result.
 
     Examples:
         >>> shrunk(640, 360, 224)

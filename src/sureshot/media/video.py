@@ -1,7 +1,7 @@
-"""Decoding: one pass over a video, frame by frame, whatever container or folder it lies in.
+"""Decode a file or a folder of frames in one pass, whatever the container.
 
-PyAV carries its own ffmpeg. What files get wrong is mended here, in one place: damage in the middle
-and a missing end; in `clock`: missing or jumping times; in `frame`: rotation, alpha, pixel formats.
+PyAV carries its own ffmpeg. What files get wrong is handled here: damage in the middle, a missing
+end, missing or jumping times. Rotation, alpha and pixel formats are handled in `frames`.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from av.stream import Disposition
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
-from sureshot.media.container import TimeBudget, limit_decoder, open_container, timed
+from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, read_image
 from sureshot.media.workers import heartbeat
@@ -36,7 +36,7 @@ class Clock:
 
     Attributes:
         start: what the file's clock says at time 0; None until it is known.
-        now: the time told last; before the first one, a step before 0.
+        now: the last time given; before the first one, a step before 0.
         was_set: whether the file's clock was set in the middle of it.
     """
 
@@ -51,8 +51,8 @@ class Clock:
         if stream.start_time is not None and stream.time_base:
             self.start = float(stream.start_time * stream.time_base)
 
-    def mend(self, packet: Any) -> None:
-        """Let a packet follow the one before it where the file's clock was set back in between.
+    def correct(self, packet: Any) -> None:
+        """Make a packet follow the one before it where the file's clock was set back in between.
 
         Two recordings in one file do that. A damaged frame may come out of the decoder late, too,
         but packets are stored in the order of their decoding time.
@@ -71,13 +71,13 @@ class Clock:
         if packet.pts is not None:
             packet.pts += ticks
 
-    def tell(self, said: float | None) -> float:
-        """Seconds from the start of a frame that the file puts at ``said``, or nowhere."""
-        if said is None or not math.isfinite(said):
+    def time_of(self, stamp: float | None) -> float:
+        """Seconds from the start of a frame that the file puts at ``stamp``, or nowhere."""
+        if stamp is None or not math.isfinite(stamp):
             self.now += self._step
         else:
-            self.start = said if self.start is None else self.start
-            self.now = max(self.now, said - self.start)
+            self.start = stamp if self.start is None else self.start
+            self.now = max(self.now, stamp - self.start)
         self.now = max(self.now, 0.0)
         return self.now
 
@@ -91,7 +91,7 @@ _BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
 _INSTANT = 1e-3  # seconds: times closer together are one
 # What ffmpeg says about nonsense besides "invalid data"; no system says so about reading.
 _NONSENSE = frozenset({errno.EINVAL, errno.EPERM, errno.EBUSY})
-_UNSEEKABLE = frozenset({"gif", "apng"})  # each frame is painted over the one before
+UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
 
 
 @dataclass(slots=True)
@@ -99,9 +99,8 @@ class Video:
     """An open video: a context manager and an iterator over its frames.
 
     Attributes:
-        path: file or folder.
-        duration: seconds as the container claims, or 0 where it claims nothing believable.
-        note: what went wrong on the way but did not stop it, empty if nothing did.
+        duration: seconds that the container claims; 0 where it claims nothing believable.
+        note: what went wrong but did not stop it, empty if nothing did.
     """
 
     path: Path
@@ -121,12 +120,10 @@ class Video:
         return self._frames
 
     def seek(self, time: float) -> bool:
-        """Begin with the last keyframe at or before ``time``; before the first frame is read.
+        """Begin with the last keyframe at or before ``time``; whether that was tried.
 
-        Some files land elsewhere or begin at their start all the same; the frames know their times.
-
-        Returns:
-            Whether it was tried.
+        To be called before the first frame is read. Some files land elsewhere or begin at their
+        start all the same; the frames know their times.
         """
         if self._seek is not None:
             self._seek(time)
@@ -139,18 +136,16 @@ def open_video(
     decode: str = "auto",
     step: float = 2.5,
     rate: float = 1.0,
-    effort: TimeBudget | None = None,
+    budget: TimeBudget | None = None,
 ) -> Video:
     """Open a video for one pass.
 
     Args:
         source: file or folder of frames.
         decode: ``all``, ``keyframes`` or ``auto``, as in `IndexSettings`.
-        step: seconds; with ``auto``, keyframes alone are read if they lie no further apart on
-            average.
+        step: seconds; ``auto`` reads only keyframes where they are no further apart on average.
         rate: frames per second of a folder of frames.
-        effort: what a file may cost before the rest of it is left out with a note; None goes by
-            its size.
+        budget: what a file may cost before the rest is left out with a note; None goes by its size.
 
     Raises:
         VideoError: nothing in it can be read; the message is the reason, without the path.
@@ -159,10 +154,9 @@ def open_video(
         return _open_folder(source.path, rate)
     video = Video(path=source.path)
     try:
-        size = _size(source.path)
-        effort = effort or TimeBudget(size)
-        container = video._close.enter_context(open_container(source.path, effort))
-        stream = _video_stream(container)
+        budget = budget or TimeBudget(file_size(source.path))
+        container = video._close.enter_context(open_container(source.path, budget))
+        stream = picture_stream(container)
         video.duration = _claimed_duration(container, stream)
         limit_decoder(stream)
         if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
@@ -174,19 +168,16 @@ def open_video(
         video._close.close()
         raise
     clock = Clock(stream)
-    # What does not know its length has no index to seek by, and times that are mere guesses.
-    if video.duration and container.format.name not in _UNSEEKABLE:
-        video._seek = partial(_seek_to, container, clock.start or 0.0, effort)
-    packets = _packets(video, container, stream, clock, effort)
-    video._frames = timed(_decode(video, packets, stream, clock), effort)
+    # Without a known length there is no index to seek by, and times are mere guesses.
+    if video.duration and container.format.name not in UNSEEKABLE:
+        video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
+    packets = _packets(video, container, stream, clock, budget)
+    video._frames = within_budget(_decode(video, packets, stream, clock), budget)
     return video
 
 
-def _size(path: Path) -> int:
-    """Bytes of a file.
-
-    What is no file, or an empty one, is refused before ffmpeg waits for it or wonders about it.
-    """
+def file_size(path: Path) -> int:
+    """Bytes of a file; what is no file, or an empty one, is refused before ffmpeg waits for it."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -198,7 +189,7 @@ def _size(path: Path) -> int:
     return status.st_size
 
 
-def _video_stream(container: Any) -> Any:
+def picture_stream(container: Any) -> Any:
     """The first stream of moving pictures; cover art does not count."""
     for stream in container.streams.video:
         if not stream.disposition & Disposition.attached_pic:
@@ -225,7 +216,7 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
     times, keys = [], 0
     ends = (av.error.FFmpegError, IndexError, VideoError)
     with contextlib.suppress(*ends), open_container(source.path) as container:
-        for count, packet in enumerate(container.demux(_video_stream(container))):
+        for count, packet in enumerate(container.demux(picture_stream(container))):
             if packet.pts is not None and packet.time_base:
                 times.append(float(packet.pts * packet.time_base))
                 keys += packet.is_keyframe
@@ -234,15 +225,11 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
     return keys > 1 and (max(times) - min(times)) / keys <= step
 
 
-def _seek_to(container: Any, start: float, effort: TimeBudget, time: float) -> None:
+def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> None:
     # A format that cannot seek, or that leads before its begin, is read on from where it is,
     # which ends at the same frame.
-    effort.begin()
-    try:
-        with contextlib.suppress(av.error.FFmpegError, OSError):
-            container.seek(round((time + start) * av.time_base))
-    finally:
-        effort.end()
+    with budget.call(), contextlib.suppress(av.error.FFmpegError, OSError):
+        container.seek(round((time + start) * av.time_base))
 
 
 def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> Iterator[Frame]:
@@ -263,7 +250,7 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
             if frame.width < 1 or frame.height < 1:
                 continue
             any_frame = True
-            time = clock.tell(frame.time)
+            time = clock.time_of(frame.time)
             if frame.is_corrupt:
                 _remark_damage(video, clock)
             yield FileFrame(time, frame, ratio, scalers)
@@ -272,7 +259,7 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
 
 
 def _packets(
-    video: Video, container: Any, stream: Any, clock: Clock, effort: TimeBudget
+    video: Video, container: Any, stream: Any, clock: Clock, budget: TimeBudget
 ) -> Iterator[Any]:
     """Packets up to the end or to where the file breaks off."""
     # Only the length of the pictures counts: the sound of a sound container may well go on.
@@ -280,10 +267,10 @@ def _packets(
     until = 0.0
     try:
         for packet in container.demux(stream):
-            effort.step()
+            budget.step()
             if packet.stream_index != stream.index:
                 continue  # of a stream that came up midway and that nobody asked for
-            clock.mend(packet)
+            clock.correct(packet)
             until = max(until, _end_of(packet))
             if packet.is_corrupt:
                 _remark_damage(video, clock)
@@ -326,14 +313,14 @@ def _pixel_ratio(stream: Any) -> float:
 
 
 def unreadable(error: BaseException) -> VideoError:
-    """The error of a video that the system or ffmpeg would not read."""
+    """The error of a video that the system or ffmpeg did not read."""
     # ffmpeg's own "invalid data" is no OSError; what the system refuses may be granted next time.
     transient = isinstance(error, OSError) and error.errno not in _NONSENSE
     return VideoError(_explain(error), transient=transient)
 
 
 def _explain(error: BaseException) -> str:
-    """The reason of ffmpeg or of the system in words a person can act on."""
+    """Why, in words a person can act on."""
     number = getattr(error, "errno", None)
     if isinstance(error, av.error.InvalidDataError | av.error.EOFError) or number in _NONSENSE:
         return "is not a video, or is damaged or cut short"
@@ -343,13 +330,14 @@ def _explain(error: BaseException) -> str:
 
 
 def _open_folder(folder: Path, rate: float) -> Video:
-    files = _frames_of(folder)
+    files = frames_in(folder)
     video = Video(path=folder, duration=len(files) / rate)
     video._frames = _read_folder(video, files, rate)
     return video
 
 
-def _frames_of(folder: Path) -> list[Path]:
+def frames_in(folder: Path) -> list[Path]:
+    """The files of a folder of frames; VideoError if it is not one (any more)."""
     try:
         files = frame_files(folder)
     except FileNotFoundError:
@@ -380,19 +368,19 @@ def _read_folder(video: Video, files: list[Path], rate: float) -> Iterator[Frame
 def frames_at(
     path: Path, times: Sequence[float], *, side: int, rate: float = 1.0
 ) -> list[UInt8[np.ndarray, "height width 3"]]:
-    """The frames on screen at given times, seeking to them rather than reading all before them.
+    """The RGB frames on screen at given times, by seeking.
 
     Args:
         path: a file or a folder of frames.
-        times: seconds, rising; the first and last frame stand in for what lies beyond them.
-        side: shorter side of the pictures, in pixels at most.
+        times: seconds, rising; the first and last frame stand in for what is beyond them.
+        side: most pixels of the shorter side.
         rate: frames per second of a folder of frames.
 
     Raises:
         VideoError: the video cannot be read.
     """
     if path.is_dir():
-        files = _frames_of(path)
+        files = frames_in(path)
         numbers = [math.floor((time + _INSTANT) * rate) for time in times]
         shown = [files[min(max(number, 0), len(files) - 1)] for number in numbers]
         return [ImageFrame(0.0, read_image(file), file).image(side) for file in shown]
@@ -415,7 +403,7 @@ def frames_at(
 
 
 def _open_before(path: Path, time: float) -> tuple[Video, Frame]:
-    """The video, and a frame of it at or before a time, not long before where it can seek."""
+    """The video, and its last frame that a seek can find at or before a time."""
     for back in _BACK:
         video = open_video(Source(path=path, kind="file", size=0, mtime_ns=0), decode="all")
         aim = min(time, video.duration) - back

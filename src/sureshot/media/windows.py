@@ -1,4 +1,4 @@
-"""A stream of frames to windows: cut at scene changes, at most 30 s, sampled uniformly."""
+"""Cut a stream of frames into windows, at scene changes and by length, and sample each."""
 
 import math
 from collections import deque
@@ -15,14 +15,14 @@ THUMBNAIL = (32, 24)  # width, height of the pictures compared
 _BINS = 10
 _ABSOLUTE = 0.35  # least change of a cut, as a share of the pixels that changed their colour
 _RELATIVE = 3.0  # a cut changes this many times more than the frames around it usually do
-_MEMORY = 16  # comparisons that "usually" looks back on
+_MEMORY = 16  # changes that "usually" goes by
 
 
 class CutDetector:
     """Tells cuts from motion by comparing each change of colours with the changes before it.
 
-    A hand-held or slowly sampled video changes a lot from frame to frame all the time and has few
-    cuts; a static one has a cut at its first large change. Hence both limits must be passed.
+    A hand-held or slowly sampled video changes a lot from frame to frame and has few cuts; a static
+    one has a cut at its first large change. Hence both limits must be exceeded.
 
     On 26 clips the largest change without a cut is 0.27, and 99 of 100 cuts between frames of
     different videos change 0.35 or more (LOG.md).
@@ -34,7 +34,7 @@ class CutDetector:
         self._changes: deque[float] = deque(maxlen=_MEMORY)
 
     def is_cut(self, picture: UInt8[np.ndarray, "height width 3"]) -> bool:
-        """Whether a new scene has begun since the picture before; the first one never does so."""
+        """Whether a new scene has begun since the previous picture; the first one begins none."""
         self._before, self._colours = self._colours, colour_shares(picture)
         if self._before is None:
             return False
@@ -44,7 +44,7 @@ class CutDetector:
         return change > max(_ABSOLUTE, _RELATIVE * usual)
 
     def is_after(self, picture: UInt8[np.ndarray, "height width 3"]) -> bool:
-        """Whether a picture between the last two that were compared resembles the later one."""
+        """Whether a picture between the last two compared resembles the later one."""
         if self._before is None or self._colours is None:
             return False
         colours = colour_shares(picture)
@@ -54,8 +54,8 @@ class CutDetector:
 def colour_shares(picture: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "4 3 bins"]:
     """Histogram of each channel in each quarter of a picture; each histogram sums to 1.
 
-    Quarters make a change of layout count; separate channels keep it short. A value is shared among
-    the two bins it lies between, so that a slow fade never leaps from one to the next.
+    Quarters make a change of layout count; separate channels keep it short. A value is split among
+    the two nearest bins, so that a slow fade never leaps from one to the next.
     """
     height, width = picture.shape[0] // 2, picture.shape[1] // 2
     quarters = picture[: 2 * height, : 2 * width].reshape(2, height, 2, width, 3)
@@ -101,9 +101,8 @@ class Window:
             on screen for longer than a window may last, its window ends first.
         times: seconds of each sampled frame, rising.
         images: the sampled frames, RGB.
-        signatures: one near-duplicate signature a frame.
-        follows: whether it shows the scene of the window before it, which had got too long; False
-            for the first one and after a cut or a gap.
+        signatures: one near-duplicate signature per frame.
+        follows: whether it continues the scene of the previous window, which had got too long.
     """
 
     start: float
@@ -116,17 +115,14 @@ class Window:
 
 @dataclass(slots=True)
 class _Kept:
-    """A frame that may be picked.
-
-    Most never are, and to shrink one costs as much as to decode it, so that waits.
-    """
+    """A frame that may be picked; shrunk only then, as that costs as much as decoding it."""
 
     time: float
     frame: Frame | None
     _image: UInt8[np.ndarray, "height width 3"] | None = None
 
     def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
-        """Its picture, made once; the decoded frame is let go of then."""
+        """Its picture, made once; the decoded frame is dropped then."""
         if self._image is None:
             assert self.frame is not None
             self._image, self.frame = self.frame.image(size), None
@@ -135,7 +131,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Scene:
-    """A stretch still being read: frames are thinned as it grows, so its memory is bounded."""
+    """A scene still being read: frames are thinned as it grows, so memory is bounded."""
 
     start: float
     end: float = 0.0
@@ -144,7 +140,6 @@ class _Scene:
     follows: bool = False
 
     def add(self, frame: Frame, size: FrameSize, most: int) -> None:
-        """Keep a frame if it is far enough from the last one kept."""
         if self.kept and frame.time - self.kept[-1].time < self.spacing * 0.99:
             return
         self.kept.append(_Kept(frame.time, frame))
@@ -162,10 +157,10 @@ class _Scene:
 def windows(
     frames: Iterable[Frame], *, longest: float, samples: int, size: FrameSize, scenes: bool = True
 ) -> Iterator[Window]:
-    """Cut a video into windows in one pass, with memory for two windows' frames only.
+    """Cut a video into windows in one pass, with memory for the frames of two windows.
 
-    A last scrap too short to stand alone joins the window before it, or shares its length with it
-    where the two together would be too long.
+    A last piece too short to stand alone joins the window before it, or the two are split in half
+    where they would be too long together.
 
     Args:
         frames: decoded frames, times never falling.
@@ -195,8 +190,8 @@ def windows(
 def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool]]:
     """Each frame, and whether a new scene begins with it.
 
-    Not every frame is compared, as neighbours resemble each other across many a cut. The frames in
-    between are held back until the next comparison; if it finds a cut, they tell where it lies.
+    Not every frame is compared, as neighbours often resemble each other across a cut. The frames in
+    between are held back until the next comparison; if it finds a cut, they show where it is.
     """
     if not scenes:
         yield from ((frame, False) for frame in frames)
@@ -289,13 +284,9 @@ def _window(scene: _Scene, samples: int, size: FrameSize) -> Window:
 
 
 def evenly(times: Float[np.ndarray, " frames"], start: float, end: float, most: int) -> list[int]:
-    """Of some frames those nearest to the middles of ``most`` equal parts of a stretch, none twice.
+    """The frames nearest to the middles of ``most`` equal parts of a stretch, none twice.
 
-    Args:
-        times: seconds of each frame, rising.
-        start: seconds.
-        end: seconds.
-        most: frames at most; where there are no more, all of them.
+    All of them where there are no more.
     """
     if len(times) <= most:
         return list(range(len(times)))

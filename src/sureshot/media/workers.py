@@ -1,10 +1,8 @@
-"""Work that threads do before it is asked for, so that decoding hides behind the network.
+"""Daemon threads that decode ahead, so that decoding hides behind the network.
 
-Decoders and networks both give the interpreter free while they work. The threads are daemons, and
-whoever ends early waits a moment for them, but not for one that is stuck in a broken file.
-
-No thread can be ended from outside. One that is stuck is left behind with its file, and another
-takes its place; it costs a core and its memory until the program ends.
+Decoders and networks both release the interpreter while they work. No thread can be ended from
+outside: one that is stuck in a broken file is left behind and another takes its place. It costs a
+core and its memory until the process ends.
 """
 
 import contextlib
@@ -25,20 +23,20 @@ Result = TypeVar("Result")
 
 _POLL = 0.1  # seconds between looks at whether to stop
 _PATIENCE = 2.0  # seconds that an early stop waits for the threads
-# Seconds a thread may work without a `heartbeat`. A decoder speaks at each packet; the
-# largest frame takes it seconds.
-_STUCK = 120.0
+_STUCK = (
+    120.0  # seconds without a `heartbeat`; decoders give one per packet, the largest in seconds
+)
 _TICK = 0.25  # seconds between looks at who is stuck
-_HERE = threading.local()  # `run`: what this thread works on, if anybody waits for it
+_HERE = threading.local()  # `task`: what this thread works on for `stream`
 
 
 def heartbeat() -> None:
-    """Tell whoever waits for this thread that its work goes on; elsewhere it means nothing."""
-    if (run := getattr(_HERE, "run", None)) is not None:
-        run.beats += 1
+    """Tell `stream` that the work of this thread goes on; anywhere else it does nothing."""
+    if (task := getattr(_HERE, "task", None)) is not None:
+        task.beats += 1
 
 
-class Ahead(Generic[Key, Result]):
+class Prefetcher(Generic[Key, Result]):
     """Results of a function for the keys that are wanted soon; a context manager.
 
     Args:
@@ -52,7 +50,7 @@ class Ahead(Generic[Key, Result]):
         self._futures: dict[Key, Future[Result]] = {}
 
     def want(self, keys: Iterable[Key]) -> None:
-        """Begin with these in their order, and let go of all others."""
+        """Begin with these in their order, and drop all others."""
         wanted = dict.fromkeys(keys)
         for key in self._futures.keys() - wanted.keys():
             self._futures.pop(key).cancel()
@@ -60,11 +58,7 @@ class Ahead(Generic[Key, Result]):
             self._future(key)
 
     def get(self, key: Key) -> Result:
-        """Wait for the result of a key; it is kept until the key is wanted no more.
-
-        Raises:
-            Exception: whatever the work on this key raised.
-        """
+        """Wait for the result of a key, or raise what its work raised; kept while it is wanted."""
         return self._future(key).result()
 
     def close(self) -> None:
@@ -72,7 +66,7 @@ class Ahead(Generic[Key, Result]):
         self.want(())
         self._threads.close()
 
-    def __enter__(self) -> "Ahead[Key, Result]":
+    def __enter__(self) -> "Prefetcher[Key, Result]":
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -81,8 +75,15 @@ class Ahead(Generic[Key, Result]):
     def _future(self, key: Key) -> Future[Result]:
         if key not in self._futures:
             self._futures[key] = future = Future[Result]()
-            self._threads.submit(partial(_fulfil, future, partial(self._work, key)))
+            self._threads.submit(partial(self._fulfil, future, key))
         return self._futures[key]
+
+    def _fulfil(self, future: Future[Result], key: Key) -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(self._work(key))
+            except BaseException as error:
+                future.set_exception(error)
 
 
 def stream(
@@ -96,73 +97,65 @@ def stream(
 ) -> Generator[Result, None, None]:
     """Results of all items as they come: those of one item in order, items in no fixed order.
 
-    To end early, close it (`contextlib.closing`); the threads end with it.
+    To end early, close it (`contextlib.closing`); the threads end with it. What the work on an item
+    raises is raised here.
 
     Args:
-        work: gives the results of an item; called in several threads at once. Calls `heartbeat` now
-            and then.
-        items: what is worked on, begun in this order.
-        waiting: most results that wait to be taken; with so many, the threads wait too.
+        work: gives the results of an item, with a `heartbeat` now and then; called in several
+            threads at once.
+        items: what to work on, begun in this order.
+        waiting: most results that wait to be taken; then the threads wait too.
         workers: number of threads; None takes half the cores, at most four.
-        stuck: gives the last result of an item whose work is given up because its thread says
-            nothing any more; None waits forever.
-        patience: seconds without a word after which it is given up.
-
-    Raises:
-        Exception: whatever the work on an item raised; the other items end with it.
+        stuck: gives the last result of an item whose thread is given up; None waits forever.
+        patience: seconds without a heartbeat after which a thread is given up.
     """
-    results: queue.Queue[tuple[_Run[Item], Result | _Done]] = queue.Queue(waiting)
+    results: queue.Queue[tuple[_Task[Item], Result | _End]] = queue.Queue(waiting)
     threads = _Threads(min(workers or _usual_workers(), len(items)))
-    going: set[_Run[Item]] = set()
+    running: set[_Task[Item]] = set()
 
-    def do(run: _Run[Item]) -> None:
-        end = _Done()
-        going.add(run)
-        _HERE.run = run
+    def run(task: _Task[Item]) -> None:
+        end = _End()
+        running.add(task)
+        _HERE.task = task
         try:
-            for result in work(run.item):
-                if not threads.put(results, (run, result)):
+            for result in work(task.item):
+                if not threads.put(results, (task, result)):
                     return
         except BaseException as error:
-            end = _Done(error)
-        threads.put(results, (run, end))
+            end = _End(error)
+        threads.put(results, (task, end))
 
     try:
         for item in items:
-            threads.submit(partial(do, _Run(item=item)))
+            threads.submit(partial(run, _Task(item)))
         left = len(items)
         while left:
-            run, result = _next(results, going, math.inf if stuck is None else patience)
-            if not isinstance(result, _Done):
+            task, result = _next(results, running, math.inf if stuck is None else patience)
+            if not isinstance(result, _End):
                 yield result
                 continue
-            going.discard(run)
+            running.discard(task)
             left -= 1
             if result.error is not None:
                 raise result.error
-            if result.is_lost and stuck is not None:
+            if result.is_stuck and stuck is not None:
                 threads.start_one()
-                yield stuck(run.item)
+                yield stuck(task.item)
     finally:
         threads.close()
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """All results of an item have come, or its work raised an error, or hangs."""
+class _End:
+    """The work on an item is done, has failed or is stuck."""
 
     error: BaseException | None = None
-    is_lost: bool = False
+    is_stuck: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class _Run(Generic[Item]):
-    """The work on one item.
-
-    Attributes:
-        item: what is worked on.
-        beats: how often its thread has said that it goes on.
-    """
+class _Task(Generic[Item]):
+    """The work on one item."""
 
     item: Item
     beats: int = 0
@@ -171,9 +164,9 @@ class _Run(Generic[Item]):
     _looked: float = 0.0
 
     def silence(self) -> float:
-        """Seconds since the last beat during which somebody looked.
+        """Seconds since the last beat during which the caller looked.
 
-        A machine that slept, or a caller who was busy, does not make it stuck.
+        A machine that slept, or a caller that was busy, does not make a thread stuck.
         """
         now = time.monotonic()
         new = self.beats != self._heard
@@ -183,25 +176,25 @@ class _Run(Generic[Item]):
 
 
 def _next(
-    results: "queue.Queue[tuple[_Run[Item], Result | _Done]]",
-    going: set[_Run[Item]],
+    results: "queue.Queue[tuple[_Task[Item], Result | _End]]",
+    running: set[_Task[Item]],
     patience: float,
-) -> "tuple[_Run[Item], Result | _Done]":
-    """What comes next from the work that goes on; what was given up may speak again, unheard."""
+) -> "tuple[_Task[Item], Result | _End]":
+    """The next result of a running task; those that were given up before are ignored."""
     while True:
         try:
-            run, result = results.get(timeout=_TICK)
+            task, result = results.get(timeout=_TICK)
         except queue.Empty:
-            for run in tuple(going):
-                if run.silence() > patience:
-                    return run, _Done(is_lost=True)
+            for task in tuple(running):
+                if task.silence() > patience:
+                    return task, _End(is_stuck=True)
         else:
-            if run in going:
-                return run, result
+            if task in running:
+                return task, result
 
 
 class _Threads:
-    """A few daemon threads that do what they are given in its order."""
+    """Daemon threads that run jobs in the order they are submitted."""
 
     def __init__(self, count: int) -> None:
         self._stopped = threading.Event()
@@ -214,11 +207,9 @@ class _Threads:
         self._jobs.put(job)
 
     def start_one(self) -> None:
-        """Start one more thread."""
         name = f"decode-{len(self._threads)}"
-        thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
+        self._threads[-1].start()
 
     def put(self, results: queue.Queue[Result], result: Result) -> bool:
         """Wait for room in a queue; False if it is time to stop instead."""
@@ -230,6 +221,7 @@ class _Threads:
         return False
 
     def close(self) -> None:
+        """End the threads; one that is stuck is left behind."""
         self._stopped.set()
         until = time.monotonic() + _PATIENCE
         for _ in self._threads:
@@ -238,21 +230,11 @@ class _Threads:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             job = self._jobs.get()
-            if self._stopped.is_set():
-                return
-            job()
+            if not self._stopped.is_set():
+                job()
 
 
 def _usual_workers() -> int:
     return max(1, min(4, (os.cpu_count() or 2) // 2))
-
-
-def _fulfil(future: Future[Result], work: Callable[[], Result]) -> None:
-    """Do the work of a future, unless nobody wants it any more."""
-    if future.set_running_or_notify_cancel():
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)

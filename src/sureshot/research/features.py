@@ -29,7 +29,7 @@ from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
 from sureshot.media.signature import FrameSize
 from sureshot.media.video import unreadable
-from sureshot.media.workers import Ahead
+from sureshot.media.workers import Prefetcher
 from sureshot.models.encoders.base import (
     Encoder,
     FrameFeatures,
@@ -309,7 +309,7 @@ class _VideoEncoder:
                     for key, features in zip(keys, encoded, strict=True):
                         entries[key] = self._arrays(items[key], features)
 
-        with Ahead(self._decode) as decoded:
+        with Prefetcher(self._decode) as decoded:
             order = [item for item in items.values() if self.memory.get(item) is None]
             place = 0
             for key, item in items.items():

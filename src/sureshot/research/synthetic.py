@@ -22,7 +22,7 @@ from sureshot.datasets.synthetic import (
 )
 from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_json
-from sureshot.media.mp4 import write_pictures
+from sureshot.media.mp4 import write_frames
 from sureshot.paths import expand
 from sureshot.progress import Progress, Silent
 from sureshot.research.figures.canvas import INK, MUTED, SMALL, new_figure, save_figure
@@ -92,7 +92,7 @@ def write_dataset(
         if not (to / FILE).exists():
             for number, video in enumerate(videos):
                 frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
-                write_pictures(to / VIDEOS / f"{video.id}.mp4", list(frames), RATE)
+                write_frames(to / VIDEOS / f"{video.id}.mp4", list(frames), RATE)
                 progress.update("videos", number + 1, len(videos))
             write_json(to / FILE, written(parts))  # last: a dataset with this file is whole
     except OSError as error:

@@ -17,7 +17,7 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.media.video import unreadable
-from sureshot.media.workers import Ahead
+from sureshot.media.workers import Prefetcher
 from sureshot.models.encoders.base import FrameFeatures, Prepared, stack
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.experts import Experts, expert_sizes, pack
@@ -189,7 +189,7 @@ class PixelPairs(Pairs):
         self._read = read
         self._epoch = 0
         self._memory = memory or FrameMemory(0)
-        self._decoded = Ahead(self._prepare, workers)
+        self._decoded = Prefetcher(self._prepare, workers)
 
     def begin_epoch(self, number: int) -> None:
         """Take the frames of this epoch from now on."""

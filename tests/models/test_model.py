@@ -61,17 +61,6 @@ def test_each_token_is_mapped_as_written() -> None:
     assert seen.patches.shape == (3, 4, 0, 0)
 
 
-def test_the_length_of_what_comes_in_does_not_count() -> None:
-    made, words, films = stem(), texts(3), videos(3)
-    longer = words._replace(sentence=5 * words.sentence, words=5 * words.words)
-    for one, other in zip(made.texts(longer), made.texts(words), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-    wider = VideoTokens(7 * films.frames, films.patches, 3 * films.backbone, films.mask)
-    torch.testing.assert_close(
-        made.videos(wider).frames, made.videos(films).frames, atol=1e-3, rtol=1e-3
-    )
-
-
 def test_experts_pass_and_cells_do_not() -> None:
     made, films = stem(), videos(3)
     seen = made.videos(films)

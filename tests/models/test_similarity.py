@@ -13,7 +13,7 @@ from sureshot.models.similarity import (
     ModelSimilarity,
     similarity_for,
 )
-from tests.trained import WIDTH, checkpoint, saved
+from tests.trained import checkpoint, saved
 
 TINY = TinyEncoder()
 
@@ -63,15 +63,6 @@ def test_an_encoder_alone_scores_by_the_mean_of_frames():
     assert how.experts == () and how.background(codes) is None
 
 
-def test_a_sentence_kept_in_sixteen_bits_is_brought_back_to_unit_length():
-    kept = TINY.encode_texts(["a red wall", "zebra"]).sentence.astype(np.float16)
-    none = np.zeros((2, 0), bool)
-    words = np.zeros((2, 0, TINY.dim), np.float32)
-    texts = TextFeatures(kept.astype(np.float32), words, none, np.zeros(2, bool))
-    lengths = np.linalg.norm(MeanFrames().texts(texts), axis=1)
-    np.testing.assert_allclose(lengths, 1, atol=1e-6)
-
-
 def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):
     how, videos = similarity_for(encoder), drawn(7, encoder.dim)
     codes = how.texts(encoder.encode_texts(["red", "a green wall"]))
@@ -87,19 +78,6 @@ def test_what_is_scored_beside_a_pair_does_not_count(encoder, monkeypatch):
     )
     monkeypatch.setattr("sureshot.models.similarity._VIDEOS", 3)
     np.testing.assert_allclose(how.similarity(codes, how.videos(videos)), whole, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "system",
-    ["clip4clip", "xpool", "duq", "hit", "uatvr", "dvtr", "pcme", "tmass", "clip2video"],
-)
-@pytest.mark.parametrize("weight", [None, 0.5])
-def test_no_videos_have_no_scores(tmp_path, system, weight):
-    model = load_searchable(saved(tmp_path / "model", system, "linear"), "cpu")
-    texts, videos = model.encode_texts(["red", "green"]), drawn(3, WIDTH)
-    how = similarity_for(model, None if weight is None else banked(texts, videos, weight))
-    none = how.videos(videos.part(slice(0, 0)))
-    assert how.similarity(how.texts(texts), none).shape == (2, 0)
 
 
 def test_a_model_is_left_in_the_mode_it_was_in():

@@ -78,17 +78,6 @@ def test_vectors_are_of_unit_length_and_padding_is_zero(encoder: BundledEncoder)
 
 
 @installed
-@pytest.mark.parametrize("shade", [0, 128, 255])
-@pytest.mark.parametrize("size", [(1, 1), (2, 90), (240, 320)])
-def test_a_frame_of_one_colour_has_a_vector(
-    encoder: BundledEncoder, shade: int, size: tuple[int, int]
-) -> None:
-    seen = encoder.encode_frames(encoder.prepare(np.full((1, *size, 3), shade, np.uint8)))
-    np.testing.assert_allclose(np.linalg.norm(seen.frames, axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(seen.patches, axis=2), 1, atol=1e-5)
-
-
-@installed
 @pytest.mark.parametrize("text", ["", " ", "犬が走る", "\u0000", "🐕", "x" * 5000])
 def test_any_text_has_a_vector(encoder: BundledEncoder, text: str) -> None:
     features = encoder.encode_texts([text])
@@ -162,16 +151,6 @@ def test_frames_follow_the_equation_of_the_bridge(bridge: BridgeEncoder, noise: 
     fitted = {k: v.astype(np.float64) for k, v in bridge._correction.items()}
     mapped = (features.frames - fitted["video_mean"]) @ fitted["map"]
     assert np.allclose(bridge.encode_frames(bridge.prepare(noise)).frames, mapped, atol=1e-5)
-
-
-def test_frames_do_not_depend_on_their_batch(bridge: BridgeEncoder, noise: np.ndarray) -> None:
-    prepared = bridge.prepare(noise)
-    together = bridge.encode_frames(prepared)
-    for row in range(len(noise)):
-        alone = bridge.encode_frames(prepared[row : row + 1])
-        assert np.allclose(alone.frames[0], together.frames[row], atol=1e-5)
-        assert np.allclose(alone.patches[0], together.patches[row], atol=1e-5)
-    assert together.patches.shape == (3, 9, bridge.dim)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (17, 900), (900, 17), (300, 300), (720, 1280)])

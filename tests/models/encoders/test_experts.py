@@ -218,12 +218,6 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes, name: str) -> N
         read_experts(tmp_path, ["a"])
 
 
-def test_an_archive_without_an_array_is_named(tmp_path: Path) -> None:
-    put(tmp_path / "audio" / "a.npz")
-    with pytest.raises(SureshotError, match=r"a\.npz holds no array"):
-        read_experts(tmp_path, ["a"])
-
-
 def test_a_folder_that_helps_nobody_is_told_with_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(SureshotError, match="There is no folder of experts at"):
         read_experts(tmp_path / "gone", ["a"])

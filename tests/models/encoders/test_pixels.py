@@ -166,14 +166,6 @@ def test_memory_layout_does_not_matter(tmp_path, layout):
     np.testing.assert_array_equal(frames, before)
 
 
-def test_a_frame_alone_equals_it_in_a_clip(tmp_path):
-    recipe = Preprocessing.read(Snapshot(tmp_path), "siglip", SIDE)
-    frames = clips(70, 33)
-    whole = recipe.apply(frames)
-    for frame, expected in zip(frames, whole, strict=True):
-        np.testing.assert_array_equal(recipe.apply(frame[None])[0], expected)
-
-
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
@@ -223,7 +215,7 @@ def levels_apart(path, processor, recipe, count=12):
     return np.abs(ours - theirs) * np.array(processor.image_std)[:, None, None] * 255
 
 
-SHAPES = [(360, 640), (240, 320), (720, 1280), (480, 854), (226, 402), (112, 200)]
+SHAPES = [(360, 640), (226, 402), (112, 200)]
 PROCESSORS = {
     "clip": CLIPImageProcessorPil,
     "siglip": partial(SiglipImageProcessorPil, size={"height": 224, "width": 224}),

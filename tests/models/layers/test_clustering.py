@@ -44,13 +44,6 @@ def test_clusters_are_those_of_the_definition() -> None:
     assert groups(place[0]) == expected and real.sum() == 5
 
 
-def test_equal_tokens_need_no_luck() -> None:
-    tokens = torch.ones(1, 6, 4)
-    first, again = (cluster(tokens, FULL)[0] for _ in range(2))
-    assert torch.equal(first, again)
-    assert len(groups(first[0])) == 3  # a centre keeps itself
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_an_item_is_merged_as_if_it_were_alone(count: int) -> None:
     made = TokenMerging(8, heads=2).eval()

@@ -184,14 +184,6 @@ def test_it_starts_as_the_feature_with_noise_about_as_long():
     assert 0.9 < noise.min() <= noise.max() < 1.3
 
 
-def test_the_spread_to_start_from_can_be_chosen():
-    head = GaussianHead(6, init_log_var=-4.0)
-    assert head(torch.zeros(1, 6)).log_var.tolist() == [[-4.0] * 6]
-    literal = GaussianHead(6, literal=True)(torch.zeros(1, 6))
-    assert literal.log_var.tolist() == [[0.0] * 6]
-    assert literal.mean.tolist() == [[0.0] * 6]
-
-
 @pytest.mark.parametrize("name", PIE)
 def test_pie_head(golden, name):
     told, here = golden(name), PIE[name]
@@ -276,16 +268,6 @@ def test_duq_but_for_attention_across_the_batch(golden):
     torch.testing.assert_close(alone, tensor(out["z_single_items"]), **close)
 
 
-def test_company_does_not_change_an_item(golden):
-    told = golden("duq_head_agg_prob")
-    module = duq(told, "agg")
-    tokens, changed = (tensor(told["inputs"][name]) for name in ("tokens", "tokens_changed"))
-    full = torch.ones_like(tokens[:, 1:, 0], dtype=torch.bool)
-    one, other = (module(x[:, 0], x[:, 1:], full) for x in (tokens, changed))
-    torch.testing.assert_close(one[0], other[0])
-    assert not torch.allclose(one[1], other[1])
-
-
 def local(residual="double"):
     module = LocalAggregation(6, 2, residual).eval()
     shake(module)
@@ -309,19 +291,6 @@ def pie(kind):
     module = kind(6, 5).eval()
     shake(module)
     return module
-
-
-@pytest.mark.parametrize("module", [local(), pie(PieAggregation), pie(PieDeviation)])
-def test_padding_has_no_influence(module):
-    rows = 3 if isinstance(module, LocalAggregation) else 2
-    whole, tokens, mask = randoms(rows, 6), randoms(rows, 4, 6, seed=1), MASK[:rows]
-    found = module(whole, tokens, mask)
-    assert found.isfinite().all()
-    spoilt = tokens.masked_fill(~mask[..., None], torch.nan)
-    assert torch.equal(module(whole, spoilt, mask), found)
-    wide = torch.cat([spoilt, torch.full((rows, 2, 6), torch.inf)], dim=1)
-    wide_mask = torch.cat([mask, torch.zeros(rows, 2, dtype=torch.bool)], dim=1)
-    torch.testing.assert_close(module(whole, wide, wide_mask), found)
 
 
 @pytest.mark.parametrize("name", PIE)

@@ -88,28 +88,11 @@ def test_functions_of_evidence_at_single_similarities(s):
     assert evidence(at, "exp").item() == pytest.approx(math.exp(s / 5))
 
 
-def test_no_similarity_overflows_the_loss():
-    extreme = torch.tensor([[1e4, -1e4], [1e4, 1e4]])
-    for kind in ("relu", "softplus", "exp"):
-        found = evidence(extreme, kind, kappa=1.0 if kind == "relu" else 100.0)
-        assert (found >= 0).all()
-        assert evidential(found).isfinite()
-
-
 @pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
 def test_steepness_and_offset_come_before_the_function(kind):
     similarity = noise(0, 3, 4).tanh()
     expected = evidence(20.0 * (similarity - 0.3), kind)
     assert torch.allclose(evidence(similarity, kind, kappa=20.0, offset=0.3), expected)
-
-
-@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
-def test_gradients_reach_similarities_steepness_and_offset(kind):
-    kappa, offset = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (5.0, 0.1))
-    inputs = noise(0, 3, 3).tanh().requires_grad_(), kappa, offset
-    assert torch.autograd.gradcheck(
-        lambda s, k, m: evidential(evidence(s, kind, kappa=k, offset=m)), inputs
-    )
 
 
 def test_labels_of_texts_hold_transposed_for_videos():
@@ -172,21 +155,6 @@ def test_a_learned_scale_gets_no_gradient_from_distances():
     assert distance.grad is not None
 
 
-@pytest.mark.parametrize("loss", [distance_loss, distance_loss_as_printed])
-def test_gradients_of_picking(loss):
-    distance = distances(0, 3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda d: loss(d, 3.0), [distance])
-
-
-@pytest.mark.parametrize("labels", ["matched", "unmatched", "unmatched_sum"])
-@pytest.mark.parametrize("kind", ["relu", "softplus", "exp"])
-def test_gradients_of_evidential_losses(labels, kind):
-    distance = distances(0, 3).requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda d: evidential_distance(d, labels, kind, kappa=3.0, offset=0.2), [distance]
-    )
-
-
 @pytest.mark.parametrize(("labels", "share"), [("unmatched_sum", 1), ("unmatched", 4)])
 def test_distance_as_evidence_against_a_match(labels, share):
     distance = distances(0, 5)
@@ -224,18 +192,6 @@ def test_labels_that_do_not_make_one_leave_a_constant():
     ]
     assert fitted[:2] == pytest.approx([0.0303, 0.0154], abs=1e-4)
     assert fitted[2] == pytest.approx(0, abs=1e-3)
-
-
-@pytest.mark.parametrize("distance", [0.0, 1.0, 2.0])
-def test_a_batch_of_one_gives_a_finite_loss(distance):
-    one = torch.tensor([[distance]], requires_grad=True)
-    assert distance_loss(one, 100.0).item() == 0
-    assert distance_loss_as_printed(one, 100.0).item() == 0
-    for labels, expected in (("matched", 0), ("unmatched", 2), ("unmatched_sum", 2)):
-        loss = evidential_distance(one, labels)
-        assert loss.item() == expected
-        (slope,) = torch.autograd.grad(loss, one)
-        assert slope.isfinite().all()
 
 
 @pytest.fixture
@@ -288,14 +244,6 @@ def test_the_doubled_sigmoid_summed_over_pairs_is_pcme(pcme):
             assert cost.flatten().tolist() == pytest.approx(expected, rel=1e-6)
 
 
-def test_balanced_is_the_mean_of_matches_plus_the_mean_of_others():
-    texts, videos = noise(0, 4, 3, 5), noise(1, 4, 3, 5)
-    own = torch.eye(4).bool()
-    cost = match_cost(texts, videos, own, 2.0, 3.0)
-    expected = cost[own].mean() + cost[~own].mean()
-    assert torch.allclose(soft_contrastive(texts, videos, 2.0, 3.0), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("far", [0.0, 1.0, 1e3])
 def test_no_distance_overflows_in_thirty_two_bits(far):
     texts = torch.zeros(2, 2, 3, requires_grad=True)
@@ -309,12 +257,6 @@ def test_no_distance_overflows_in_thirty_two_bits(far):
         expected = 15.0 * 1e3 * 3**0.5 - 15.0
         cost = match_cost(texts, videos, torch.eye(2).bool(), 15.0, 15.0)
         assert cost[0, 0].item() == pytest.approx(expected, rel=1e-6)
-
-
-def test_gradients_of_soft_contrastive_reach_steepness_and_shift():
-    a, b = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (2.0, 3.0))
-    inputs = noise(0, 2, 2, 3).requires_grad_(), noise(1, 2, 2, 3).requires_grad_(), a, b
-    assert torch.autograd.gradcheck(soft_contrastive, inputs)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.2, 1.0])
@@ -345,25 +287,6 @@ def test_uniformity_is_pcmes_over_all_samples_of_both_sides(pcme):
     pairs = soft_contrastive(images, captions, a, b, doubled=True, weighing="sum")
     whole = 2 * pairs + weight * uniformity(samples) + beta * full["vib_loss"]
     assert whole.item() == pytest.approx(full["loss"], rel=1e-6)
-
-
-def test_a_batch_of_one_gives_finite_losses():
-    text, video = noise(0, 1, 3, 4).requires_grad_(), noise(1, 1, 3, 4)
-    expected = match_cost(text, video, torch.ones(1, 1).bool(), 2.0, 3.0).item()
-    assert soft_contrastive(text, video, 2.0, 3.0).item() == pytest.approx(expected)
-    assert mil_margin(torch.tensor([[0.7]])).item() == 0
-    assert mil_margin(torch.tensor([[0.7]]), 0.2, "hardest").item() == 0
-    alone = uniformity(text[0, :1])
-    assert alone.item() == 0
-    (slope,) = torch.autograd.grad(alone, text)
-    assert torch.equal(slope, torch.zeros_like(text))
-
-
-def test_equal_samples_have_a_gradient():
-    same = torch.ones(2, 2, 3, requires_grad=True)
-    loss = soft_contrastive(same, same.detach(), 5.0, 5.0) + uniformity(same.flatten(0, 1))
-    loss.backward()
-    assert same.grad.isfinite().all()
 
 
 def test_the_bidirectional_margin_is_the_mean_over_wrong_pairs_as_released(golden):

@@ -1,9 +1,7 @@
 """DUQ as released: what the official numbers in test_whole_duq.py do not show."""
 
-import pytest
 import torch
 
-from sureshot.errors import SureshotError
 from sureshot.models.systems.duq_released import DuqReleased, DuqReleasedConfig
 from tests.models.systems.every import WIDTH, texts, videos
 
@@ -30,12 +28,6 @@ def test_frames_without_cells_stand_for_themselves() -> None:
     assert codes["mask"].sum(1).tolist() == [
         ((-(-count // 2) + 1) // 2 + 1) // 2 for count in films.mask.sum(1).tolist()
     ]
-
-
-def test_words_that_were_left_out_are_asked_for() -> None:
-    words = texts(2)
-    with pytest.raises(SureshotError, match="reads the words"):
-        made().texts(words._replace(words=words.words[..., :0]))
 
 
 def test_branches_that_agree_cost_nothing() -> None:

@@ -325,12 +325,6 @@ def test_a_text_may_be_as_long_as_it_says() -> None:
         hit(longest=3).videos(videos(3))
 
 
-def test_words_that_were_left_out_are_asked_for() -> None:
-    words = texts(2)
-    with pytest.raises(SureshotError, match=r"set stem\.words to true"):
-        hit().texts(words._replace(words=words.words[..., :0]))
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("momentum", 1.1), ("bank", -1), ("layers", 0), ("feature_share", 2.0), ("scale", 0.0)],

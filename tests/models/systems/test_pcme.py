@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import Gaussian, draw_noise
 from sureshot.models.systems import pcme as systems_pcme
 from sureshot.models.systems.base import Codes, objective
@@ -104,13 +103,6 @@ def test_the_distance_is_that_of_samples_in_expectation() -> None:
             ]
             seen = (many[0] - many[1]).square().sum(-1).mean().item()
             assert apart.item() == pytest.approx(seen, rel=0.02)
-
-
-def test_without_spread_the_distance_is_the_cosine_of_the_means() -> None:
-    codes = tuple(gaussians(4, seed, log_var=-40.0) for seed in (1, 2))
-    one, other = (pcme(score=how).similarity(*codes) for how in ("distance", "means"))
-    torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
-    assert other.abs().max() <= 1 + 1e-6
 
 
 def test_an_uncertain_video_is_ranked_low_unless_only_means_count() -> None:
@@ -219,8 +211,3 @@ def test_measures_are_the_geometric_mean_of_deviations_and_the_total_variance() 
         assert seen[f"{side} deviation"].tolist() == pytest.approx(expected, rel=1e-5)
         expected = [math.log(sum(row)) for row in variances]
         assert seen[f"{side} spread"].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-def test_words_are_needed() -> None:
-    with pytest.raises(SureshotError, match=r"PCME reads the words .* set stem\.words to true"):
-        pcme().texts(texts(2)._replace(words=torch.zeros(2, 5, 0)))

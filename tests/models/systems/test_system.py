@@ -372,3 +372,10 @@ def test_settings_out_of_range_are_refused(name: str) -> None:
     for setting, value in OUT_OF_RANGE[name].items():
         with pytest.raises(SureshotError, match=rf"system\.{setting} is "):
             load_system({"name": name, setting: value}, SIZES)
+
+
+@pytest.mark.parametrize("name", ["pcme", "hit", "uatvr", "clip2video", "duq_released"])
+def test_words_that_were_left_out_are_asked_for(name: str) -> None:
+    words = texts(2)
+    with pytest.raises(SureshotError, match=r"reads the words of a text; set stem\.words to true"):
+        shaken(name).texts(words._replace(words=words.words[..., :0]))

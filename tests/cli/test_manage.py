@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -252,3 +254,11 @@ def test_a_fix_stands_below_what_it_mends(sureshot, tmp_path, hub):
     (at,) = [i for i, line in enumerate(lines) if re.match("note +index ", line)]
     assert lines[at + 1].strip() == "→ sureshot index FOLDER"
     assert lines[at + 1].index("→") == lines[at].index("none at")
+
+
+def test_the_status_loads_no_decoder(library):
+    code = "import sys; from sureshot.cli.app import run; run(sys.argv[1:]); "
+    code += "assert not {'av', 'PIL', 'scipy', 'torch'} & set(sys.modules)"
+    command = [sys.executable, "-c", code, "status", "--db", library.db]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -100,13 +100,12 @@ def asked(folder, db, model="tiny"):
 
 def ran(orders):
     out = io.StringIO()
-    Worker(orders, out).run()
+    Worker(orders, out, every=0).run()
     orders.ready.set()
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_it_says_how_far_it_is_and_what_came_of_it(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.index_worker._EVERY", 0.0)
+def test_it_says_how_far_it_is_and_what_came_of_it(folder, tmp_path) -> None:
     told = ran(Orders(asked(folder, tmp_path / "db")))
     assert {line["state"] for line in told[:-1]} == {"running"}
     assert [line["share"] for line in told] == sorted(line["share"] for line in told)
@@ -124,11 +123,10 @@ def test_it_is_cancelled_and_by_the_end_of_its_input_too(folder, tmp_path) -> No
         assert ran(orders)[-1]["state"] in ("cancelled", "done")
 
 
-def test_it_waits_while_it_is_paused(folder, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("sureshot.web.index_worker._EVERY", 0.0)
+def test_it_waits_while_it_is_paused(folder, tmp_path) -> None:
     orders, out = Orders(asked(folder, tmp_path / "db")), io.StringIO()
-    worker = Worker(orders, out)
-    worker._go_on.clear()
+    worker = Worker(orders, out, every=0)
+    worker._resumed.clear()
     run = threading.Thread(target=worker.run)
     run.start()
     while '"paused"' not in out.getvalue():
@@ -136,7 +134,7 @@ def test_it_waits_while_it_is_paused(folder, tmp_path, monkeypatch) -> None:
     run.join(0.2)
     assert run.is_alive() and '"running"' not in out.getvalue()
     orders.more = ["resume\n", "pause\n", "resume\n"]
-    worker._go_on.set()
+    worker._resumed.set()
     run.join()
     orders.ready.set()
     assert json.loads(out.getvalue().splitlines()[-1])["state"] == "done"

@@ -155,11 +155,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _with_command(arguments: list[str]) -> list[str]:
-    """The arguments; a sentence that comes without a command is what to search for.
-
-    Raises:
-        MistypedError: the first word is no command.
-    """
+    """The arguments; a sentence that comes without a command is what to search for."""
     first = arguments[0] if arguments else "-"
     if first in _ALIASES:
         return [_ALIASES[first], *arguments[1:]]
@@ -179,9 +175,6 @@ def _refuse_empty(typed: Sequence[str]) -> None:
     """Refuse an empty argument, as a variable that is not set leaves it.
 
     As a path it would be the folder that we are in, as a place of an index the default one.
-
-    Raises:
-        MistypedError: there is one.
     """
     for before, argument in itertools.pairwise(["", *typed]):
         name, is_set, value = argument.partition("=")

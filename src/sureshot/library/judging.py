@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
-from sureshot.library.clips import sheet_rows
 from sureshot.library.labels import (
     JudgedMoment,
     Label,
@@ -19,7 +18,6 @@ from sureshot.library.labels import (
 )
 from sureshot.library.results import JSON_SCHEMA, Hit
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.media.contact_sheet import contact_sheet, save_sheet
 from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
 from sureshot.text import clean, counted, plain, printable
@@ -377,6 +375,9 @@ def _place(db: str | Path | Searcher | None) -> str:
 
 def _draw(searcher: Searcher, query: str, k: int, target: Path) -> None:
     """Draw the frames of the hits that are judged first into a PNG."""
+    from sureshot.library.clips import sheet_rows  # needs PyAV and Pillow
+    from sureshot.media.contact_sheet import contact_sheet, save_sheet
+
     answer = searcher.search(query, k=k, per_video=1)
     rows = sheet_rows(answer, searcher.store.settings.frame_rate)
     save_sheet(contact_sheet(answer.query, rows), target)

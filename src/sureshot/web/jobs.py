@@ -112,11 +112,7 @@ class Jobs:
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 
     def order(self, order: Order) -> None:
-        """Pause the run, resume it or cancel it.
-
-        Raises:
-            NotFoundError: there is none.
-        """
+        """Pause the run, resume it or cancel it."""
         with self._lock:
             if self._job is None or self._job.state not in _ACTIVE:
                 raise NotFoundError("Nothing is being indexed.")
@@ -190,11 +186,7 @@ class FoldersReply(Document):
 
 
 class Roots:
-    """Folders that may be indexed, with all below them.
-
-    Raises:
-        ArgumentError: one of them is not a folder.
-    """
+    """Folders that may be indexed, with all below them."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._roots = [absolute(path) for path in paths]
@@ -203,11 +195,7 @@ class Roots:
                 raise ArgumentError(f"There is no folder {plain(root)} to index from.")
 
     def allowed(self, folder: str) -> Path:
-        """A folder at or below a root, links in its name followed.
-
-        Raises:
-            NotFoundError: it is somewhere else, or not a folder.
-        """
+        """A folder at or below a root, links in its name followed."""
         refusal = NotFoundError(
             "This folder cannot be indexed from here; `sureshot serve --root DIR` says which may."
         )
@@ -223,12 +211,7 @@ class Roots:
         return absolute(folder)
 
     def below(self, folder: str | None) -> FoldersReply:
-        """The folders in one, or the roots.
-
-        Raises:
-            NotFoundError: it may not be looked into.
-            SureshotError: it cannot be read.
-        """
+        """The folders in one, or the roots."""
         if folder is None:
             roots = [FolderValues(path=printable(r), name=printable(r)) for r in self._roots]
             return FoldersReply(folder=None, above=None, folders=roots)

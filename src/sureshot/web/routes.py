@@ -67,11 +67,7 @@ class SearchOptions:
     fold: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
 
     def choice(self) -> Choice:
-        """The videos that are searched.
-
-        Raises:
-            QueryError: the folder is not a path.
-        """
+        """The videos that are searched."""
         return Choice(
             under=path_of(self.folder),
             shortest=self.shortest,
@@ -181,11 +177,7 @@ async def _page(
 
 
 def path_of(folder: str | None) -> Path | None:
-    """A folder as a path that is compared with those of videos, and never opened.
-
-    Raises:
-        QueryError: it is not a path.
-    """
+    """A folder as a path that is compared with those of videos, and never opened."""
     if not folder:
         return None
     try:

@@ -47,11 +47,7 @@ class WorkQueue:
         self._room = waiting
 
     async def run(self, request: Request, call: Callable[[], _T]) -> _T:
-        """The result of a call, which is not made if the client has gone by its turn.
-
-        Raises:
-            BusyError: too many wait already.
-        """
+        """The result of a call, which is not made if the client has gone by its turn."""
         if self._room <= 0:
             raise BusyError("This machine has more to do than it can; try again in a moment.")
         self._room -= 1
@@ -175,12 +171,7 @@ class Session:
         self._videos_read = self._remote_checked = -refresh
 
     def searcher(self) -> Searcher:
-        """The open index, reopened when another one has taken its place.
-
-        Raises:
-            StoreError: there is none, it is damaged, or of another model.
-            ModelError: its model cannot be loaded here.
-        """
+        """The open index, reopened when another one has taken its place."""
         with self._opening:
             stamp = self._current_stamp()
             if self._searcher is None or stamp != self._stamp or self._is_replaced():
@@ -202,23 +193,14 @@ class Session:
         return new
 
     def store(self) -> Store:
-        """The index without its model.
-
-        Raises:
-            StoreError: there is none, or it is damaged.
-        """
+        """The index without its model."""
         searcher = self._searcher
         if searcher is not None and self._current_stamp() == self._stamp:
             return searcher.store
         return Store.open(index_place(self.options.db))
 
     def video(self, name: str) -> VideoRecord:
-        """The indexed video of an id.
-
-        Raises:
-            NotFoundError: no video has it.
-            StoreError: the index cannot be read.
-        """
+        """The indexed video of an id."""
         is_old = time.monotonic() - self._videos_read > self._refresh
         if is_old:  # also when the id is unknown: made-up ids must not cause a read each
             self._videos = {record.id: record for record in self.store().videos()}
@@ -229,13 +211,7 @@ class Session:
         return record
 
     def file(self, name: str) -> VideoRecord:
-        """The indexed video of an id, whose file is there.
-
-        Raises:
-            NotFoundError: no video has the id.
-            FileGoneError: its file is gone.
-            VideoError: it could not be indexed.
-        """
+        """The indexed video of an id, whose file is there."""
         record = self.video(name)
         if is_gone(record.path):
             raise FileGoneError(f"{plain(record.path)} is gone from where it was indexed.")

@@ -1,6 +1,5 @@
 """The function behind `sureshot evaluate`: values, notes, and what is refused."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -22,7 +21,6 @@ from sureshot.trust.fit import fit_card
 from sureshot.trust.report import measure
 from sureshot.trust.signals import QueryContext
 from tests import judged
-from tests.cli.test_json import DOCUMENT, fields, shape
 from tests.trained import saved
 from tests.walls import walls
 
@@ -117,17 +115,6 @@ def test_plain_values_have_it_under_its_key(evaluate, scores):
     trust = told.pop("trust")
     assert told == plain and trust.pop("files") == []
     assert trust == measure(*scores, title=TITLE).to_dict()
-
-
-def test_the_documented_fields_are_those_that_are_given(evaluate):
-    """The example in docs/json.md is about data like these."""
-    section = DOCUMENT.read_text("utf-8").split("With `--trust`")[1].split("\n## ")[0]
-    documented = json.loads(section.split("```json\n")[1].split("```")[0])["trust"]
-    told = json.loads(json.dumps(evaluate(trust=True).to_dict()))["trust"]
-    assert list(documented) == list(told)
-    assert {k: shape(v) for k, v in documented.items()} == {k: shape(v) for k, v in told.items()}
-    explained = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text("utf-8")))
-    assert fields(documented) <= explained
 
 
 def test_figures_are_written_and_named(evaluate, tmp_path):

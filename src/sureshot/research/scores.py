@@ -83,7 +83,7 @@ def ranking(
     if scorer.bank is None:
         return raw
     videos = code_videos(scorer.ranking, features, range(len(features.videos)))
-    return videos.correct(raw)
+    return (raw - videos.offsets).astype(raw.dtype)
 
 
 def background(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " texts"] | None:

@@ -88,7 +88,7 @@ def asked(
     said = np.full((len(texts), PLACES), np.nan)
     right = np.zeros((len(texts), PLACES), bool)
     for row, text in enumerate(texts):
-        for place, hit in enumerate(searcher.search(text, k=PLACES, per_video=PLACES)):
+        for place, hit in enumerate(searcher.search(text, limit=PLACES, per_video=PLACES)):
             said[row, place] = np.nan if hit.relevant is None else hit.relevant
             right[row, place] = relevant[row, number[_video_at(hit, films[hit.path])]]
     return said, right

@@ -283,7 +283,7 @@ def check_search(scorer: Scorer, tested: SplitFeatures, db: Path) -> None:
     np.testing.assert_allclose(
         found.scores[:, order], ranking(scorer, tested)[:, :2], atol=3e-3, rtol=1e-3
     )
-    hits = searcher.search(queries[0], k=len(paths), fold=False).hits
+    hits = searcher.search(queries[0], limit=len(paths), merge_copies=False).hits
     expected = sorted(found.scores[0], reverse=True)
     assert [hit.score for hit in hits] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 

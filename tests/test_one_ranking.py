@@ -139,7 +139,7 @@ def test_the_hits_of_a_search_come_in_that_order(banked, split, features):
     searcher = open_index(banked.db, device="cpu")
     scores = searched(banked, split)
     for text, row in zip(TEXTS, scores, strict=True):
-        hits = searcher.search(text, k=len(CLIPS), fold=False).hits
+        hits = searcher.search(text, limit=len(CLIPS), merge_copies=False).hits
         order = [split.items[column].path for column in np.argsort(-row, kind="stable")]
         assert [hit.score for hit in hits] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
         assert sorted(hit.path for hit in hits) == sorted(order)

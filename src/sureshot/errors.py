@@ -1,5 +1,6 @@
 """Every error Sureshot raises on purpose. Each message names the thing, the reason and the fix."""
 
+import shlex
 from pathlib import Path
 from typing import ClassVar
 
@@ -58,20 +59,19 @@ def reason_of(error: OSError) -> str:
 
 
 def option(name: str, value: str | Path | bool = "") -> str:
-    """A choice of the caller, as messages name it: ``db=``, or as an option in the terminal.
-
-    The terminal finds the backticks in what it prints and writes its own option there
-    (`sureshot.library.results.as_typed`).
+    """An option as messages name it. The parameter of a Python function has the same name.
 
     Args:
-        name: parameter of the public function that takes the choice.
+        name: parameter, such as ``skip_unknown``.
         value: what to choose; nothing where that is up to the caller.
 
     Examples:
-        >>> f"Choose another place with {option('db')}, or resume it ({option('resume', True)})."
-        'Choose another place with `db=`, or resume it (`resume=True`).'
-        >>> option("model", "bundled")
-        "`model='bundled'`"
+        >>> option("skip_unknown", True), option("merge_copies", False)
+        ('--skip-unknown', '--no-merge-copies')
+        >>> option("folder", "My videos")
+        "--folder 'My videos'"
     """
-    shown = value if isinstance(value, bool) or value == "" else repr(str(value))
-    return f"`{name}={shown}`"
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    return f"--{flag} {shlex.quote(str(value))}" if value else f"--{flag}"

@@ -186,8 +186,8 @@ def percent(share: float) -> str:
 
     Examples:
         >>> percent(0.834), percent(0.998), percent(0.001), percent(0.0)
-        ('83 %', 'over 99 %', 'under 1 %', 'under 1 %')
+        ('83%', 'over 99%', 'under 1%', 'under 1%')
     """
     if share > 0.99:
-        return "over 99 %"
-    return "under 1 %" if share < 0.01 else f"{round(100 * share)} %"
+        return "over 99%"
+    return "under 1%" if share < 0.01 else f"{round(100 * share)}%"

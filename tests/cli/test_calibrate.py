@@ -59,8 +59,8 @@ def test_a_search_after_it_shows_percentages(sureshot, tmp_path):
     assert "Not calibrated" in ran.out and "%" not in ran.out
     assert sureshot("calibrate", "--labels", own.file, "--db", own.db).code == 0
     ran = sureshot("search", own.labels[0].query, "--db", own.db)
-    assert "Not calibrated" not in ran.out and " %" in ran.out
-    assert ran.out.splitlines()[-1].endswith("learned with judgements of your own.")
+    assert "Not calibrated" not in ran.out and "%" in ran.out
+    assert ran.out.splitlines()[-1].endswith("calibrated on your own judgements.")
     shown = sureshot("calibrate", "--show", "--db", own.db)
     assert (shown.code, shown.err) == (0, "") and "150 queries" in shown.out
     assert (

@@ -193,7 +193,9 @@ def test_a_trained_model_indexes_and_searches(sureshot, place, tmp_path):
     model = place / "run" / "model"
     asked = ("index", place / "videos" / "9.mp4", place / "videos" / "10.mp4", "--workers", "1")
     assert sureshot(*asked, *db, "--model", model).code == 0
-    told = json.loads(sureshot("search", "white then magenta", *db, "--no-fold", "--json").out)
+    told = json.loads(
+        sureshot("search", "white then magenta", *db, "--no-merge-copies", "--json").out
+    )
     assert told["model"] == str(model) and told["searched"] >= 2
     assert {hit["path"].rpartition("/")[2] for hit in told["hits"]} == {"9.mp4", "10.mp4"}
 

@@ -89,8 +89,8 @@ def test_copies_share_a_row_unless_they_are_asked_for(search):
     ran = search("white", "-k", "1")
     assert len(rows(ran)) == 1
     assert "  = " in ran.out
-    assert len(rows(search("white", "--no-fold", "-k", "2"))) == 2
-    assert "  = " not in search("white", "--no-fold").out
+    assert len(rows(search("white", "--no-merge-copies", "-k", "2"))) == 2
+    assert "  = " not in search("white", "--no-merge-copies").out
 
 
 def test_json_is_one_line(search):

@@ -41,11 +41,10 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
 @pytest.mark.parametrize(
     "yours, learned",
     [
-        (True, "learned with judgements of your own."),
+        (True, "your own judgements."),
         (
             False,
-            "learned on other people's videos. Ten judged searches (`--judge`) move "
-            "them towards yours.",
+            "other people's videos. Rate ten searches with --judge to calibrate them to yours.",
         ),
     ],
 )
@@ -56,18 +55,18 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
         coverage=0.9,
         plausible=19,
         valid_for="mine",
-        yours=yours,
+        personal=yours,
     )
     known = replace(
         answer(replace(hit(), relevant=0.57)), status="several plausible", confidence=confidence
     )
     assert printed(capsys, known) == [
         "red",
-        "Unsure: 57 % for the first one, if it is here at all. Look through the first 19 for a "
-        "9-in-10 chance.",
+        "Not sure: 57% for the first result. Checking the first 19 gives a 90% chance of finding "
+        "it, if it's there.",
         "   best at  right             time  score  video",
-        "1  1:02:05   57 %  1:02:00-1:02:30  0.500  /v/a.mp4",
-        "Percentages: how often such a hit is right if what you look for is here; " + learned,
+        "1  1:02:05    57%  1:02:00-1:02:30  0.500  /v/a.mp4",
+        "Percentages are calibrated on " + learned,
     ]
 
 

@@ -118,7 +118,7 @@ def mend(named: str, db: Path, world: World) -> None:
     if named == "`sureshot reset`":
         reset(db)
     if named == _CALIBRATE:
-        calibrate(world.labels, db=db, lenient=True, date="2026-11-22")
+        calibrate(world.labels, db=db, skip_unknown=True, date="2026-11-22")
     else:
         index(db, [world.videos], force="--force" in named)
 

@@ -45,7 +45,7 @@ def _check(world: World, db: Path) -> Any:
 
 
 def _calibrate(world: World, db: Path) -> Any:
-    calibrate(world.labels, db=db, lenient=True, date="2026-11-22")
+    calibrate(world.labels, db=db, skip_unknown=True, date="2026-11-22")
 
 
 def _judge(world: World, db: Path) -> Any:

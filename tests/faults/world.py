@@ -134,7 +134,7 @@ def build(root: Path) -> World:
         remove([clips[0], clips[4]], db=base)
         index(base, clips[:_INDEXED])
     _judge(base, clips[0])  # before the card: who calibrates again learns from the same
-    calibrate(labels, db=base, lenient=True, date="2026-11-22")
+    calibrate(labels, db=base, skip_unknown=True, date="2026-11-22")
     assert (base / "trust.json").exists()
     shutil.copytree(base, full)
     index(full, [videos])
@@ -173,7 +173,7 @@ def ask(db: Path) -> tuple[Answers, set[str]]:
     answers: Answers = {}
     told: set[str] = set()
     for query in QUERIES:
-        answer = searcher.search(query, k=50, per_video=9, fold=False)
+        answer = searcher.search(query, limit=50, per_video=9, merge_copies=False)
         answers[query] = [
             (hit.path.name, hit.start, hit.end, hit.score, hit.relevant, hit.plausible)
             for hit in answer.hits

@@ -17,6 +17,7 @@ from sureshot.library.results import (
     FrameScore,
     Hit,
     Status,
+    json_text,
 )
 from sureshot.text import counted, plain, printable
 
@@ -177,32 +178,33 @@ def sure(status: Status, right: float = 0.57, **values) -> Answer:
 @pytest.mark.parametrize(
     "found, sentence",
     [
-        (sure("confident", 0.98), "98 % sure, if it is here at all: the first one is right."),
-        (sure("confident", 0.999), "Over 99 % sure, if it is here at all: the first one is right."),
+        (sure("confident", 0.98), "98% sure the first result is right, if your videos contain it."),
+        (
+            sure("confident", 0.999),
+            "Over 99% sure the first result is right, if your videos contain it.",
+        ),
         (
             sure("several plausible"),
-            "Unsure: 57 % for the first one, if it is here at all. Look through the first 19 for a "
-            "9-in-10 chance.",
+            "Not sure: 57% for the first result. Checking the first 19 gives a 90% chance of "
+            "finding it, if it's there.",
         ),
         (
             sure("several plausible", plausible=None),
-            "Unsure: 57 % for the first one, if it is here at all.",
+            "Not sure: 57% for the first result.",
         ),
         # One video out of one says nothing.
         (
             sure("several plausible", plausible=1),
-            "Unsure: 57 % for the first one, if it is here at all.",
+            "Not sure: 57% for the first result.",
         ),
-        (sure("several plausible", 0.09), "Weak: 9 % for the first one."),
+        (sure("several plausible", 0.09), "Weak: 9% for the first result."),
         (
             sure("probably not here", 0.08, present=0.06),
-            "Probably not in your videos. Only 6 in 100 searches for something that is there look "
-            "this weak. Closest:",
+            "Probably not in your videos: a real match scores this low 6 times in 100.",
         ),
         (
             sure("probably not here", present=0.001),
-            "Probably not in your videos. Fewer than 1 in 100 searches for something that is there "
-            "look this weak. Closest:",
+            "Probably not in your videos: a real match scores this low less than once in 100.",
         ),
         (
             answer(hit()),
@@ -218,11 +220,11 @@ def test_percentages_are_seen_wherever_an_answer_is_shown():
     found = sure("several plausible")
     lines = repr(found).splitlines()
     assert lines[1] == "".join(found.verdict)
-    assert lines[2].split() == ["1", "0:02", "57", "%", "0:01-0:05", "0.500", "/v/a.mp4"]
+    assert lines[2].split() == ["1", "0:02", "57%", "0:01-0:05", "0.500", "/v/a.mp4"]
     assert lines[3].split() == ["2", "0:02", "0:01-0:05", "0.500", "/v/a.mp4"]
     assert lines[2].index("0:01") == lines[3].index("0:01")
     table = found._repr_html_()
-    assert "<td>57 %</td>" in table and "<th>right</th>" in table and "Unsure: 57 %" in table
+    assert "<td>57%</td>" in table and "<th>right</th>" in table and "Not sure: 57%" in table
     assert "<th>right</th>" not in answer(hit())._repr_html_()
 
 
@@ -233,3 +235,9 @@ def test_a_score_just_below_zero_is_shown_without_a_sign():
     )
     for shown in (repr(found), found._repr_html_(), repr(texts), texts._repr_html_()):
         assert "0.000" in shown and "-0.000" not in shown
+
+
+def test_a_document_is_one_line_that_steers_no_terminal() -> None:
+    text = json_text({"path": "a\n\x1b[31mü"})
+    assert text.isprintable() and json.loads(text)["path"] == "a\n\x1b[31mü"
+    assert json_text({"path": "ü"}, ascii_only=True).isascii()

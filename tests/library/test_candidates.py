@@ -28,7 +28,7 @@ def test_each_of_many_queries_has_the_windows_that_it_has_alone(
     store = make_store(tmp_path)
     for number in range(5):
         store.write(record(f"/{number}.mp4"), random_windows(60, seed=number))
-    asked = Request(k=3, per_video=None, fold=True)
+    asked = Request(limit=3, per_video=None, merge_copies=True)
     queries = vectors(4)
     candidates = Candidates(store, LOOKS)
     for wanted in (20, 1000):
@@ -45,7 +45,10 @@ def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(
 ) -> None:
     store = make_store(tmp_path)
     store.write(record("/a.mp4"), random_windows(5))
-    candidates, asked = Candidates(store, LOOKS), Request(k=3, per_video=None, fold=True)
+    candidates, asked = (
+        Candidates(store, LOOKS),
+        Request(limit=3, per_video=None, merge_copies=True),
+    )
     one, other = candidates.near_each([query[None] for query in vectors(2)], 20, asked)
     (again,) = candidates.near_each([vectors(1)], 20, asked)
     assert one.looked is other.looked is again.looked
@@ -59,7 +62,7 @@ def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(
 
 
 def test_an_empty_index_has_no_windows_for_any_query(tmp_path: Path) -> None:
-    asked = Request(k=3, per_video=None, fold=True)
+    asked = Request(limit=3, per_video=None, merge_copies=True)
     candidates = Candidates(make_store(tmp_path), LOOKS)
     near = candidates.near_each([query[None] for query in vectors(2)], 20, asked)
     assert [(part.windows.keys, part.whole) for part in near] == [([], True)] * 2
@@ -97,7 +100,7 @@ def test_a_library_of_copies_is_not_read_whole(
         return nearest(self, vector, k, *args, **more)
 
     monkeypatch.setattr(Store, "nearest", noted)
-    asked = Request(k=10, per_video=1, fold=True)
+    asked = Request(limit=10, per_video=1, merge_copies=True)
     (query,) = vectors(1)
     candidates = Candidates(store, LOOKS)
     near = candidates.near_any(query[None], CANDIDATES, asked)

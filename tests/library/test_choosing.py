@@ -30,9 +30,12 @@ def films(tmp_path_factory):
 
 def found(films, **wanted):
     searcher = films[1]
-    under = Choice(**wanted).videos(searcher.store)
+    folder = Choice(**wanted).videos(searcher.store)
     return sorted(
-        {int(hit.path.parent.name) for hit in searcher.search("red", under=under, k=9, fold=False)}
+        {
+            int(hit.path.parent.name)
+            for hit in searcher.search("red", folder=folder, limit=9, merge_copies=False)
+        }
     )
 
 
@@ -57,9 +60,9 @@ def test_only_videos_that_fit_are_searched(films, wanted, days) -> None:
 
 def test_a_folder_alone_needs_no_list_of_videos(films) -> None:
     folder, searcher = films
-    assert Choice(under=folder / "1").videos(searcher.store) == folder / "1"
-    assert found(films, under=folder / "1") == [1]
-    assert found(films, under=folder / "1", shortest=2.0) == []
+    assert Choice(folder=folder / "1").videos(searcher.store) == folder / "1"
+    assert found(films, folder=folder / "1") == [1]
+    assert found(films, folder=folder / "1", shortest=2.0) == []
 
 
 def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
@@ -67,13 +70,13 @@ def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     some = Choice(longest=2.0).videos(searcher.store)
     assert isinstance(some, VideoSet)
     assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
-    assert searcher.rivals("red", under=some).about.videos == 2
+    assert searcher.rivals("red", folder=some).about.videos == 2
 
 
 def test_an_empty_choice_says_what_was_wanted(films) -> None:
     _, searcher = films
-    wanted = Choice(under=Path("/v"), shortest=3600.0, until=date(2020, 1, 1))
-    answer = searcher.search("red", under=wanted.videos(searcher.store))
+    wanted = Choice(folder=Path("/v"), shortest=3600.0, until=date(2020, 1, 1))
+    answer = searcher.search("red", folder=wanted.videos(searcher.store))
     assert answer.warnings == (
         "Nothing is indexed at or below /v, that lasts 1 h or longer, that changed on 2020-01-01 "
         "or before.",

@@ -255,7 +255,7 @@ def test_a_clip_that_is_there_is_kept_unless_it_may_be_replaced(tmp_path, clip):
     (written,) = export(answer(hit(clip, 1)), tmp_path).written
     written.write_bytes(b"mine")
     kept = export(answer(hit(clip, 1)), tmp_path)
-    assert kept.failed == ((written, "exists already; `overwrite=True` replaces it"),)
+    assert kept.failed == ((written, "exists already; --overwrite replaces it"),)
     assert written.read_bytes() == b"mine"
     assert export(answer(hit(clip, 1)), tmp_path, overwrite=True).written == (written,)
     assert written.read_bytes() != b"mine"

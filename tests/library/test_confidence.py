@@ -56,7 +56,7 @@ def test_without_a_card_nothing_is_said(place):
 
 def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
     searcher = beside(place, card)
-    answer = searcher.search("red", k=20, fold=False)
+    answer = searcher.search("red", limit=20, merge_copies=False)
     rivals = searcher.rivals("red")
     expected = assess(card, rivals.scores, rivals.about)
     assert answer.status != "not calibrated" and answer.confidence is not None
@@ -77,7 +77,7 @@ def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
 
 def test_a_moment_of_a_film_has_a_percentage_of_its_own(place, card):
     """The red scene, the green one and the blue one of one film."""
-    moments = beside(place, card).search("red", k=20, per_video=9, fold=False)
+    moments = beside(place, card).search("red", limit=20, per_video=9, merge_copies=False)
     scenes = [hit for hit in moments if hit.path.name == "scenes.mp4"]
     assert len(scenes) > 1
     assert scenes[0].relevant > 2 * scenes[-1].relevant
@@ -89,8 +89,10 @@ def test_a_hit_has_the_same_percentage_in_every_answer(place, card, query):
     said: dict[tuple[Path, float, float], set[float | None]] = {}
     for k in (1, 2, 5, 50):
         for per_video in (1, 3, 9):
-            for fold in (True, False):
-                answer = searcher.search(query, k=k, per_video=per_video, fold=fold)
+            for merge_copies in (True, False):
+                answer = searcher.search(
+                    query, limit=k, per_video=per_video, merge_copies=merge_copies
+                )
                 for hit in answer:
                     said.setdefault((hit.path, hit.start, hit.end), set()).add(hit.relevant)
     assert said and {len(values) for values in said.values()} == {1}
@@ -99,7 +101,7 @@ def test_a_hit_has_the_same_percentage_in_every_answer(place, card, query):
 def test_real_answers_do_not_contradict_themselves(place, card):
     searcher = beside(place, card)
     for query in ("red", "green", "white and black blocks", "a wedding", "yellow then magenta"):
-        answer = searcher.search(query, k=50, per_video=9)
+        answer = searcher.search(query, limit=50, per_video=9)
         known = answer.confidence
         percentages = [hit.relevant for hit in answer]
         assert (known.plausible == 1) == (known.right >= known.coverage)
@@ -113,15 +115,15 @@ def test_real_answers_do_not_contradict_themselves(place, card):
 
 def test_weak_hits_can_be_left_out(place, card):
     searcher = beside(place, card)
-    whole = searcher.search("red", k=20)
+    whole = searcher.search("red", limit=20)
     cut = whole[0].relevant
-    answer = searcher.search("red", k=20, minimum=cut)
+    answer = searcher.search("red", limit=20, min=cut)
     assert answer.hits == tuple(hit for hit in whole if hit.relevant >= cut)
     assert f"{len(whole) - len(answer)} hit" in answer.warnings[-1]
-    assert f"the {100 * cut:g} % asked for with `minimum=` left out" in answer.warnings[-1]
-    none = searcher.search("red", k=20, minimum=0.9999)
+    assert f"the {100 * cut:g}% asked for with --min left out" in answer.warnings[-1]
+    none = searcher.search("red", limit=20, min=0.9999)
     assert not none.hits and none.warnings[-1].startswith(
-        "No hit is as likely right as the 99.99 %"
+        "No hit is as likely right as the 99.99%"
     )
     assert none.warnings[-1].endswith(f"{len(whole)} left out.")
 
@@ -131,7 +133,7 @@ def test_the_users_point_is_kept_and_checked(place, card):
     wide = searcher.search("red", coverage=0.95).confidence
     narrow = searcher.search("red", coverage=0.5).confidence
     assert wide.coverage == 0.95 and wide.plausible >= narrow.plausible
-    for wrong in ({"coverage": 1.0}, {"coverage": 0.0}, {"minimum": -0.1}, {"minimum": 1.0}):
+    for wrong in ({"coverage": 1.0}, {"coverage": 0.0}, {"min": -0.1}, {"min": 1.0}):
         with pytest.raises(QueryError, match="it must be"):
             searcher.search("red", **wrong)
 
@@ -139,7 +141,7 @@ def test_the_users_point_is_kept_and_checked(place, card):
 def test_json_carries_it_all(place, card):
     told = beside(place, card).search("red").to_dict()
     assert set(told["confidence"]) == {
-        "right", "present", "coverage", "plausible", "valid_for", "yours"
+        "right", "present", "coverage", "plausible", "valid_for", "personal"
     }  # fmt: skip
     assert all("relevant" in hit and "plausible" in hit for hit in told["hits"])
     json.dumps(told, allow_nan=False)
@@ -273,10 +275,12 @@ def _hit(path):
 
 def test_what_is_probably_absent_is_said_without_percentages(place, card):
     searcher = beside(place, card)
-    answers = [searcher.search(query, k=3) for query in ("a wedding", "red", "chess", "a choir")]
+    answers = [
+        searcher.search(query, limit=3) for query in ("a wedding", "red", "chess", "a choir")
+    ]
     absent = [answer for answer in answers if answer.status == "probably not here"]
     assert absent
     for answer in absent:
         for shown in (str(answer), answer._repr_html_()):
-            assert "Probably not in your videos." in shown
+            assert "Probably not in your videos:" in shown
             assert "%" not in shown and "right" not in shown

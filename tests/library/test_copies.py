@@ -25,7 +25,7 @@ def folded(shown, most=10, scores=None):
     scores = scores or [1 - i / 100 for i in range(count)]
     videos = [[(0, 2, score)] for score in scores]
     moments = join_adjacent(*windows(*videos), per_video=3)
-    kept = copies_of(videos, np.stack(shown)).fold(moments, most)
+    kept = copies_of(videos, np.stack(shown)).merge(moments, most)
     return [(int(m.path.stem), [int(c.stem) for c in m.copies]) for m in kept]
 
 
@@ -54,7 +54,7 @@ def test_the_number_of_hits_is_kept_and_copies_of_kept_ones_are_still_told():
 def test_a_shot_that_one_video_repeats_stays_two_moments():
     shown = np.stack([pictures(4)] * 2 + [FLAT] * 5)
     paths, start, end, scores = windows([(0, 2, 1.0), (10, 12, 0.99)], BACKGROUND)
-    kept = Copies(paths, shown).fold(join_adjacent(paths, start, end, scores, per_video=2), 2)
+    kept = Copies(paths, shown).merge(join_adjacent(paths, start, end, scores, per_video=2), 2)
     assert [(m.path, m.start, m.copies) for m in kept] == [(paths[0], 0, []), (paths[0], 10, [])]
 
 
@@ -62,7 +62,7 @@ def test_a_copy_of_a_long_shot_is_folded_though_another_of_its_windows_scores_be
     first, second = pictures(4, 1), pictures(4, 2)
     shown = np.stack([first, second, first, second, *[FLAT] * 5])
     long = [(0, 2, 1.0), (2, 4, 0.99)], [(0, 2, 0.97), (2, 4, 0.98)], BACKGROUND
-    kept = copies_of(long, shown).fold(join_adjacent(*windows(*long), per_video=1), 5)
+    kept = copies_of(long, shown).merge(join_adjacent(*windows(*long), per_video=1), 5)
     assert [(int(m.path.stem), len(m.copies)) for m in kept] == [(0, 1), (2, 0)]
 
 
@@ -70,7 +70,7 @@ def test_a_copy_in_two_moments_is_named_once():
     first, second = pictures(4, 1), pictures(4, 1)
     shown = np.stack([first, first, second])
     videos = [(0, 2, 1.0)], [(0, 2, 0.9), (10, 12, 0.8)]
-    (kept,) = copies_of(videos, shown).fold(join_adjacent(*windows(*videos), per_video=2), 5)
+    (kept,) = copies_of(videos, shown).merge(join_adjacent(*windows(*videos), per_video=2), 5)
     assert kept.copies == [Path("/v/1.mp4")]
 
 
@@ -95,7 +95,7 @@ def test_folding_a_long_answer_takes_no_comparison_of_every_pair():
     videos = [[(0, 2, 1 - i / 1000)] for i in range(600)]
     moments = join_adjacent(*windows(*videos), per_video=1)
     began = time.process_time()
-    assert len(copies_of(videos, signatures).fold(moments, 200)) == 200
+    assert len(copies_of(videos, signatures).merge(moments, 200)) == 200
     assert time.process_time() - began < 3  # comparing one by one takes ten times as long
 
 
@@ -111,7 +111,7 @@ def test_what_is_known_of_copies_serves_another_order_of_the_moments():
         videos = [[(0, 2, score)] for score in order]
         moments = join_adjacent(*windows(*videos), per_video=3)
         fresh = copies_of(videos, np.stack(shown))
-        assert copies.fold(moments, 5) == fresh.fold(moments, 5)
+        assert copies.merge(moments, 5) == fresh.merge(moments, 5)
         assert copies.without(moments, 5) == [
-            m for m in moments if m.path in {kept.path for kept in fresh.fold(moments, 5)}
+            m for m in moments if m.path in {kept.path for kept in fresh.merge(moments, 5)}
         ]

@@ -85,7 +85,7 @@ def test_what_cannot_be_used_is_not_named(tmp_path, hub, settings, weights):
     cache(hub, "acme/other", settings, weights)
     found = checks(tmp_path)["other models"]
     assert (found.state, "acme" in found.detail) == ("note", False)
-    assert "`model='openai/clip-vit-base-patch16'`" in found.fix
+    assert "--model openai/clip-vit-base-patch16" in found.fix
 
 
 def test_where_no_index_is_the_fix_makes_one(tmp_path):
@@ -108,7 +108,7 @@ def test_a_file_in_place_of_the_folder_is_broken(tmp_path):
     (tmp_path / "file").touch()
     found = checks(tmp_path / "file" / "index")
     assert found["disk"].state == "broken"
-    assert found["disk"].fix == "choose a place with `db=`"
+    assert found["disk"].fix == "choose a place with --db"
 
 
 def test_free_space_of_object_storage_is_not_asked_for(monkeypatch):

@@ -27,34 +27,34 @@ def shown(row):
 
 
 def test_a_row_shows_the_frames_of_its_hit(searcher):
-    answer = searcher.search("green", k=1)
+    answer = searcher.search("green", limit=1)
     (row,) = sheet_rows(answer, 1.0)
     assert set(shown(row)) == {"green"}
     assert [(f.time, f.score) for f in row.frames] == [(f.time, f.score) for f in answer[0].frames]
 
 
 def test_a_row_says_rank_name_range_score_and_folder(searcher):
-    answer = searcher.search("green", k=1)
+    answer = searcher.search("green", limit=1)
     (row,) = sheet_rows(answer, 1.0)
     assert row.title == "1. scenes.mp4"
     assert row.subtitle == f"0:04-0:08 · score 1.000 · in {answer[0].path.parent.name}"
 
 
 def test_a_row_counts_the_copies_of_its_hit(searcher):
-    (row,) = sheet_rows(searcher.search("white", k=1), 1.0)
+    (row,) = sheet_rows(searcher.search("white", limit=1), 1.0)
     assert row.subtitle.endswith(" · 1 copy elsewhere")
 
 
 def test_there_is_a_row_for_each_hit_and_none_for_no_hit(searcher, tmp_path):
     answer = searcher.search("red")
     assert [row.title[:2] for row in sheet_rows(answer, 1.0)] == [f"{h.rank}." for h in answer]
-    assert sheet_rows(searcher.search("red", under=tmp_path), 1.0) == []
+    assert sheet_rows(searcher.search("red", folder=tmp_path), 1.0) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 24, 25, 1000])
 @pytest.mark.parametrize("best", [0.0, 0.5, 1.0])
 def test_of_many_frames_a_dozen_are_drawn_the_best_among_them(searcher, count, best):
-    answer = searcher.search("green", k=1)
+    answer = searcher.search("green", limit=1)
     times = np.linspace(4.0, 7.9, count)
     at = round(best * (count - 1))
     frames = tuple(FrameScore(t.item(), float(i == at)) for i, t in enumerate(times))
@@ -72,7 +72,7 @@ def test_a_video_that_vanished_or_broke_gives_a_row_that_says_so(tmp_path):
     (tmp_path / "broken.mp4").write_bytes(b"no video")
     rows = {
         row.title[3:]: row
-        for row in sheet_rows(open_index(tmp_path / "index").search("red", fold=False), 1.0)
+        for row in sheet_rows(open_index(tmp_path / "index").search("red", merge_copies=False), 1.0)
     }
     assert rows["there.mp4"].frames
     assert rows["gone.mp4"].subtitle.endswith("cannot be shown, the video has vanished")
@@ -89,7 +89,7 @@ def test_frames_of_a_folder_come_at_its_rate(tmp_path):
         colour = "blue" if number < 4 else "red"
         Image.new("RGB", (32, 24), COLOURS[colour]).save(folder / f"{number}.png")
     index(str(tmp_path / "index"), folder, frame_rate=2.0)
-    answer = open_index(tmp_path / "index").search("red", k=1)
+    answer = open_index(tmp_path / "index").search("red", limit=1)
     (row,) = sheet_rows(answer, 2.0)
     assert answer[0].start == pytest.approx(2.0)
     assert set(shown(row)) == {"red"}

@@ -610,7 +610,7 @@ def test_one_call_makes_an_index_and_the_next_brings_it_up_to_date(library: Path
 
 def test_settings_of_an_index_cannot_be_changed(library: Path, tmp_path: Path) -> None:
     index(library, db=tmp_path / "db", model="tiny")
-    with pytest.raises(StoreError, match=r"other settings \(window = 30.0\).*`db=`"):
+    with pytest.raises(StoreError, match=r"other settings \(window = 30.0\).*--db"):
         index(library, db=tmp_path / "db", window=5.0)
 
 

@@ -34,8 +34,8 @@ class Person:
         self.more.append(shown)
         return self.verdicts.pop(0)
 
-    def judge(self, searcher, query, k=3):
-        found = judge_query(searcher, query, k, self.ask, self.ask_more)
+    def judge(self, searcher, query, limit=3):
+        found = judge_query(searcher, query, limit, self.ask, self.ask_more)
         assert not self.verdicts
         return found
 
@@ -59,7 +59,7 @@ def test_each_of_the_best_hits_is_judged_and_no_video_twice(searcher):
 
 def test_the_times_of_what_was_judged_are_kept(searcher, tmp_path):
     person = Person("yes", "no")
-    label = person.judge(searcher, "red", k=2)
+    label = person.judge(searcher, "red", limit=2)
     judged = [(m.video, m.start, m.end, m.right) for m in label.moments]
     assert judged == [
         (hit.path, hit.start, hit.end, right)
@@ -70,13 +70,13 @@ def test_the_times_of_what_was_judged_are_kept(searcher, tmp_path):
 
 
 def test_what_is_right_of_a_video_is_right_of_its_copies(searcher):
-    label = Person("yes").judge(searcher, "white", k=1)
+    label = Person("yes").judge(searcher, "white", limit=1)
     assert names(label.relevant) == names(label.judged) == {"tape", "copy"}
 
 
 def test_more_hits_come_where_none_was_right_until_one_is(searcher):
     person = Person("no", "no", "more", "no", "yes")
-    label = person.judge(searcher, "yellow", k=2)
+    label = person.judge(searcher, "yellow", limit=2)
     assert person.more == [2]
     assert len(set(person.names)) == 4
     assert label.relevant[0].stem == person.names[3]
@@ -84,9 +84,9 @@ def test_more_hits_come_where_none_was_right_until_one_is(searcher):
 
 
 def test_what_was_looked_at_in_vain_may_still_be_there(searcher):
-    label = Person("no", "unknown").judge(searcher, "red", k=1)
+    label = Person("no", "unknown").judge(searcher, "red", limit=1)
     assert (label.state, len(label.judged)) == ("not found", 1)
-    label = Person("no", "absent").judge(searcher, "red", k=1)
+    label = Person("no", "absent").judge(searcher, "red", limit=1)
     assert (label.state, len(label.judged)) == ("absent", 1)
     assert Person("absent").judge(searcher, "red").state == "absent"
 
@@ -106,17 +106,17 @@ def test_a_query_of_which_every_video_was_seen_in_vain_is_absent(searcher):
 
 def test_a_query_can_begin_again(searcher):
     person = Person("yes", "again", "no", "no", "again", "no", "no", "yes")
-    label = person.judge(searcher, "red", k=3)
+    label = person.judge(searcher, "red", limit=3)
     assert names(label.relevant) == {person.names[7]}
     person = Person("no", "again", "yes")
-    assert names(person.judge(searcher, "red", k=1).relevant) == {person.names[0]}
+    assert names(person.judge(searcher, "red", limit=1).relevant) == {person.names[0]}
     assert person.names[0] == person.names[1]
 
 
 @pytest.mark.parametrize("end", ["skip", "quit"])
 def test_a_query_can_end_without_a_word(searcher, end):
     assert Person("yes", end).judge(searcher, "red") == end
-    assert Person("no", end).judge(searcher, "red", k=1) == end
+    assert Person("no", end).judge(searcher, "red", limit=1) == end
 
 
 def test_an_empty_index_cannot_be_judged(tmp_path):
@@ -130,7 +130,7 @@ def test_an_empty_index_cannot_be_judged(tmp_path):
 
 
 def test_a_sitting_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path):
-    asked = {"to": tmp_path / "judged.jsonl", "db": searcher, "k": 1}
+    asked = {"to": tmp_path / "judged.jsonl", "db": searcher, "limit": 1}
     began = []
     first = Person("yes", "no", "quit")
     result = judge(

@@ -191,7 +191,7 @@ def test_unknown_videos_are_counted_listed_and_hinted_at(tmp_path):
     assert str(error.value) == (
         f"{tmp_path}/labels names 3 videos that are not in the index: gaol.mp4 (did you mean "
         "/v/goal.mp4?); zzzz.avi; /w/goal.mp4 (did you mean /v/goal.mp4?). Index what is missing, "
-        "mend the names, or leave these queries out with `lenient=True`."
+        "mend the names, or leave these queries out with --skip-unknown."
     )
     many = "query,video\n" + "".join(f"q,{n:04}.xyz\n" for n in range(9))
     with pytest.raises(SureshotError, match=r"names 9 videos that are .*0004.xyz; and 4 more\."):
@@ -209,11 +209,11 @@ def test_of_names_as_like_the_one_that_begins_alike_is_hinted_at(tmp_path):
 
 def test_queries_about_unknown_videos_can_be_left_out_whole(tmp_path):
     path = file(tmp_path, "query,video\nq,goal\nq,gone.mp4\nr,swan\nnothing,\n")
-    labels, left_out = located(read_labels(path), path, VIDEOS, lenient=True)
+    labels, left_out = located(read_labels(path), path, VIDEOS, skip_unknown=True)
     assert (labels, left_out) == ([Label("r", (SWAN,)), Label("nothing", ())], 1)
     path = file(tmp_path, "query,video\nq,gone.mp4\n")
     with pytest.raises(SureshotError, match=r"Every query .* names a video that is not in the ind"):
-        located(read_labels(path), path, VIDEOS, lenient=True)
+        located(read_labels(path), path, VIDEOS, skip_unknown=True)
 
 
 def test_a_video_that_was_looked_at_and_is_gone_does_no_harm(tmp_path):

@@ -54,7 +54,7 @@ def test_a_page_goes_on_behind_a_video_that_was_removed_meanwhile(store) -> None
 def test_a_name_in_no_encoding_is_listed(store) -> None:
     first = list_videos(store, limit=3)
     assert first.after is None
-    below = list_videos(store, limit=1, under=first.videos[2].path)
+    below = list_videos(store, limit=1, folder=first.videos[2].path)
     assert below.to_dict()["videos"][0]["path"].endswith("c\ufffd.mp4")
 
 

@@ -32,14 +32,14 @@ def test_a_still_of_nothing_names_the_file(tmp_path) -> None:
 
 
 def test_a_frame_is_looked_for_alone_and_not_with_its_moment(searcher, library) -> None:
-    green = like_frame(searcher, library.videos / "scenes.mp4", 6.0, k=1)
+    green = like_frame(searcher, library.videos / "scenes.mp4", 6.0, limit=1)
     assert [(hit.path.name, 4 <= hit.peak < 8) for hit in green] == [("scenes.mp4", True)]
 
 
 def test_a_photo_is_called_what_it_was_called(searcher) -> None:
     buffer = io.BytesIO()
     Image.new("RGB", (64, 48), (0, 0, 255)).save(buffer, "PNG")
-    answer = like_photo(searcher, buffer.getvalue(), "sea.png", k=1)
+    answer = like_photo(searcher, buffer.getvalue(), "sea.png", limit=1)
     assert (answer.query, answer[0].path.name) == ("sea.png", "scenes.mp4")
     assert answer[0].peak >= 8
 

@@ -19,18 +19,18 @@ from tests.encoded import make_store, random_windows, record
 
 
 def test_numbers_that_ask_for_nothing_are_refused() -> None:
-    with pytest.raises(QueryError, match="k is 0"):
-        Request(k=0, per_video=None, fold=True)
+    with pytest.raises(QueryError, match="limit is 0"):
+        Request(limit=0, per_video=None, merge_copies=True)
     with pytest.raises(QueryError, match=r"coverage is 1\.0"):
         check_shares(1.0, 0.0)
-    with pytest.raises(QueryError, match=r"minimum is 1\.0"):
+    with pytest.raises(QueryError, match=r"min is 1\.0"):
         check_shares(0.9, 1.0)
 
 
 def test_why_an_answer_is_short_is_said(tmp_path: Path) -> None:
     make_store(tmp_path).write(record("/v.mp4"), random_windows(2))
     windows = Store.open(tmp_path).windows_of(Path("/v.mp4"))
-    asked = Request(k=5, per_video=1, fold=True, under=Path("/films"))
+    asked = Request(limit=5, per_video=1, merge_copies=True, folder=Path("/films"))
     every, some = (
         NearWindows.of(WindowScores(windows, MeanFrames()), np.ones((1, 24)), 2, whole=whole)
         for whole in (True, False)
@@ -46,7 +46,7 @@ def test_why_an_answer_is_short_is_said(tmp_path: Path) -> None:
 
 def test_the_moment_that_was_asked_about_is_known() -> None:
     film = Path("/film.mp4")
-    asked = Request(k=5, per_video=None, fold=True, like=film, at=4.0)
+    asked = Request(limit=5, per_video=None, merge_copies=True, like=film, at=4.0)
     moment = Moment(path=film, best=0, rows=[0], start=3.0, end=9.0, score=0.5)
     assert asked.is_asked(moment) and asked.without is None
-    assert Request(k=5, per_video=None, fold=True, like=film).without == film
+    assert Request(limit=5, per_video=None, merge_copies=True, like=film).without == film

@@ -121,15 +121,15 @@ def test_a_copy_of_half_the_size_shares_a_row(searcher):
 
 
 def test_without_folding_both_copies_are_hits(searcher):
-    answer = searcher.search("white", fold=False)
+    answer = searcher.search("white", merge_copies=False)
     assert {hit.path.stem for hit in answer[:2]} == {"tape", "copy"}
     assert not any(hit.copies for hit in answer)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 500])
 def test_no_more_hits_than_asked_for(searcher, k):
-    answer = searcher.search("red", k=k)
-    assert len(answer) == min(k, len(searcher.search("red", k=10_000)))
+    answer = searcher.search("red", limit=k)
+    assert len(answer) == min(k, len(searcher.search("red", limit=10_000)))
 
 
 def test_one_video_fills_no_answer(searcher):
@@ -139,21 +139,21 @@ def test_one_video_fills_no_answer(searcher):
 
 
 def test_fewer_hits_than_asked_for_are_explained_where_one_video_has_more(searcher, library):
-    answer = searcher.search("red", k=10, under=library.videos / "scenes.mp4", per_video=1)
-    assert answer.warnings == ("1 hit of 10 asked for: one video gives at most 1 (`per_video=`).",)
-    assert not searcher.search("red", k=1, per_video=1).warnings
-    assert not searcher.search("red", k=99, per_video=99, fold=False).warnings
+    answer = searcher.search("red", limit=10, folder=library.videos / "scenes.mp4", per_video=1)
+    assert answer.warnings == ("1 hit of 10 asked for: one video gives at most 1 (--per-video).",)
+    assert not searcher.search("red", limit=1, per_video=1).warnings
+    assert not searcher.search("red", limit=99, per_video=99, merge_copies=False).warnings
 
 
 def test_one_film_fills_the_answer_where_other_videos_do_not(tmp_path):
     path = coloured(tmp_path / "film.mp4", ["red", "green"] * 3, seconds=2, rate=5)
     index(str(tmp_path / "index"), path)
     film = open_index(tmp_path / "index")
-    answer = film.search("red", k=5)
+    answer = film.search("red", limit=5)
     assert (len(answer), answer.warnings) == (5, ())
     assert [hit.score for hit in answer] == sorted((h.score for h in answer), reverse=True)
-    assert found(film.search("red", k=2)) == found(answer)[:2]
-    assert len(film.search("red", k=5, per_video=2)) == 2
+    assert found(film.search("red", limit=2)) == found(answer)[:2]
+    assert len(film.search("red", limit=5, per_video=2)) == 2
 
 
 def test_many_videos_are_not_crowded_out_by_one(tmp_path):
@@ -162,7 +162,10 @@ def test_many_videos_are_not_crowded_out_by_one(tmp_path):
     for name in ("a", "b", "c"):
         coloured(videos / f"{name}.mp4", ["blue"], seconds=1, rate=5)
     index(str(tmp_path / "index"), videos)
-    stems = [hit.path.stem for hit in open_index(tmp_path / "index").search("red", k=6, fold=False)]
+    stems = [
+        hit.path.stem
+        for hit in open_index(tmp_path / "index").search("red", limit=6, merge_copies=False)
+    ]
     assert sorted(stems) == ["a", "b", "c", "film", "film", "film"]
 
 
@@ -172,7 +175,7 @@ def test_a_hit_whose_file_is_gone_is_marked(tmp_path):
         coloured(videos / f"{name}.mp4", ["red"], seconds=1)
     index(str(tmp_path / "index"), videos)
     (videos / "gone.mp4").unlink()
-    answer = open_index(tmp_path / "index").search("red", fold=False)
+    answer = open_index(tmp_path / "index").search("red", merge_copies=False)
     assert {hit.path.stem: hit.missing for hit in answer} == {"here": False, "gone": True}
     assert {hit["missing"] for hit in answer.to_dict()["hits"]} == {True, False}
     assert f"{videos / 'gone.mp4'} (gone)\n" in repr(answer) and "(gone)" in answer._repr_html_()
@@ -192,7 +195,7 @@ def test_folding_asks_for_more_candidates_until_there_are_enough(tmp_path):
         shutil.copy(videos / "a.mp4", videos / f"a{number}.mp4")
     index(str(tmp_path / "index"), videos)
     searcher = open_index(tmp_path / "index")
-    answer = searcher.search("red", k=2)
+    answer = searcher.search("red", limit=2)
     assert [hit.path.stem[0] for hit in answer] == ["a", "b"]
     assert len(answer[0].copies) == 6
 
@@ -205,11 +208,11 @@ def test_copies_without_end_are_not_looked_through_to_the_last(tmp_path, monkeyp
         alike = [replace(w, signatures=picture) for w in pointing([red] * 50)]
         store.write(record(f"/{number}.mp4"), alike)
     store.write(record("/other.mp4"), pointing([white]))
-    answer = open_index(tmp_path).search("red", k=2)
+    answer = open_index(tmp_path).search("red", limit=2)
     assert [hit.path.stem for hit in answer] == ["0", "other"] and not copied(answer)
     monkeypatch.setattr(ranking, "_LOOKED_AT", 250)
     monkeypatch.setattr(ranking, "IN_MEMORY", 0)
-    answer = open_index(tmp_path).search("red", k=2)
+    answer = open_index(tmp_path).search("red", limit=2)
     assert len(answer.hits) == 1
     assert copied(answer) == ["1 hit of 2 asked for: the 250 nearest windows are copies of these."]
 
@@ -219,10 +222,10 @@ def copied(answer):
 
 
 def test_hits_lie_in_the_folder_that_was_named(searcher, library):
-    answer = searcher.search("red", under=library.videos / "long")
+    answer = searcher.search("red", folder=library.videos / "long")
     assert {hit.path.stem for hit in answer} == {"yellow"}
     assert answer.searched == len(searcher.store.windows_of(answer[0].path).keys) < 17
-    answer = searcher.search("red", under=library.videos / "red.mp4")
+    answer = searcher.search("red", folder=library.videos / "red.mp4")
     assert {hit.path.stem for hit in answer} == {"red"}
 
 
@@ -230,18 +233,18 @@ def test_a_folder_is_no_prefix_of_names(tmp_path):
     for name in ("trip", "trip-2"):
         coloured(_folder(tmp_path / name) / "a.mp4", ["red"], seconds=1)
     index(str(tmp_path / "index"), tmp_path)
-    answer = open_index(tmp_path / "index").search("red", under=tmp_path / "trip")
+    answer = open_index(tmp_path / "index").search("red", folder=tmp_path / "trip")
     assert [hit.path for hit in answer] == [tmp_path / "trip" / "a.mp4"]
 
 
 @pytest.mark.parametrize("way", ["long", "./long", "tapes/../long", "long/"])
 def test_a_folder_may_be_named_from_here(searcher, library, monkeypatch, way):
     monkeypatch.chdir(library.videos)
-    assert {hit.path.stem for hit in searcher.search("red", under=way)} == {"yellow"}
+    assert {hit.path.stem for hit in searcher.search("red", folder=way)} == {"yellow"}
 
 
 def test_a_folder_with_nothing_indexed_is_said(searcher, tmp_path):
-    answer = searcher.search("red", under=tmp_path)
+    answer = searcher.search("red", folder=tmp_path)
     assert (len(answer), answer.searched) == (0, 0)
     assert answer.warnings == (f"Nothing is indexed at or below {tmp_path}.",)
 
@@ -250,7 +253,7 @@ def test_an_empty_index_gives_an_empty_answer(empty):
     answer = empty.search("red")
     assert (len(answer), answer.searched) == (0, 0)
     assert "sureshot index FOLDER" in answer.warnings[0]
-    assert "sureshot index FOLDER" in empty.search("red", under="/").warnings[0]
+    assert "sureshot index FOLDER" in empty.search("red", folder="/").warnings[0]
 
 
 def test_the_answer_does_not_depend_on_the_order_of_indexing(tmp_path):
@@ -282,13 +285,13 @@ def test_where_there_is_no_index_the_error_says_what_to_type(tmp_path):
 
 def test_another_model_is_refused(library):
     pytest.importorskip("all_minilm_l6_v2")
-    with pytest.raises(StoreError, match="`model='tiny'`"):
+    with pytest.raises(StoreError, match="--model tiny"):
         open_index(library.db, model="bundled")
 
 
 def test_the_default_index_is_opened_without_a_path(library, monkeypatch):
     monkeypatch.setenv("SURESHOT_DB", library.db)
-    assert sureshot.open_index().search("red", k=1)[0].path.suffix == ".mp4"
+    assert sureshot.open_index().search("red", limit=1)[0].path.suffix == ".mp4"
 
 
 # --- more like this -------------------------------------------------------------------------------
@@ -339,9 +342,9 @@ def test_any_window_of_a_long_video_may_match(searcher, tmp_path):
 def test_a_video_that_is_not_indexed_gives_the_same_as_an_indexed_one(searcher, library, tmp_path):
     stranger = tmp_path / "stranger.mp4"
     shutil.copy(library.videos / "scenes.mp4", stranger)
-    under = library.videos / "long"
-    known = searcher.like(library.videos / "scenes.mp4", under=under)
-    fresh = searcher.like(stranger, under=under)
+    folder = library.videos / "long"
+    known = searcher.like(library.videos / "scenes.mp4", folder=folder)
+    fresh = searcher.like(stranger, folder=folder)
     assert found(fresh) == found(known)
     scores = [hit.score for hit in known]
     assert [hit.score for hit in fresh] == pytest.approx(scores, abs=2e-3)
@@ -412,7 +415,7 @@ def test_a_query_that_says_nothing_is_refused(searcher, query):
         searcher.search(query)
 
 
-@pytest.mark.parametrize("name", ["k", "per_video"])
+@pytest.mark.parametrize("name", ["limit", "per_video"])
 @pytest.mark.parametrize("value", [0, -3])
 def test_no_hits_cannot_be_asked_for(searcher, library, name, value):
     with pytest.raises(QueryError, match=f"{name} is {value}; it must be at least 1"):
@@ -481,7 +484,7 @@ def test_a_name_that_is_not_utf8_is_indexed_and_found(tmp_path):
         pytest.skip("this file system takes UTF-8 names only")
     shutil.copy(coloured(tmp_path / "a.mp4", ["red"], seconds=1), videos)
     index(str(tmp_path / "index"), videos)
-    answer = open_index(tmp_path / "index").search("red", under=videos)
+    answer = open_index(tmp_path / "index").search("red", folder=videos)
     assert [hit.path for hit in answer] == [videos / "a.mp4"]
     assert "caf\ufffd" in answer.to_dict()["hits"][0]["path"]
 

@@ -35,8 +35,13 @@ def told(answer):
 
 def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
     slow, together, found = Slow(searcher), SearchBatcher(), {}
-    calls = [("red", {"k": 2}), ("green", {"k": 2}), ("blue", {"k": 2}), ("red", {"k": 1})]
-    calls += [(" ", {"k": 2})]
+    calls = [
+        ("red", {"limit": 2}),
+        ("green", {"limit": 2}),
+        ("blue", {"limit": 2}),
+        ("red", {"limit": 1}),
+    ]
+    calls += [(" ", {"limit": 2})]
 
     def ask(number):
         query, asked = calls[number]
@@ -55,9 +60,9 @@ def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
     slow.free.set()
     for thread in threads:
         thread.join()
-    assert slow.asked[0] == (["red"], {"k": 2})
-    assert (["red"], {"k": 1}) in slow.asked
-    assert ([" ", "blue", "green"], {"k": 2}) in [(sorted(q), asked) for q, asked in slow.asked]
+    assert slow.asked[0] == (["red"], {"limit": 2})
+    assert (["red"], {"limit": 1}) in slow.asked
+    assert ([" ", "blue", "green"], {"limit": 2}) in [(sorted(q), asked) for q, asked in slow.asked]
     for number, (query, asked) in enumerate(calls[:4]):
         assert found[number] == told(searcher.search(query, **asked))
     assert "query is empty" in found[4]
@@ -65,8 +70,8 @@ def test_those_that_wait_are_answered_together_as_each_alone(searcher) -> None:
 
 def test_an_error_reaches_who_asked(searcher) -> None:
     together = SearchBatcher()
-    with pytest.raises(QueryError, match="k is 0"):
-        together.search(searcher, "red", k=0)
+    with pytest.raises(QueryError, match="limit is 0"):
+        together.search(searcher, "red", limit=0)
     with pytest.raises(TypeError):  # before anybody waits for it
-        together.search(searcher, "red", k=[1])
-    assert not together._waiting and len(together.search(searcher, "red", k=1)) == 1
+        together.search(searcher, "red", limit=[1])
+    assert not together._waiting and len(together.search(searcher, "red", limit=1)) == 1

@@ -41,7 +41,7 @@ def test_the_captions_of_a_split_are_each_about_their_video():
 def test_the_card_of_a_checkpoint_lies_in_it_and_that_of_an_encoder_nowhere(tmp_path):
     folder = saved(tmp_path / "model", "xpool", "none")
     assert card_of_model(load(str(folder), "cpu")) == folder / "trust.json"
-    with pytest.raises(SureshotError, match=r"tiny is no checkpoint.*`to=`"):
+    with pytest.raises(SureshotError, match=r"tiny is no checkpoint.*--to"):
         card_of_model(load("tiny"))
 
 

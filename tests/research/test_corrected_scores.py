@@ -55,9 +55,7 @@ def test_gamma_moves_no_rank_of_a_text_and_is_a_factor_of_its_row(duq):
 
 def test_another_system_has_nothing_to_re_rank_by_as_printed(place):
     for name in (str(place / "xpool"), "tiny"):
-        with pytest.raises(
-            ArgumentError, match=r"and .* is not DUQ\. Take `post='duq_candidates'`"
-        ):
+        with pytest.raises(ArgumentError, match=r"and .* is not DUQ\. Take --post duq_candidates"):
             check_printed(load(name, "cpu"))
 
 

@@ -92,9 +92,9 @@ def test_re_ranking_that_cannot_be_is_refused_before_anything_is_read(evaluate, 
         ArgumentError, match=r"takes similarities and distances of DUQ, and tiny is"
     ):
         evaluate("tiny", root=gone, post=["duq_printed"])
-    with pytest.raises(ArgumentError, match="`gamma=` is -1; it must be a number from 0 on"):
+    with pytest.raises(ArgumentError, match="--gamma is -1; it must be a number from 0 on"):
         evaluate("tiny", root=gone, post=["duq_printed"], gamma=-1.0)
-    with pytest.raises(ArgumentError, match="`gamma=` is nan; it must"):
+    with pytest.raises(ArgumentError, match="--gamma is nan; it must"):
         evaluate("tiny", root=gone, gamma=float("nan"))
     with pytest.raises(
         ArgumentError, match="duq_candidates, nnn, qb_norm look at training captions"
@@ -209,7 +209,7 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
 
 @pytest.mark.parametrize("name", ["card", "plots"])
 def test_what_is_about_trust_needs_it(evaluate, name, tmp_path):
-    with pytest.raises(ArgumentError, match=f"`{name}=` is about `trust=`"):
+    with pytest.raises(ArgumentError, match=f"`{name}=` is about --trust"):
         evaluate(**{name: tmp_path / "x"})
 
 

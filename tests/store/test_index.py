@@ -58,12 +58,12 @@ def test_making_an_index_that_is_there_opens_it(store: Store) -> None:
 
 
 def test_other_settings_are_refused_with_those_of_the_index(store: Store) -> None:
-    with pytest.raises(StoreError, match=r"other settings \(frames = 12\).*`db=`.*sureshot reset"):
+    with pytest.raises(StoreError, match=r"other settings \(frames = 12\).*--db.*sureshot reset"):
         make_store(store.location, replace(SETTINGS, frames=5))
 
 
 def test_another_model_is_refused_with_the_one_to_use(store: Store) -> None:
-    with pytest.raises(StoreError, match=r"model 'tiny', not by 'clip'.*`model='tiny'`"):
+    with pytest.raises(StoreError, match=r"model 'tiny', not by 'clip'.*--model tiny"):
         store.check_model("clip", "another")
 
 
@@ -73,9 +73,7 @@ def test_another_version_of_the_model_is_refused_without_naming_the_model_as_a_w
     with pytest.raises(StoreError, match=r"another version of the model 'tiny'") as refused:
         store.check_model("tiny", "another")
     assert "model=" not in str(refused.value)
-    assert "Index again, into another place (`db=`) or after `sureshot reset`." in str(
-        refused.value
-    )
+    assert "Index again, into another place (--db) or after `sureshot reset`." in str(refused.value)
     with pytest.raises(StoreError, match=r"another version of the model 'tiny'"):
         Store.create(store.location, SETTINGS, "another", 24)
 
@@ -193,7 +191,7 @@ def test_the_nearest_are_those_of_a_comparison_one_by_one(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("under", "found"),
+    ("folder", "found"),
     [
         ("/a/b", {"/a/b/1.mp4", "/a/b/c/2.mp4"}),
         ("/a/b/", {"/a/b/1.mp4", "/a/b/c/2.mp4"}),
@@ -203,10 +201,10 @@ def test_the_nearest_are_those_of_a_comparison_one_by_one(store: Store) -> None:
         ("/", {"/a/b/1.mp4", "/a/b/c/2.mp4", "/a/bc/3.mp4"}),
     ],
 )
-def test_under_means_at_or_below_and_no_sibling(store: Store, under: str, found: set) -> None:
+def test_under_means_at_or_below_and_no_sibling(store: Store, folder: str, found: set) -> None:
     for name in ("/a/b/1.mp4", "/a/b/c/2.mp4", "/a/bc/3.mp4"):
         store.write(record(name), random_windows(1))
-    assert paths(store, selection=Path(under)) == found
+    assert paths(store, selection=Path(folder)) == found
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_a_broken_header_is_told_with_the_place_and_the_fix(place: Path, text: s
 
 def test_a_table_without_a_header_is_somebody_elses_and_is_not_deleted(place: Path) -> None:
     rewrite_header(place / "windows.lance", None)
-    with pytest.raises(StoreError, match=rf"{place} is not an index of Sureshot.*`db=`"):
+    with pytest.raises(StoreError, match=rf"{place} is not an index of Sureshot.*--db"):
         Store.open(place)
     with pytest.raises(
         StoreError, match="not part of an index of Sureshot, so nothing was deleted"
@@ -231,7 +231,7 @@ def test_a_file_at_the_place_is_no_index_and_stays(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
     with pytest.raises(StoreError, match="There is no index"):
         Store.open(tmp_path / "file")
-    with pytest.raises(StoreError, match=rf"Cannot create the index at {tmp_path}/file.*`db=`"):
+    with pytest.raises(StoreError, match=rf"Cannot create the index at {tmp_path}/file.*--db"):
         make_store(tmp_path / "file")
     Store.delete(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "precious"
@@ -243,7 +243,7 @@ def test_a_file_in_place_of_a_table_is_told_and_stays(place: Path, name: str) ->
     (place / f"{name}.lance").write_text("precious")
     messages = errors_of(place)
     assert messages
-    assert all(str(place) in m and "`db=`" in m for m in messages)
+    assert all(str(place) in m and "--db" in m for m in messages)
     with pytest.raises(StoreError, match=rf"{name}.lance is not part of an index"):
         Store.delete(place)
     assert (place / f"{name}.lance").read_text() == "precious"
@@ -371,7 +371,7 @@ def test_where_one_may_not_write_the_fix_is_another_place(shared: Path, rights: 
     message = processes.error_of(processes.without_rights, processes.index, shared / "index", [])
     assert message.startswith("StoreError: Cannot ")
     assert str(shared) in message
-    assert "may write to with `db=`" in message
+    assert "may write to with --db" in message
 
 
 def test_an_index_that_may_only_be_read_can_be_searched(shared: Path) -> None:
@@ -381,7 +381,7 @@ def test_an_index_that_may_only_be_read_can_be_searched(shared: Path) -> None:
     assert processes.error_of(processes.without_rights, processes.read, shared, 0.1) == ""
     message = processes.error_of(processes.without_rights, processes.churn, shared, 0.1)
     assert message.startswith("StoreError: Cannot write to the index")
-    assert "may write to with `db=`" in message
+    assert "may write to with --db" in message
 
 
 def test_of_processes_that_create_at_once_one_wins_and_none_loses(tmp_path: Path) -> None:
@@ -457,8 +457,8 @@ def test_an_index_made_anew_at_the_same_place_is_not_mixed_up_with_the_old_one(
         (OSError(28, "No space left on device"), "free some space"),
         (OSError(27, "File too large"), "free some space"),
         (OSError(122, "Disk quota exceeded"), "free some space"),
-        (PermissionError(13, "Permission denied"), "`db=`"),
-        (OSError(30, "Read-only file system"), "`db=`"),
+        (PermissionError(13, "Permission denied"), "--db"),
+        (OSError(30, "Read-only file system"), "--db"),
         (OSError("Too many concurrent writers"), "run the same command again"),
         (OSError("Retryable commit conflict for version 3"), "run the same command again"),
         (ValueError("anything, /rustc/deep/in/lance.rs:3:4"), RESET),

@@ -497,7 +497,7 @@ def test_without_a_date_it_is_that_of_greenwich() -> None:
 
 
 def test_what_is_no_date_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"`date='30.11.2026'` is not a date"):
+    with pytest.raises(ArgumentError, match=r"--date 30.11.2026 is not a date"):
         date_or_today("30.11.2026")
 
 

@@ -332,7 +332,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
             page.goto(f"{address}?q=people+riding+bicycles")
             page.locator(".hit.weak .percent").first.wait_for()
             page.get_by_role("button", name="Hide weak hits").click()
-            page.wait_for_url("**minimum=0.2*")
+            page.wait_for_url("**min=0.2*")
             page.get_by_text("below 20 % left out").wait_for()
             assert page.locator(".hit.weak").count() == 0
             page.get_by_role("button", name="Show weak hits").click()
@@ -347,4 +347,4 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
             assert page.locator(".percent").all_inner_texts() != before
     assert status(tmp_path / "db").judged == 10
     answer = sureshot.open_index(tmp_path / "db").search("people riding bicycles")
-    assert answer.confidence is not None and answer.confidence.yours
+    assert answer.confidence is not None and answer.confidence.personal

@@ -23,15 +23,23 @@ def without_time(values):
 def test_a_search_is_that_of_the_terminal(visitor, library) -> None:
     reply = visitor.get("/api/search", params={"q": "red", "limit": 3})
     assert reply.headers["content-type"].startswith("application/json")
-    told = open_index(library.db).search("red", k=3).to_dict() | {"next": "3"}
+    told = open_index(library.db).search("red", limit=3).to_dict() | {"next": "3"}
     assert without_time(reply.json()) == without_time(told)
 
 
 def test_what_a_search_is_asked_for_goes_through(visitor, library) -> None:
     folder = library.videos / "tapes"
-    wanted = {"q": "white", "folder": str(folder), "fold": False, "per_video": 1, "limit": 5}
+    wanted = {
+        "q": "white",
+        "folder": str(folder),
+        "merge_copies": False,
+        "per_video": 1,
+        "limit": 5,
+    }
     reply = visitor.get("/api/search", params=wanted).json()
-    told = open_index(library.db).search("white", k=5, under=folder, fold=False, per_video=1)
+    told = open_index(library.db).search(
+        "white", limit=5, folder=folder, merge_copies=False, per_video=1
+    )
     assert without_time(reply) == without_time(told.to_dict() | {"next": None})
     assert len(reply["hits"]) == 2
 
@@ -86,7 +94,7 @@ def test_a_folder_without_videos_says_so(visitor) -> None:
 
 def test_more_like_a_moment_is_that_of_the_terminal(visitor, library, red) -> None:
     reply = visitor.get("/api/like", params={"video": red, "at": 1, "limit": 4}).json()
-    told = open_index(library.db).like(library.videos / "red.mp4", at=1.0, k=4).to_dict()
+    told = open_index(library.db).like(library.videos / "red.mp4", at=1.0, limit=4).to_dict()
     assert without_time(reply) == without_time(told | {"next": "4"})
 
 

@@ -17,7 +17,7 @@ import typer
 from sureshot.cli import index, manage, research, search
 from sureshot.cli.terminal import MistypedError, print_json
 from sureshot.errors import ArgumentError, SureshotError
-from sureshot.library.results import as_typed
+from sureshot.text import plain
 
 _STREAMS = ("stdin", "stdout", "stderr")
 
@@ -193,7 +193,7 @@ def _asks_json(arguments: Sequence[str]) -> bool:
 
 def _complain(message: str, code: str, as_json: bool) -> None:
     """Print an error, unless standard error is closed."""
-    message = as_typed(message)
+    message = plain(message)
     with contextlib.suppress(OSError):
         if as_json:
             print_json({"error": {"code": code, "message": message}}, err=True)

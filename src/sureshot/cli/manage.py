@@ -37,7 +37,6 @@ from sureshot.cli.terminal import (
     print_table,
 )
 from sureshot.errors import SureshotError
-from sureshot.library.results import as_typed
 from sureshot.paths import absolute_model, index_place
 from sureshot.text import counted, plain
 
@@ -77,7 +76,7 @@ def status(
     elif not contents.faults:
         out.print(CHECKED)
     for fault in contents.faults or ():
-        words = f"  {as_typed(fault.what)}\n→ {as_typed(fault.fix)}"
+        words = f"  {plain(fault.what)}\n→ {plain(fault.fix)}"
         out.print(Text.assemble(_MARKS["broken"], words))
     return code
 
@@ -137,8 +136,8 @@ def doctor(
     else:
         table = Table.grid(padding=(0, 2, 0, 0))
         for check in checks:
-            fix = f"\n→ {as_typed(check.fix)}" if check.fix else ""
-            table.add_row(Text(*_MARKS[check.state]), check.name, as_typed(check.detail) + fix)
+            fix = f"\n→ {plain(check.fix)}" if check.fix else ""
+            table.add_row(Text(*_MARKS[check.state]), check.name, plain(check.detail) + fix)
         print_table(console(), table)
     return 1 if any(check.state == "broken" for check in checks) else 0
 
@@ -308,7 +307,7 @@ def calibrate(
                 db=db,
                 model=model,
                 device=device,
-                lenient=skip_unknown,
+                skip_unknown=skip_unknown,
                 date=date,
                 to=to,
                 told=lambda done, total: bar.update("scored", done, total),

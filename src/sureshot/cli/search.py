@@ -18,11 +18,11 @@ import typer
 from sureshot.cli.terminal import (
     Db,
     Device,
+    Folder,
     Json,
     Limit,
     MistypedError,
     Model,
-    Under,
     compute_alone,
     examples,
 )
@@ -117,7 +117,7 @@ def judge(
         db=db,
         model=model,
         device=device,
-        k=limit,
+        limit=limit,
         explain=explain,
     )
     if result.interrupted:
@@ -345,13 +345,13 @@ PerVideo = Annotated[
         show_default="3, more where other videos do not fill the answer",
     ),
 ]
-Fold = Annotated[bool, typer.Option("--fold/--no-fold", help="Show near-copies as one row.")]
+MergeCopies = Annotated[bool, typer.Option(help="Show near-copies as one row.")]
 Video = Annotated[str, typer.Argument(metavar="FILE[@TIME]", help="A video, indexed or not.")]
 Sentences = Annotated[
     list[str],
     typer.Argument(
         metavar="SENTENCES",
-        help="In quotes, or a file with one sentence a line; - reads standard input.",
+        help="In quotes, or a file with one sentence per line; - reads standard input.",
     ),
 ]
 Target = Annotated[
@@ -367,21 +367,21 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of t
 
 Coverage = Annotated[
     str,
-    typer.Option(metavar="PERCENT", help="How often the listed videos should include a right one."),
+    typer.Option(metavar="PERCENT", help="Target chance that the suggested list contains a match."),
 ]
-Minimum = Annotated[
+Min = Annotated[
     str,
     typer.Option("--min", metavar="PERCENT", help="Hide hits that are less likely right: 20%."),
 ]
 
 Judge = Annotated[
     bool,
-    typer.Option("--judge", help="Say of the best hits whether they are right, and learn from it."),
+    typer.Option("--judge", help="Rate the best hits, and calibrate percentages to the ratings."),
 ]
 
 SEARCH_EXAMPLES = examples(
     'sureshot search "a dog catches a frisbee"',
-    'sureshot search "a goal" -k 3 --in ~/Videos/2024 --explain hits.png',
+    'sureshot search "a goal" -k 3 --folder ~/Videos/2024 --explain hits.png',
     "sureshot search --like clip.mp4@0:12",
     "sureshot search --like photo.jpg",
 )
@@ -395,16 +395,16 @@ EXPORT_EXAMPLES = examples('sureshot export "a goal" -k 5 --to goals --pad 2')
 def search(
     words: MaybeWords = None,
     limit: Limit = 10,
-    under: Under = None,
+    folder: Folder = None,
     like: Like = None,
     from_file: FromFile = None,
     explain: Explain = None,
     play: Open = None,
     ask: Judge = False,
     per_video: PerVideo = None,
-    fold: Fold = True,
+    merge_copies: MergeCopies = True,
     coverage: Coverage = "90%",
-    minimum: Minimum = "0%",
+    min: Min = "0%",
     db: Db = None,
     model: Model = None,
     device: Device = None,
@@ -412,8 +412,8 @@ def search(
 ) -> int:
     """Find moments by a sentence, or by a photo or video that looks like them.
 
-    Without a query on a terminal it asks for one after another. There is always a nearest moment,
-    so a hit need not be a good one. Times are h:mm:ss.
+    Without a query on a terminal it asks for one after another. Search always returns the
+    closest moments, even when none is a good match. Times are h:mm:ss.
     """
     compute_alone()
     from sureshot.library.search import open_index
@@ -428,9 +428,14 @@ def search(
     if ask and words is None:
         raise MistypedError("--judge is about one answer to a sentence; give one query with it.")
     searcher = open_index(db, model=model, device=device)
-    wanted: dict[str, Any] = {"k": limit, "under": under, "per_video": per_video, "fold": fold}
+    wanted: dict[str, Any] = {
+        "limit": limit,
+        "folder": folder,
+        "per_video": per_video,
+        "merge_copies": merge_copies,
+    }
     if like is None:
-        wanted |= {"coverage": _share(coverage, "coverage"), "minimum": _share(minimum, "min")}
+        wanted |= {"coverage": _share(coverage, "coverage"), "min": _share(min, "min")}
     if asks:
         converse(searcher, wanted, as_json=as_json)
         return 0
@@ -473,7 +478,7 @@ def export(
     words: Words,
     to: Target = Path(),
     limit: Limit = 3,
-    under: Under = None,
+    folder: Folder = None,
     pad: Pad = 0.0,
     overwrite: Overwrite = False,
     db: Db = None,
@@ -487,7 +492,7 @@ def export(
     from sureshot.library.search import open_index
 
     searcher = open_index(db, model=model, device=device)
-    answer = searcher.search(" ".join(words), k=limit, under=under)
+    answer = searcher.search(" ".join(words), limit=limit, folder=folder)
     rate = searcher.store.settings.frame_rate
     clips = library.export(answer, to, pad=pad, overwrite=overwrite, frame_rate=rate)
     if as_json:

@@ -24,7 +24,6 @@ from sureshot.library.results import (
     Descriptions,
     Hit,
     Status,
-    as_typed,
     json_text,
 )
 from sureshot.paths import expand
@@ -85,7 +84,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (doc
 Limit = Annotated[
     int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")
 ]
-Under = Annotated[Path | None, path_option("--in", help="Only videos at or below this path.")]
+Folder = Annotated[
+    Path | None, path_option("--folder", "--in", help="Only videos at or below this path.")
+]
 
 # Of a data set and of a run.
 Trained = Annotated[
@@ -181,7 +182,7 @@ def short(path: Path) -> str:
 
 
 def print_answers(out: Console, answers: Iterable[Answer]) -> None:
-    """Answers below each other, and once what their percentages or scores are worth."""
+    """Answers below each other, and once where their percentages come from."""
     shown = None
     for answer in answers:
         if shown is not None:
@@ -194,7 +195,7 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
     if shown.confidence is None:
         print_verdict(out, shown)
     elif shown.has_percentages:
-        out.print(Text(as_typed(shown.worth), "dim"))
+        out.print(Text(plain(f"{shown.note} {shown.hint}".strip()), "dim"))
 
 
 def print_answer(out: Console, answer: Answer) -> None:
@@ -236,6 +237,8 @@ def print_answer(out: Console, answer: Answer) -> None:
 def print_verdict(out: Console, answer: Answer) -> None:
     """How sure an answer is, in a line."""
     word, rest = answer.verdict
+    if answer.status == "probably not here":
+        rest += " Closest results:"
     style = "dim" if answer.confidence is None else f"bold {_COLOURS[answer.status]}"
     out.print(Text.assemble((word, style), (rest, "dim" if answer.confidence is None else "")))
 
@@ -266,7 +269,7 @@ def print_table(out: Console, table: Table) -> None:
 def print_notes(out: Console, notes: Sequence[str]) -> None:
     """What a user should know, one a line."""
     for note in notes:
-        out.print(Text(f"note: {as_typed(note)}", "yellow"))
+        out.print(Text(f"note: {plain(note)}", "yellow"))
 
 
 def print_paths(
@@ -274,12 +277,12 @@ def print_paths(
 ) -> None:
     """Paths with reasons, the first few of them; a long one with a line of its own for each."""
     for path, reason in paths[:limit]:
-        line = Text.assemble((f"  {what}: ", style), short(path), f" — {as_typed(reason)}")
+        line = Text.assemble((f"  {what}: ", style), short(path), f" — {plain(reason)}")
         if line.cell_len <= out.width:
             out.print(line)
             continue
         print_path(out, f"  {what}:", short(path), style)
-        out.print(f"    {as_typed(reason)}")
+        out.print(f"    {plain(reason)}")
     if len(paths) > limit:
         out.print(f"  … and {len(paths) - limit} more; `sureshot status` lists them all.")
 
@@ -375,9 +378,9 @@ class Bar(AbstractContextManager["Bar"]):
 
     def line(self, text: str) -> None:
         """Print a sentence that stays."""
-        from sureshot.library.results import as_typed
+        from sureshot.text import plain
 
-        self._err.print(as_typed(text))
+        self._err.print(plain(text))
 
     def show(self, text: str, done: int, total: int, free: int = 0) -> None:
         """Show a state of the work.

@@ -44,7 +44,7 @@ def calibrate(
     db: str | Path | Searcher | None = None,
     model: str | None = None,
     device: str | None = None,
-    lenient: bool = False,
+    skip_unknown: bool = False,
     date: str = "",
     to: str | Path | None = None,
     save: bool = True,
@@ -66,8 +66,8 @@ def calibrate(
         db: the index, by its place or opened; None is the default index of this user.
         model: the model of the index, if its folder has moved.
         device: torch device; None takes a GPU where there is one.
-        lenient: leave out queries about videos that are not in the index; those of its own file
-            always are.
+        skip_unknown: leave out queries about videos that are not in the index, as those of its
+            own file always are.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the index, where searches look for it.
         save: whether to write the card. One that is refused is never written.
@@ -85,8 +85,8 @@ def calibrate(
     videos = [video.path for video in searcher.store.videos() if video.windows]
     is_own = labels is None
     if labels is None:
-        labels, lenient = _own_labels(searcher), True
-    known, left_out = located(read_labels(labels), labels, videos, lenient=lenient)
+        labels, skip_unknown = _own_labels(searcher), True
+    known, left_out = located(read_labels(labels), labels, videos, skip_unknown=skip_unknown)
     given, names = known, [Path(labels).name]
     in_index = file is not None and to is None
     if is_own or in_index:
@@ -125,7 +125,7 @@ def _labels_beside(
     other = given if absolute(labels) == own else own
     if not other.exists() or not other.stat().st_size:
         return [], other.name
-    return located(read_labels(other), other, videos, lenient=True)[0], other.name
+    return located(read_labels(other), other, videos, skip_unknown=True)[0], other.name
 
 
 def _together(first: Sequence[Label], last: Sequence[Label]) -> list[Label]:

@@ -302,7 +302,7 @@ def list_videos(
     *,
     limit: int,
     after: str | None = None,
-    under: Path | None = None,
+    folder: Path | None = None,
     newest: bool = False,
 ) -> VideoPage:
     """A page of the videos of an index, in the order of their paths.
@@ -312,7 +312,7 @@ def list_videos(
         limit: videos of a page, at least 1.
         after: what the page before gave as its ``after``; None begins with the first video. Videos
             that came or went in between shift no page.
-        under: only videos at or below this path.
+        folder: only videos at or below this path.
         newest: only those that can be found, the last changed first; there is one page of them.
 
     Raises:
@@ -320,7 +320,7 @@ def list_videos(
         StoreError: the index cannot be read.
     """
     last = None if after is None else _place(after)
-    records = [r for r in store.videos() if under is None or r.path.is_relative_to(under)]
+    records = [r for r in store.videos() if folder is None or r.path.is_relative_to(folder)]
     left = [r for r in records if last is None or r.path > last]
     if newest:
         left = sorted((r for r in left if r.windows), key=lambda r: (-r.mtime_ns, r.path))
@@ -356,14 +356,14 @@ class Choice:
     """What videos have to be like; all of it holds.
 
     Attributes:
-        under: path at or below which they lie.
+        folder: path at or below which they lie.
         shortest: seconds that they last at least.
         longest: seconds that they last at most.
         since: first day, in UTC, on which their files may have changed last.
         until: last such day.
     """
 
-    under: Path | None = None
+    folder: Path | None = None
     shortest: float | None = None
     longest: float | None = None
     since: date | None = None
@@ -381,7 +381,7 @@ class Choice:
         if self.since and self.until and self.since > self.until:
             raise QueryError("The first day is after the last one; exchange them.")
         if (self.shortest, self.longest, self.since, self.until) == (None,) * 4:
-            return self.under
+            return self.folder
         ids = frozenset(record.id for record in store.videos() if self._fits(record))
         return VideoSet(ids=ids, words=self._words())
 
@@ -390,7 +390,7 @@ class Choice:
         return math.inf if self.longest is None else self.longest
 
     def _fits(self, record: VideoRecord) -> bool:
-        if self.under is not None and not record.path.is_relative_to(self.under):
+        if self.folder is not None and not record.path.is_relative_to(self.folder):
             return False
         if not (self.shortest or 0) <= record.duration <= self._most:
             return False
@@ -400,7 +400,7 @@ class Choice:
 
     def _words(self) -> str:
         """What chosen videos have in common, to stand behind "nothing is indexed"."""
-        parts = [] if self.under is None else [f"at or below {printable(self.under)}"]
+        parts = [] if self.folder is None else [f"at or below {printable(self.folder)}"]
         if self.shortest is not None:
             parts.append(f"that lasts {duration(self.shortest)} or longer")
         if self.longest is not None:

@@ -146,7 +146,7 @@ def judged(
     hits: Sequence[Sequence[Hit]],
     coverage: float,
     *,
-    yours: bool = False,
+    personal: bool = False,
 ) -> list[Judged]:
     """What a card says of some answers from one library.
 
@@ -155,7 +155,7 @@ def judged(
         rivals: the moments that each query may mean.
         hits: hits of each answer.
         coverage: share of queries whose set of plausible moments is to hold a right one.
-        yours: whether the card was made on the library itself.
+        personal: whether the card was made on the library itself.
 
     Returns:
         Status of each answer, the numbers behind it, the hits with theirs, and warnings.
@@ -168,7 +168,7 @@ def judged(
         row[: len(values)] = values
     results = assess_each(card, rows, _joined([one.about for one in rivals]), coverage=coverage)
     return [
-        _of_one(card, result, values, answer, coverage, yours)
+        _of_one(card, result, values, answer, coverage, personal)
         for result, values, answer in zip(results, scores, hits, strict=True)
     ]
 
@@ -179,7 +179,7 @@ def _of_one(
     scores: Float64[np.ndarray, " moments"],
     hits: Sequence[Hit],
     coverage: float,
-    yours: bool,
+    personal: bool,
 ) -> Judged:
     status = _STATUS[result.status]
     if result.p_relevant is None or result.p_inside is None:
@@ -204,7 +204,7 @@ def _of_one(
         coverage=coverage,
         plausible=result.plausible,
         valid_for=describe_card(card),
-        yours=yours,
+        personal=personal,
     )
     return status, confidence, judged_hits, result.warnings
 
@@ -246,15 +246,15 @@ def describe_card(card: Calibration) -> str:
     )
 
 
-def left_out(count: int, kept: int, minimum: float) -> tuple[str, ...]:
+def left_out(count: int, kept: int, min: float) -> tuple[str, ...]:
     """What to say of so many hits that are less likely right than was asked for.
 
     Args:
         count: hits that were left out.
         kept: hits that were not.
-        minimum: the probability that was asked for.
+        min: the probability that was asked for.
     """
-    wanted = f"the {100 * minimum:g} % asked for with {option('minimum')}"
+    wanted = f"the {100 * min:g}% asked for with {option('min')}"
     if count and not kept:
         return (f"No hit is as likely right as {wanted}; {count} left out.",)
     return (f"{counted(count, 'hit')} less likely right than {wanted} left out.",) if count else ()

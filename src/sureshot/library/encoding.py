@@ -624,8 +624,7 @@ class Shard:
         number, of = map(int, named.groups()) if named else (0, 0)
         if not 1 <= number <= of:
             raise ArgumentError(
-                f"{text!r} is no share: with {option('shard', '3/16')} a process takes the third "
-                f"of sixteen, so the first number is from 1 to the second."
+                f"Invalid {option('shard')} {text!r}: use K/N with 1 <= K <= N, for example 3/16."
             )
         return cls(number, of)
 

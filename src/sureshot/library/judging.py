@@ -193,7 +193,7 @@ def judge(
     db: str | Path | Searcher | None = None,
     model: str | None = None,
     device: str | None = None,
-    k: int = 3,
+    limit: int = 3,
     explain: str | Path | None = None,
 ) -> JudgingSession:
     """Let somebody say of the best hits of some queries whether they are right.
@@ -213,7 +213,7 @@ def judge(
         db: the index, by its place or opened; None is the default index of this user.
         model: the model of the index, if its folder has moved.
         device: torch device; None takes a GPU where there is one.
-        k: hits of a query that are judged.
+        limit: hits of a query that are judged.
         explain: PNG into which the hits of the query in hand are drawn.
 
     Raises:
@@ -230,8 +230,8 @@ def judge(
             searcher = searcher or as_searcher(db, model, device)
             begin(query, number, len(left))
             if explain is not None:
-                _draw(searcher, query, k, Path(explain))
-            label = judge_query(searcher, query, k, ask, ask_more)
+                _draw(searcher, query, limit, Path(explain))
+            label = judge_query(searcher, query, limit, ask, ask_more)
             if label == "quit":
                 break
             if label != "skip":
@@ -256,7 +256,7 @@ def judge_again(
     ask: Callable[[Hit], Verdict],
     *,
     ask_more: Callable[[int], Verdict] = lambda shown: "unknown",
-    k: int = 3,
+    limit: int = 3,
 ) -> Judgements:
     """Let somebody judge the best hits of one query, also one that was judged before.
 
@@ -269,7 +269,7 @@ def judge_again(
     """
     kept = Judgements(labels_of_index(searcher.store.location))
     with contextlib.suppress(KeyboardInterrupt):
-        label = judge_query(searcher, clean(query), k, ask, ask_more, keep_begun=True)
+        label = judge_query(searcher, clean(query), limit, ask, ask_more, keep_begun=True)
         if isinstance(label, Label):
             kept.add(label)
     return kept
@@ -309,7 +309,7 @@ def judge_moments(
 def judge_query(
     searcher: Searcher,
     query: str,
-    k: int,
+    limit: int,
     ask: Callable[[Hit], Verdict],
     ask_more: Callable[[int], Verdict],
     *,
@@ -320,7 +320,7 @@ def judge_query(
     Args:
         searcher: the opened index.
         query: what is looked for.
-        k: hits that are judged.
+        limit: hits that are judged.
         ask: asked about each hit.
         ask_more: asked where none was right.
         keep_begun: whether "quit" after the first hit ends the query with what was said till then.
@@ -336,7 +336,7 @@ def judge_query(
         judged: list[Path] = []
         moments: list[JudgedMoment] = []
         verdict: Verdict = "no"
-        for page in _pages(searcher, query, k):
+        for page in _pages(searcher, query, limit):
             for hit in page:
                 verdict = ask(hit)
                 if verdict not in ("yes", "no"):
@@ -373,22 +373,22 @@ def _place(db: str | Path | Searcher | None) -> str:
     return db.store.location if isinstance(db, Searcher) else index_place(db)
 
 
-def _draw(searcher: Searcher, query: str, k: int, target: Path) -> None:
+def _draw(searcher: Searcher, query: str, limit: int, target: Path) -> None:
     """Draw the frames of the hits that are judged first into a PNG."""
     from sureshot.library.clips import sheet_rows  # needs PyAV and Pillow
     from sureshot.media.contact_sheet import contact_sheet, save_sheet
 
-    answer = searcher.search(query, k=k, per_video=1)
+    answer = searcher.search(query, limit=limit, per_video=1)
     rows = sheet_rows(answer, searcher.store.settings.frame_rate)
     save_sheet(contact_sheet(answer.query, rows), target)
 
 
-def _pages(searcher: Searcher, query: str, k: int) -> Iterator[list[Hit]]:
+def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:
     """The hits of a query, so many at a time; no video twice, at least one page."""
     seen: set[Path] = set()
     while True:
-        answer = searcher.search(query, k=len(seen) + k, per_video=1)
-        page = [hit for hit in answer if hit.path not in seen][:k]
+        answer = searcher.search(query, limit=len(seen) + limit, per_video=1)
+        page = [hit for hit in answer if hit.path not in seen][:limit]
         if not answer.hits:
             raise SureshotError(" ".join(answer.warnings))
         if not page and seen:

@@ -392,7 +392,7 @@ def given_labels_of_index(location: str) -> Path:
 
 
 def located(
-    labels: Iterable[Label], file: str | Path, videos: Sequence[Path], *, lenient: bool = False
+    labels: Iterable[Label], file: str | Path, videos: Sequence[Path], *, skip_unknown: bool = False
 ) -> tuple[list[Label], int]:
     """The same queries with the paths of the index in the place of the names of their videos.
 
@@ -400,7 +400,7 @@ def located(
         labels: the queries that `read_labels` gives.
         file: place of the file they are from; names may start from its folder.
         videos: absolute paths of those in the index.
-        lenient: leave out queries with a right video that is not in the index.
+        skip_unknown: leave out queries with a right video that is not in the index.
 
     Returns:
         The labels, and how many queries were left out.
@@ -429,7 +429,7 @@ def located(
         there = ((moment, names.find(moment.video)) for moment in label.moments)
         moments = tuple(replace(m, video=path) for m, path in there if path is not None)
         kept.append(replace(label, relevant=right, judged=judged, moments=moments))
-    if unknown and not lenient:
+    if unknown and not skip_unknown:
         raise SureshotError(_unknown(file, list(unknown), names))
     if not kept:
         raise SureshotError(
@@ -504,5 +504,5 @@ def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:
     return (
         f"{plain(file)} names {counted(len(names), 'video')} that {verb} not in the index: "
         f"{listed}{more}. Index what is missing, mend the names, or leave these queries out with "
-        f"{option('lenient', True)}."
+        f"{option('skip_unknown', True)}."
     )

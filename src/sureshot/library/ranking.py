@@ -153,7 +153,7 @@ class Copies:
         self._found: dict[int, Bool[np.ndarray, "windows frames"]] = {}
         self._shown: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}
 
-    def fold(self, moments: Sequence[Moment], most: int) -> list[Moment]:
+    def merge(self, moments: Sequence[Moment], most: int) -> list[Moment]:
         """The first ``most`` moments, with later ones that show the same pictures under them.
 
         Args:
@@ -172,7 +172,7 @@ class Copies:
         return list(kept.values())
 
     def without(self, moments: Sequence[Moment], most: int) -> list[Moment]:
-        """All moments but those that `fold` would fold under the first ``most``."""
+        """All moments but those that `merge` would put under the first ``most``."""
         originals = self._originals(moments, most)
         return [moment for place, moment in enumerate(moments) if place not in originals]
 
@@ -297,16 +297,16 @@ class Request:
         hub_corrected: whether candidates are chosen by scores less the model's hub correction.
     """
 
-    k: int
+    limit: int
     per_video: int | None
-    fold: bool
-    under: Selection | None = None
+    merge_copies: bool
+    folder: Selection | None = None
     like: Path | None = None
     at: float | None = None
     hub_corrected: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("k", "per_video"):
+        for name in ("limit", "per_video"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise QueryError(f"{name} is {value}; it must be at least 1.")
@@ -319,7 +319,7 @@ class Request:
     @property
     def most(self) -> int:
         """How many windows are looked at, at most; more of them are copies than it is worth."""
-        return max(_LOOKED_AT, 10 * self.k)
+        return max(_LOOKED_AT, 10 * self.limit)
 
     def is_asked(self, moment: Moment) -> bool:
         """Whether a moment is the very one that more like it is looked for."""
@@ -363,7 +363,7 @@ class NearWindows:
         return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=None)
 
 
-def check_shares(coverage: float, minimum: float) -> None:
+def check_shares(coverage: float, min: float) -> None:
     """Check what a search asks of percentages.
 
     Raises:
@@ -371,8 +371,8 @@ def check_shares(coverage: float, minimum: float) -> None:
     """
     if not 0 < coverage < 1:
         raise QueryError(f"coverage is {coverage}; it must be between 0 and 1, such as 0.9.")
-    if not 0 <= minimum < 1:
-        raise QueryError(f"minimum is {minimum}; it must be 0 or more and below 1, such as 0.2.")
+    if not 0 <= min < 1:
+        raise QueryError(f"min is {min}; it must be 0 or more and below 1, such as 0.2.")
 
 
 def why_few(asked: Request, hits: int, near: NearWindows, left_out: bool) -> list[str]:
@@ -387,23 +387,23 @@ def why_few(asked: Request, hits: int, near: NearWindows, left_out: bool) -> lis
     Returns:
         One sentence, or none where there are enough, or no more.
     """
-    few = f"{counted(hits, 'hit')} of {asked.k} asked for: "
-    if hits >= asked.k or (near.whole and not left_out):
+    few = f"{counted(hits, 'hit')} of {asked.limit} asked for: "
+    if hits >= asked.limit or (near.whole and not left_out):
         return []
     if left_out:
         return [f"{few}one video gives at most {asked.per_video} ({option('per_video')})."]
     looked_at = counted(len(near.windows.keys), "nearest window")
-    return [f"{few}the {looked_at} are copies of these. Look elsewhere with {option('under')}."]
+    return [f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."]
 
 
 def why_nothing(asked: Request, windows: int) -> str:
     """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
     if windows == 0:
         return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
-    if isinstance(asked.under, VideoSet):
-        return f"Nothing is indexed {asked.under}."
-    if asked.under is not None:
-        return f"Nothing is indexed at or below {printable(asked.under)}."
+    if isinstance(asked.folder, VideoSet):
+        return f"Nothing is indexed {asked.folder}."
+    if asked.folder is not None:
+        return f"Nothing is indexed at or below {printable(asked.folder)}."
     if asked.at is not None:
         return "Nothing else is indexed than the moment that was asked about."
     return "No other video is indexed."
@@ -420,9 +420,9 @@ def best_moments(near: NearWindows, asked: Request, most: int) -> tuple[list[Mom
         if seen[moment.path] <= most:
             moments.append(moment)
     left_out = max(seen.values(), default=0) > most
-    if asked.fold:
-        return near.looked.copies.fold(moments, asked.k), left_out
-    return moments[: asked.k], left_out
+    if asked.merge_copies:
+        return near.looked.copies.merge(moments, asked.limit), left_out
+    return moments[: asked.limit], left_out
 
 
 def scored_hits(moments: Sequence[Moment], near: NearWindows) -> tuple[Hit, ...]:
@@ -522,7 +522,7 @@ class Candidates:
         """
         near = [
             self._store.nearest(
-                v, wanted, asked.under, asked.without, hub_corrected=asked.hub_corrected
+                v, wanted, asked.folder, asked.without, hub_corrected=asked.hub_corrected
             )
             for v in self._how.text_vectors(texts)
         ]
@@ -537,13 +537,13 @@ class Candidates:
             wanted: how many windows for each.
             asked: what the search was asked for, which leaves no video out.
         """
-        every = self._every_window(max(wanted, IN_MEMORY)) if asked.under is None else None
+        every = self._every_window(max(wanted, IN_MEMORY)) if asked.folder is None else None
         if every is not None:
             looked = [every] * len(texts)
         else:
             vectors = np.concatenate([self._how.text_vectors(text) for text in texts])
             near = self._store.finder.nearest_many(
-                vectors, wanted, asked.under, hub_corrected=asked.hub_corrected
+                vectors, wanted, asked.folder, hub_corrected=asked.hub_corrected
             )
             looked = [WindowScores(part, self._how) for part in near]
         return [
@@ -562,16 +562,16 @@ class Candidates:
             asked: what the search was asked for.
             near: the windows nearest to the query.
         """
-        wanted = max(near.wanted, 10 * asked.k)
+        wanted = max(near.wanted, 10 * asked.limit)
         most = asked.per_video or PER_VIDEO
         while True:
             if wanted > near.wanted:
                 near = self.near_any(near.texts, wanted, asked)
             kept, left_out = best_moments(near, asked, most)
-            if len(kept) >= asked.k or near.whole or wanted >= asked.most:
+            if len(kept) >= asked.limit or near.whole or wanted >= asked.most:
                 break
             wanted = min(4 * wanted, asked.most)
-        while asked.per_video is None and left_out and len(kept) < asked.k:
+        while asked.per_video is None and left_out and len(kept) < asked.limit:
             most *= 2
             kept, left_out = best_moments(near, asked, most)
         hits = scored_hits(kept, near)

@@ -2,8 +2,6 @@
 
 import html
 import json
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -131,7 +129,7 @@ class Confidence:
         coverage: share of queries whose set of plausible moments holds a right answer.
         plausible: how many moments that set has; None if the labels were too few to promise one.
         valid_for: what the labels were of, in words.
-        yours: whether the labels were of the library itself, not of other videos.
+        personal: whether the labels were of the library itself, not of other videos.
     """
 
     right: float
@@ -139,7 +137,7 @@ class Confidence:
     coverage: float
     plausible: int | None
     valid_for: str
-    yours: bool = False
+    personal: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
@@ -149,7 +147,7 @@ class Confidence:
             "coverage": self.coverage,
             "plausible": self.plausible,
             "valid_for": self.valid_for,
-            "yours": self.yours,
+            "personal": self.personal,
         }
 
 
@@ -193,34 +191,39 @@ class Answer:
             return NOT_CALIBRATED
         right = percent(known.right)
         if self.status == "probably not here":
-            few = f"Only {round(100 * known.present)}" if known.present >= 0.01 else "Fewer than 1"
-            rest = f" {few} in 100 searches for something that is there look this weak. Closest:"
-            return "Probably not in your videos.", rest
+            times = 100 * known.present
+            rare = (
+                f"{counted(round(times), 'time')} in 100" if times >= 1 else "less than once in 100"
+            )
+            return "Probably not in your videos", f": a real match scores this low {rare}."
         if self.status == "confident":
             sure = f"{right[0].upper()}{right[1:]} sure"
-            return f"{sure}, if it is here at all", ": the first one is right."
+            return sure, " the first result is right, if your videos contain it."
         if known.right < WEAK:
-            return "Weak", f": {right} for the first one."
-        look = ""
+            return "Weak", f": {right} for the first result."
+        more = ""
         if known.plausible is not None and known.plausible > 1:
-            look = f" Look through the first {known.plausible} for {_chance(known.coverage)}."
-        return "Unsure", f": {right} for the first one, if it is here at all.{look}"
+            chance = f"{100 * known.coverage:g}%"
+            more = f" Checking the first {known.plausible} gives a {chance} chance of finding it,"
+            more += " if it's there."
+        return "Not sure", f": {right} for the first result.{more}"
 
     @property
-    def worth(self) -> str:
-        """What the percentages or the scores of the hits are worth; empty where there are none."""
+    def note(self) -> str:
+        """Where the percentages of the hits come from; empty where there are none."""
         if self.confidence is None:
             return "".join(NOT_CALIBRATED) if self.hits else ""
         if not self.has_percentages:
             return ""
-        whose = (
-            "with judgements of your own."
-            if self.confidence.yours
-            else f"on other people's videos. Ten judged searches (`{option('judge', True)}`) move "
-            "them towards yours."
-        )
-        told = "Percentages: how often such a hit is right if what you look for is here; learned "
-        return told + whose
+        whose = "your own judgements" if self.confidence.personal else "other people's videos"
+        return f"Percentages are calibrated on {whose}."
+
+    @property
+    def hint(self) -> str:
+        """What makes the percentages truer; empty where nothing is to be done."""
+        if self.confidence is None or self.confidence.personal or not self.has_percentages:
+            return ""
+        return f"Rate ten searches with {option('judge', True)} to calibrate them to yours."
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -244,7 +247,8 @@ class Answer:
             "query": self.query,
             "status": self.status,
             "verdict": "".join(self.verdict) if self.hits else "",
-            "worth": self.worth,
+            "note": self.note,
+            "hint": self.hint,
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
             "model": self.model,
             "searched": self.searched,
@@ -345,18 +349,6 @@ class Descriptions:
         return _html(head, ("", "score", "sentence"), rows, self.warnings)
 
 
-def _chance(coverage: float) -> str:
-    """A chance as people say it.
-
-    Examples:
-        >>> _chance(0.9), _chance(0.8), _chance(0.95)
-        ('a 9-in-10 chance', 'an 8-in-10 chance', 'a 95 % chance')
-    """
-    tenths = round(10 * coverage, 6)
-    said = f"{tenths:.0f}-in-10" if tenths.is_integer() else percent(coverage)
-    return f"a{'n' if said.startswith('8') else ''} {said} chance"
-
-
 def _named(hit: Hit) -> str:
     """The file name of a hit, its path on hovering."""
     copies = f" <small>+{counted(len(hit.copies), 'copy', 'copies')}</small>" if hit.copies else ""
@@ -379,12 +371,6 @@ def _html(
     return f"<p><b>{title}</p><table><tr>{head}</tr>{body}</table>{below}"
 
 
-_SENTENCES = {"reason", "warnings", "worth", "fix", "detail"}  # JSON fields that speak of options
-# Options that are not named as the parameter of the function that they go to.
-NAMES = {"under": "--in", "minimum": "--min", "lenient": "--skip-unknown", "k": "--limit"}
-_CHOICE = re.compile(r"`(\w+)=(|True|False|'[^`]*'|\"[^`]*\")`")
-
-
 def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
     """A JSON document with its schema on one line, without characters that steer a terminal.
 
@@ -392,40 +378,11 @@ def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
         values: plain values, as the ``to_dict`` of a result gives them.
         ascii_only: whether other letters are written as escapes too.
     """
-    text = json.dumps(_typed({"schema": JSON_SCHEMA, **values}), ensure_ascii=ascii_only)
+    text = json.dumps({"schema": JSON_SCHEMA, **values}, ensure_ascii=ascii_only)
     if text.isprintable():
         return text
     # json.dumps escapes one character as its \u sequence, which every reader undoes.
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-
-
-def as_typed(message: str) -> str:
-    """What an error or a note says, with the caller's choices as options of the terminal.
-
-    Examples:
-        >>> as_typed("Choose `db=` or `under='My videos'`, with `resume=True` and `fold=False`.")
-        "Choose --db or --in 'My videos', with --resume and --no-fold."
-    """
-    return plain(_CHOICE.sub(_as_option, message))
-
-
-def _as_option(choice: re.Match[str]) -> str:
-    name, value = choice.groups()
-    flag = NAMES.get(name, f"--{name.replace('_', '-')}")
-    if value in ("", "True"):
-        return flag
-    if value == "False":
-        return f"--no-{flag.removeprefix('--')}"
-    return f"{flag} {shlex.quote(value[1:-1])}"
-
-
-def _typed(value: Any, name: str = "") -> Any:
-    """Values with the options of the terminal in their sentences."""
-    if isinstance(value, dict):
-        return {name: _typed(inner, name) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_typed(inner, name) for inner in value]
-    return as_typed(value) if name in _SENTENCES and isinstance(value, str) else value
 
 
 @dataclass(slots=True, repr=False)

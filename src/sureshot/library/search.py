@@ -323,7 +323,7 @@ class Searcher:
 
     def refresh_card(self) -> None:
         """Look for the calibration card again, after one was made."""
-        self._card, self._yours, self._card_warnings = find_card(
+        self._card, self._personal, self._card_warnings = find_card(
             self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
         )
 
@@ -342,45 +342,49 @@ class Searcher:
         self,
         query: str,
         *,
-        k: int = 10,
-        under: str | Selection | None = None,
+        limit: int = 10,
+        folder: str | Selection | None = None,
         per_video: int | None = None,
-        fold: bool = True,
+        merge_copies: bool = True,
         coverage: float = 0.9,
-        minimum: float = 0.0,
+        min: float = 0.0,
     ) -> Answer:
         """Moments that a sentence describes, best first.
 
         Args:
             query: a sentence or a few words.
-            k: how many moments at most.
-            under: only videos at or below this path, or those that were chosen.
+            limit: how many moments at most.
+            folder: only videos at or below this path, or those that were chosen.
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
-            fold: whether copies of a video share a row.
+            merge_copies: whether copies of a video share a row.
             coverage: share of queries whose set of plausible moments is to hold a right one, where
                 percentages were learned.
-            minimum: leave out hits that are right with a lower probability than this.
+            min: leave out hits that are right with a lower probability than this.
 
         Raises:
-            QueryError: an empty query, ``k`` or ``per_video`` below 1, ``coverage`` not between 0
-                and 1, or ``minimum`` not from 0 to below 1.
+            QueryError: an empty query, or a number out of its range.
             StoreError: the index cannot be read.
         """
-        wanted: dict[str, Any] = {"k": k, "under": under, "per_video": per_video, "fold": fold}
-        (answer,) = self.search_many([query], **wanted, coverage=coverage, minimum=minimum)
+        wanted: dict[str, Any] = {
+            "limit": limit,
+            "folder": folder,
+            "per_video": per_video,
+            "merge_copies": merge_copies,
+        }
+        (answer,) = self.search_many([query], **wanted, coverage=coverage, min=min)
         return answer
 
     def search_many(
         self,
         queries: Sequence[str],
         *,
-        k: int = 10,
-        under: str | Selection | None = None,
+        limit: int = 10,
+        folder: str | Selection | None = None,
         per_video: int | None = None,
-        fold: bool = True,
+        merge_copies: bool = True,
         coverage: float = 0.9,
-        minimum: float = 0.0,
+        min: float = 0.0,
     ) -> Iterator[Answer]:
         """What `search` finds for each of many sentences, sixteen from one pass over the index.
 
@@ -390,8 +394,10 @@ class Searcher:
             QueryError: as `search` raises it; answers to what stands before are given first.
             StoreError: the index cannot be read.
         """
-        asked = self._asked(k=k, per_video=per_video, fold=fold, under=_below(under))
-        check_shares(coverage, minimum)
+        asked = self._asked(
+            limit=limit, per_video=per_video, merge_copies=merge_copies, folder=_below(folder)
+        )
+        check_shares(coverage, min)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             texts = [clean(query) for query in queries[first : first + _TOGETHER]]
@@ -399,13 +405,13 @@ class Searcher:
             codes = [self._comparing.texts(one) for one in features]
             near = self._candidates.near_each(codes, CANDIDATES, asked)
             found = [self._candidates.hits(asked, one) for one in near]
-            searched, trouble = self.store.count(asked.under), tuple(self.store.trouble())
+            searched, trouble = self.store.count(asked.folder), tuple(self.store.trouble())
             seen = [
                 Found(near=one, hits=hits, notes=notes, searched=searched, trouble=trouble)
                 for one, (hits, notes) in zip(near, found, strict=True)
             ]
             sentences = [EncodedQuery(*parts) for parts in zip(texts, features, codes, strict=True)]
-            answers = list(self._judged(sentences, asked, seen, coverage, minimum))
+            answers = list(self._judged(sentences, asked, seen, coverage, min))
             seconds = (time.perf_counter() - began) / len(texts)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
@@ -415,17 +421,17 @@ class Searcher:
         asked: Request,
         seen: Sequence[Found],
         coverage: float,
-        minimum: float,
+        min: float,
     ) -> Iterator[Answer]:
         """Hits and notes for sentences as answers, with percentages where there is a card."""
         percentages: dict[int, Judged] = {}
         if self._card is not None:
             # How often the model is right was learned on captions of words it knows.
-            strange = [not self._yours and is_foreign(self.encoder, s.text) for s in sentences]
+            strange = [not self._personal and is_foreign(self.encoder, s.text) for s in sentences]
             rows = [row for row, one in enumerate(seen) if one.hits and not strange[row]]
             rivals = [self._rivals(sentences[r], seen[r].near, seen[r].searched) for r in rows]
             hits = [seen[row].hits for row in rows]
-            told = judged(self._card, rivals, hits, coverage, yours=self._yours)
+            told = judged(self._card, rivals, hits, coverage, personal=self._personal)
             percentages = dict(zip(rows, told, strict=True))
         for row, (sentence, one) in enumerate(zip(sentences, seen, strict=True)):
             warnings = (
@@ -438,8 +444,8 @@ class Searcher:
                 yield self._answer(sentence.text, asked, one, (*warnings, *why))
                 continue
             status, known, all_hits, more = percentages[row]
-            kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= minimum)
-            more += left_out(len(all_hits) - len(kept), len(kept), minimum)
+            kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= min)
+            more += left_out(len(all_hits) - len(kept), len(kept), min)
             answer = self._answer(sentence.text, asked, one, (*warnings, *more))
             yield replace(answer, status=status, confidence=known, hits=kept)
 
@@ -447,12 +453,12 @@ class Searcher:
         """A request for what sentences describe."""
         return Request(**asked, hub_corrected=self._comparing.hub_corrected)
 
-    def rivals(self, query: str, *, under: str | Selection | None = None) -> RankedScores:
+    def rivals(self, query: str, *, folder: str | Selection | None = None) -> RankedScores:
         """The moments that a sentence may mean, by which percentages are worked out.
 
         Args:
             query: a sentence or a few words.
-            under: only videos at or below this path.
+            folder: only videos at or below this path.
 
         Raises:
             QueryError: an empty query.
@@ -461,12 +467,12 @@ class Searcher:
         text = clean(query)
         (features,) = self._sentences.features([text])
         codes = self._comparing.texts(features)
-        asked = self._asked(k=1, per_video=1, fold=True, under=_below(under))
+        asked = self._asked(limit=1, per_video=1, merge_copies=True, folder=_below(folder))
         near = self._candidates.near_any(codes, CANDIDATES, asked)
         if not near.windows.keys:
             raise StoreError(why_nothing(asked, self.store.count()))
         sentence = EncodedQuery(text=text, features=features, codes=codes)
-        return self._rivals(sentence, near, self.store.count(asked.under))
+        return self._rivals(sentence, near, self.store.count(asked.folder))
 
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
         """A warning where many answers are unlike those of the queries that were judged."""
@@ -496,10 +502,10 @@ class Searcher:
         video: str | Path,
         *,
         at: float | None = None,
-        k: int = 10,
-        under: str | Selection | None = None,
+        limit: int = 10,
+        folder: str | Selection | None = None,
         per_video: int | None = None,
-        fold: bool = True,
+        merge_copies: bool = True,
     ) -> Answer:
         """Moments that look like a video or photo, or like what a video shows at one time.
 
@@ -507,11 +513,11 @@ class Searcher:
             video: any video file, photo or folder of frames, indexed or not.
             at: seconds; other moments of the same video count too. None takes the whole video,
                 whose best-fitting window counts, and looks in the other ones.
-            k: how many moments at most.
-            under: only videos at or below this path, or those that were chosen.
+            limit: how many moments at most.
+            folder: only videos at or below this path, or those that were chosen.
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
-            fold: whether copies of a video share a row.
+            merge_copies: whether copies of a video share a row.
 
         Raises:
             VideoError: the video cannot be read.
@@ -519,13 +525,20 @@ class Searcher:
         """
         began = time.perf_counter()
         path = absolute(video)
-        asked = Request(k=k, per_video=per_video, fold=fold, under=_below(under), like=path, at=at)
+        asked = Request(
+            limit=limit,
+            per_video=per_video,
+            merge_copies=merge_copies,
+            folder=_below(folder),
+            like=path,
+            at=at,
+        )
         looks = MeanFrames()
         candidates = Candidates(self.store, looks)
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
         near = candidates.near_any(vectors, CANDIDATES, asked)
         hits, notes = candidates.hits(asked, near)
-        searched, trouble = self.store.count(asked.under), tuple(self.store.trouble())
+        searched, trouble = self.store.count(asked.folder), tuple(self.store.trouble())
         name = printable(path) + (f"@{at:g}" if at is not None else "")
         seen = Found(near=near, hits=hits, notes=notes, searched=searched, trouble=trouble)
         answer = self._answer(name, asked, seen, notes)

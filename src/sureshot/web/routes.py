@@ -64,12 +64,12 @@ class SearchOptions:
     per_video: Annotated[
         int | None, Query(description="Hits per video at most.", ge=1, le=1000)
     ] = None
-    fold: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
+    merge_copies: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
 
     def choice(self) -> Choice:
         """The videos that are searched."""
         return Choice(
-            under=path_of(self.folder),
+            folder=path_of(self.folder),
             shortest=self.shortest,
             longest=self.longest,
             since=self.since,
@@ -92,12 +92,12 @@ async def search(
         float,
         Query(description="Target chance that the plausible hits contain a match.", gt=0, lt=1),
     ] = 0.9,
-    minimum: Annotated[
+    min: Annotated[
         float, Query(description="Leave out hits that are less likely right.", ge=0, lt=1)
     ] = 0.0,
 ) -> Response:
     """Moments that a sentence describes, best first."""
-    trust = {"coverage": coverage, "minimum": minimum}
+    trust = {"coverage": coverage, "min": min}
 
     def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
         return session.batcher.search(searcher, q, **arguments, **trust)
@@ -164,11 +164,15 @@ async def _page(
     done = int(cursor or 0)
     limit = min(done + options.limit, _MOST)
     choice = options.choice()  # a wrong one is refused before it waits for its turn
-    arguments = {"per_video": options.per_video, "fold": options.fold, "k": limit}
+    arguments = {
+        "per_video": options.per_video,
+        "merge_copies": options.merge_copies,
+        "limit": limit,
+    }
 
     def run() -> dict[str, Any]:
         searcher = session.searcher()
-        answer = find(searcher, arguments | {"under": choice.videos(searcher.store)})
+        answer = find(searcher, arguments | {"folder": choice.videos(searcher.store)})
         values = answer.to_dict()
         has_more = len(answer) == limit and limit < _MOST
         return values | {"hits": values["hits"][done:], "next": str(limit) if has_more else None}
@@ -238,11 +242,11 @@ async def videos(
     ] = False,
 ) -> Response:
     """The videos in the order of their paths, failed ones among them."""
-    under = path_of(folder)
+    place = path_of(folder)
 
     def run() -> dict[str, Any]:
         store = session.store()
-        page = catalog.list_videos(store, limit=limit, after=cursor, under=under, newest=newest)
+        page = catalog.list_videos(store, limit=limit, after=cursor, folder=place, newest=newest)
         return page.to_dict()
 
     return json_reply(await session.searches.run(request, run))

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError
 from sureshot.library import catalog, clips, results
-from sureshot.library.results import JSON_SCHEMA, as_typed, json_text
+from sureshot.library.results import JSON_SCHEMA, json_text
 from sureshot.store.maintenance import Fault
 from sureshot.store.rows import IndexSettings
 
@@ -150,7 +150,9 @@ model_of(results.FrameScore)
 model_of(results.Hit, id=str, peak=float, weak=bool, said=_Said)
 model_of(results.Confidence)
 model_of(results.Description)
-AnswerReply = model_of(results.Answer, base=Document, verdict=str, worth=str, next=(str | None))
+AnswerReply = model_of(
+    results.Answer, base=Document, verdict=str, note=str, hint=str, next=(str | None)
+)
 DescriptionsReply = model_of(
     results.Descriptions,
     base=Document,
@@ -242,7 +244,7 @@ def error_reply(
     message: str, status: int, code: str, headers: dict[str, str] | None = None
 ) -> Response:
     """An error as ``--json`` prints it in the terminal."""
-    values = {"error": {"code": code, "message": as_typed(message)}}
+    values = {"error": {"code": code, "message": message}}
     return Response(json_text(values), status, headers, _JSON)
 
 

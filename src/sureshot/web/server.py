@@ -190,7 +190,7 @@ def run_server(
 def _warm_up(session: Session) -> None:
     """Open the index and its model before the first search, which reports what is wrong."""
     with suppress(SureshotError):
-        session.searcher().search("anything", k=1)
+        session.searcher().search("anything", limit=1)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:

@@ -156,7 +156,7 @@ def test_bfloat16_is_another_model_and_only_where_the_processor_has_it(torch_one
         found = half.encode_frames(frames).frames
     except ModelError as error:
         assert "This processor has no bfloat16" in str(error)
-        assert "Index with `model='bundled'`" in str(error)
+        assert "Index with --model bundled" in str(error)
     else:
         assert cosines(found, torch_one.encode_frames(frames).frames).min() > 0.95
 
@@ -164,5 +164,5 @@ def test_bfloat16_is_another_model_and_only_where_the_processor_has_it(torch_one
 def test_a_network_that_openvino_cannot_run_is_refused_with_what_to_do(torch_one, monkeypatch):
     network = torch_one.backbone.net
     monkeypatch.setattr(network, "stem", network.head)  # reads 352 channels, not 3
-    with pytest.raises(ModelError, match=r"cannot run the image network .*`engine='torch'`"):
+    with pytest.raises(ModelError, match=r"cannot run the image network .*--engine torch"):
         CompiledNetwork(network, GRID, 1)

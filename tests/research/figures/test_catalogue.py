@@ -89,5 +89,5 @@ def test_a_model_is_drawn_and_its_numbers_are_the_value(place, tmp_path):
 
 
 def test_a_second_score_belongs_to_rerank(place):
-    with pytest.raises(ArgumentError, match="`after=` belongs to rerank; matrices shows one score"):
+    with pytest.raises(ArgumentError, match="--after belongs to rerank; matrices shows one score"):
         research.plot("matrices", "tiny", "pairs", place / "pairs.csv", after="dsl")

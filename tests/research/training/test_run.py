@@ -161,7 +161,7 @@ def test_a_run_is_not_taken_up_with_other_settings(place, finished, setting, mes
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("training.epochs=2", r"already; resume it \(`resume=True`\)"),
+        ("training.epochs=2", r"already; resume it \(--resume\)"),
         ("system.name=nope", "known: ce, clip2video"),
         ("system.scael=9.0", r"Unknown setting system\.scael"),
     ],

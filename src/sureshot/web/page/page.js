@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const token = document.querySelector("meta[name=sureshot-token]").content;
-const FILTERS = ["folder", "shortest", "longest", "since", "until", "minimum"];
+const FILTERS = ["folder", "shortest", "longest", "since", "until", "min"];
 const photos = new Map(); // photos that were dropped, by the name in the address
 let answer = null; // what is shown: { hits, next, query, … }
 let chosen = -1; // place of the hit that keys go to
@@ -148,16 +148,15 @@ function say(sentence, kind) {
 function show(anew) {
   const kinds = { confident: "confident", "several plausible": "several", "probably not here": "absent" };
   const hide = answer.status === "probably not here" && anew;
-  const verdict = hide ? answer.verdict.replace(/ Closest:$/, "") : answer.verdict;
-  say(verdict || answer.warnings[0] || "", kinds[answer.status] ?? "");
+  say(answer.verdict || answer.warnings[0] || "", kinds[answer.status] ?? "");
   const held = $("hits").contains(document.activeElement); // somebody is among the hits already
   if (anew) chosen = held ? 0 : -1;
   $("closest").hidden = !hide;
   $("hits").hidden = hide;
   $("more").hidden = hide || !answer.next;
   $("absent").hidden = !new URLSearchParams(location.search).has("q") || !answer.hits.length;
-  $("worth").textContent = answer.worth.replace(" (`--judge`)", "");
-  const left = new URLSearchParams(location.search).has("minimum");
+  $("worth").textContent = answer.note + (answer.hint ? " Rate ten searches to calibrate them to yours." : "");
+  const left = new URLSearchParams(location.search).has("min");
   $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
   $("notes").replaceChildren(...answer.warnings.map((text) => make("li", { textContent: text })));
@@ -434,7 +433,7 @@ $("unfilter").addEventListener("click", () => {
   go(wanted());
 });
 $("weak").addEventListener("click", () => {
-  $("minimum").value = $("minimum").value ? "" : "0.2";
+  $("min").value = $("min").value ? "" : "0.2";
   go(wanted());
 });
 $("more").addEventListener("click", () => search(answer.next));

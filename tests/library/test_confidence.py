@@ -122,9 +122,7 @@ def test_weak_hits_can_be_left_out(place, card):
     assert f"{len(whole) - len(answer)} hit" in answer.warnings[-1]
     assert f"the {100 * cut:g}% asked for with --min left out" in answer.warnings[-1]
     none = searcher.search("red", limit=20, min=0.9999)
-    assert not none.hits and none.warnings[-1].startswith(
-        "No hit is as likely right as the 99.99%"
-    )
+    assert not none.hits and none.warnings[-1].startswith("No hit is as likely right as the 99.99%")
     assert none.warnings[-1].endswith(f"{len(whole)} left out.")
 
 

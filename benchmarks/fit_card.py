@@ -30,8 +30,7 @@ from sureshot.datasets.split import Caption, Item
 from sureshot.metrics.confidence import auroc, brier, ece, ece_floor
 from sureshot.models.hub_bank import home_of
 from sureshot.models.load import Scorer, load
-from sureshot.research.features import SplitFeatures, caption_features, extract
-from sureshot.research.figures.canvas import (
+from sureshot.research.canvas import (
     MUTED,
     SERIES,
     SUFFIXES,
@@ -42,6 +41,7 @@ from sureshot.research.figures.canvas import (
     new_figure,
     save_figure,
 )
+from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.assess import ABSTAIN
 from sureshot.trust.card import FILE, Calibration, save_card

@@ -312,7 +312,7 @@ def evaluate(
     trusted = measure_trust(scorer, features, scores, calibration) if trust else None
     files: list[Path] = []
     if trusted is not None and plots is not None:
-        from sureshot.research.figures.plots import write
+        from sureshot.research.trust_figures import write
 
         files = write(trusted, expand(plots).absolute())
     return Evaluation(report=recalls, trust=trusted, files=tuple(files), notes=tuple(notes.lines))
@@ -434,6 +434,6 @@ def _check_trust(trust: bool, card: object, plots: object) -> None:
                 f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out."
             )
     if plots is not None:
-        from sureshot.research.figures.canvas import new_figure
+        from sureshot.research.canvas import new_figure
 
         new_figure(1.0)

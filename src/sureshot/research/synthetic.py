@@ -25,7 +25,7 @@ from sureshot.files import write_json
 from sureshot.media.mp4 import write_frames
 from sureshot.paths import expand
 from sureshot.progress import Progress, Silent
-from sureshot.research.figures.canvas import INK, MUTED, SMALL, new_figure, save_figure
+from sureshot.research.canvas import INK, MUTED, SMALL, new_figure, save_figure
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted
 

@@ -13,8 +13,8 @@ from sureshot.errors import SureshotError
 from sureshot.metrics.hubs import dual_softmax, nearest_neighbour_normalised, querybank_norm
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.research.canvas import BLUE
 from sureshot.research.figures import strips
-from sureshot.research.figures.canvas import BLUE
 from sureshot.research.figures.strips import Cell, Strip, draw_strips
 from tests.research.figures.pictures import pixels, share, shown, untidy
 

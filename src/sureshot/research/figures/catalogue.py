@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.load import load
 from sureshot.progress import Notes, Progress, Silent
+from sureshot.research.canvas import SUFFIXES, save_figure
 from sureshot.research.evaluation import (
     BANKED,
     check_experts,
@@ -17,7 +18,6 @@ from sureshot.research.evaluation import (
     training_captions,
 )
 from sureshot.research.figures import plots, strips
-from sureshot.research.figures.canvas import SUFFIXES, save_figure
 from sureshot.research.figures.strips import After, Numbers
 from sureshot.research.figures.subject import Subject
 from sureshot.research.scores import caption_scores

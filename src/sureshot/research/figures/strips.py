@@ -22,8 +22,7 @@ from sureshot.metrics.hubs import (
 )
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.encoders.base import HasWords
-from sureshot.research.features import sampled_frames
-from sureshot.research.figures.canvas import (
+from sureshot.research.canvas import (
     BLUE,
     INK,
     MUTED,
@@ -37,6 +36,7 @@ from sureshot.research.figures.canvas import (
     quantity,
     words,
 )
+from sureshot.research.features import sampled_frames
 from sureshot.research.figures.subject import Subject, tell_apart
 
 if TYPE_CHECKING:

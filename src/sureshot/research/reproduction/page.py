@@ -14,7 +14,7 @@ from sureshot.errors import SureshotError
 from sureshot.files import write_json, write_text
 from sureshot.metrics.published import Row, rows_of_table
 from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, load_system
-from sureshot.research.figures.canvas import (
+from sureshot.research.canvas import (
     BLUE,
     NORMAL,
     entitle,

@@ -19,7 +19,7 @@ from sureshot.errors import SureshotError, option
 from sureshot.files import replace_file, replace_folder, restore_folder, write_text
 from sureshot.models.model import Model
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
-from sureshot.research.figures.canvas import (
+from sureshot.research.canvas import (
     BLUE,
     ORANGE,
     add_legend,

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from sureshot.errors import SureshotError
-from sureshot.research.figures.canvas import (
+from sureshot.research.canvas import (
     MISSING,
     SERIES,
     entitle,

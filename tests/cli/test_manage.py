@@ -152,7 +152,7 @@ def test_a_video_that_was_removed_for_good_comes_back_when_that_is_said(sureshot
     ran = sureshot("remove", video, "--exclude", "--db", db)
     assert (ran.code, "--include PATH" in ran.out) == (0, True)
     ran = sureshot("index", tmp_path / "videos", "--db", db)
-    assert "Excluded: 1 file or folder; `sureshot status` has the patterns" in ran.out
+    assert "Excluded: 1 file or folder; `sureshot status` lists the patterns" in ran.out
     assert f"Excluded    {video}\n" in sureshot("status", "--db", db).out
     assert videos(sureshot, db) == 1
     sureshot("index", tmp_path / "videos", "--include", video, "--db", db)

@@ -280,7 +280,7 @@ def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
     page.goto(f"{shop[0]}?like={'0' * 32}")
     page.get_by_text("There is no such video in the index").wait_for()
     page.goto(f"{shop[0]}?photo=gone.png")
-    page.get_by_text("drop it once more").wait_for()
+    page.get_by_text("drop it again").wait_for()
 
 
 # --- indexing -------------------------------------------------------------------------------------
@@ -301,9 +301,9 @@ def test_a_first_visit_leads_to_indexing_which_outlives_the_page(browser, tmp_pa
             page.locator("#here").get_by_text("holidays").wait_for()
             page.locator("#start").click()
             page.locator("#pause").click()
-            page.get_by_role("button", name="Go on").wait_for()
+            page.get_by_role("button", name="Resume").wait_for()
             page.reload()
-            page.get_by_role("button", name="Go on").click()
+            page.get_by_role("button", name="Resume").click()
             page.get_by_text("7 videos found: 6 indexed, 1 failed.").wait_for()
             page.locator("#failures summary").click()
             assert "broken.mp4: is not a video" in page.locator("#failures").inner_text()
@@ -327,7 +327,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
             page.goto(f"{address}?q=cooking+pasta+in+a+kitchen")
             page.get_by_text("Probably not in your videos.").wait_for()
             assert page.locator(".hit").count() and page.locator("#hits").is_hidden()
-            page.get_by_text("Show the closest").click()
+            page.get_by_text("Show closest results").click()
             page.locator(".hit").first.wait_for()
             page.goto(f"{address}?q=people+riding+bicycles")
             page.locator(".hit.weak .percent").first.wait_for()

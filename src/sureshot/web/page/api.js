@@ -10,12 +10,12 @@ const make = (tag, text, ...children) => {
 const kind = ({ type, anyOf, enum: values }) =>
   type ?? values?.join(", ") ?? anyOf?.map((one) => one.format ?? one.type).filter((one) => one !== "null").join(" or ") ?? "";
 
-const told = await (await fetch("api/openapi.json")).json();
-for (const [address, methods] of Object.entries(told.paths)) {
+const openapi = await (await fetch("api/openapi.json")).json();
+for (const [address, methods] of Object.entries(openapi.paths)) {
   for (const [method, act] of Object.entries(methods)) {
     const fields = make("ul", "");
     for (const { name, required, schema } of act.parameters ?? []) {
-      fields.append(make("li", "", make("code", name), ` ${kind(schema)}${required ? ", needed" : ""}: ${schema.description ?? ""}`));
+      fields.append(make("li", "", make("code", name), ` ${kind(schema)}${required ? ", required" : ""}: ${schema.description ?? ""}`));
     }
     const codes = Object.entries(act.responses).map(([code, { description }]) => `${code} ${description}`).join(" · ");
     document.getElementById("addresses").append(

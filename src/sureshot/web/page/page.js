@@ -92,7 +92,7 @@ function request(cursor) {
   }
   if (asked.has("photo")) {
     const file = photos.get(asked.get("photo"));
-    if (!file) throw new Error("That photo is not here any more; drop it once more.");
+    if (!file) throw new Error("That photo is no longer here; drop it again.");
     page.set("name", file.name);
     return [`api/like?${page}`, { method: "POST", body: file }];
   }
@@ -325,8 +325,8 @@ function seek(second) {
 $("video").addEventListener("error", async () => {
   if (!film || !$("video").getAttribute("src")) return;
   const reply = await fetch($("video").src, { headers: { Range: "bytes=0-0" } }).catch(() => null);
-  const told = reply?.ok === false ? (await reply.json()).error.message : null;
-  $("playing").textContent = told ?? "The browser does not play this film.";
+  const reason = reply?.ok === false ? await reply.json().then((values) => values.error.message, () => null) : null;
+  $("playing").textContent = reason ?? "This browser cannot play this video.";
 });
 
 function place(seconds) {
@@ -567,7 +567,7 @@ function progress(now) {
   $("progress").textContent = job.said;
   $("current").textContent = going ? job.current : "";
   $("pause").hidden = $("cancel").hidden = !going;
-  $("pause").textContent = job.state === "paused" ? "Go on" : "Pause";
+  $("pause").textContent = job.state === "paused" ? "Resume" : "Pause";
   $("failures").hidden = !job.failed.length;
   $("failures").firstElementChild.textContent = `${job.failed.length} failed`;
   $("failures").lastElementChild.replaceChildren(...job.failed.map((one) => make("li", { textContent: `${one.path}: ${one.reason}` })));

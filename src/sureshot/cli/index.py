@@ -210,7 +210,9 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
         out.print("Files that failed before are listed by `sureshot status`; --force retries them.")
     if result.excluded:
         skipped = counted(result.excluded, "file or folder", "files and folders")
-        out.print(f"Excluded: {skipped}; `sureshot status` lists the patterns, --include undoes one.")
+        out.print(
+            f"Excluded: {skipped}; `sureshot status` lists the patterns, --include undoes one."
+        )
     if result.forgotten:
         out.print(f"Excluded and removed from the index: {counted(result.forgotten, 'video')}.")
     if result.pruned:

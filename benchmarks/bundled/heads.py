@@ -318,36 +318,6 @@ def _told(
     return total
 
 
-def merged(heads: Sequence[Head], data: Data) -> Head:
-    """One head for several that are linear maps: their stacked vectors, cut to what texts span.
-
-    The texts of stacked heads lie in 385 dimensions, those of sentence vectors and of a constant,
-    and frames meet them nowhere else; so the main axes of the texts keep nearly all of the mean of
-    the similarities. That each head divides by lengths of its own is taken as the mean length.
-    """
-    found = Head(heads[0].trial, data)
-    texts = data.texts * _SENTENCE**0.5
-    frames = [data.frames[name] for name in found.trial.inputs]
-    count = range(len(found.trial.inputs))
-    with torch.no_grad():
-        read = [head.text(texts).norm(dim=1).mean() for head in heads]
-        seen = [
-            torch.stack([map_of(head, k)(frames[k]) for k in count]).sum(0).norm(dim=1).mean()
-            for head in heads
-        ]
-        stacked = torch.cat([h.text(texts) / by for h, by in zip(heads, read, strict=True)], 1)
-        axes = torch.linalg.eigh(stacked.T @ stacked)[1][:, -found.trial.dim :]
-        parts = [(found.text, [head.text for head in heads], read)]
-        parts += [(map_of(found, k), [map_of(head, k) for head in heads], seen) for k in count]
-        for into, of, sizes in parts:
-            weight = torch.cat([m.weight / by for m, by in zip(of, sizes, strict=True)])
-            into.weight.copy_(axes.T @ weight)
-            if into.bias is not None:
-                bias = torch.cat([m.bias / by for m, by in zip(of, sizes, strict=True)])
-                into.bias.copy_(axes.T @ bias)
-    return found.eval()
-
-
 def map_of(head: Head, number: int) -> nn.Linear:
     """The map of one of the inputs."""
     layer = head.maps[number]

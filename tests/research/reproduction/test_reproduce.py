@@ -352,8 +352,8 @@ def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
     assert "trained on MSR-VTT some of the frame subset train (16)" in text
     # The encoder by the name that the plan has, not by where it lies.
     assert "encoder `clip`, trained too; 1 epoch with one random caption" in text
-    assert {what for what, _ in heard.counted} == {"runs", "steps"}  # nothing was encoded
-    assert not (tmp_path / "cache").exists()
+    assert {"runs", "steps"} <= {what for what, _ in heard.counted}
+    assert not (tmp_path / "cache").exists(), "features of an encoder that changes are kept"
     kept = (tmp_path / "results" / "runs").iterdir()
     assert {path.suffix for path in kept} == {".json", ".npz"}
 

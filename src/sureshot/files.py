@@ -1,8 +1,8 @@
-"""Files and folders that are there whole or not at all, and digests of content.
+"""Atomic files and folders, and digests of content.
 
-What is written grows in a hidden folder beside its place, is synced to the disk, and is renamed. So
-a full disk, a kill or a loss of power leaves the old file or the new one. Hidden folders that
-killed processes left behind are cleared when the same file is written next.
+A file is written in a hidden folder next to its place, synced to the disk, and renamed. So a full
+disk, a kill or a loss of power leaves the old file or the new one. Hidden folders that killed
+processes left are removed when the same file is written next.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ from sureshot.s3 import ObjectPath
 
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
 _LONGEST_NAME = 40  # characters of a name that the name of its hidden folder repeats
-_ABANDONED = 86_400.0  # seconds after which nobody of another machine still writes
+_ABANDONED = 86_400.0  # seconds after which no process of another machine still writes
 _NEW, _OLD = "new", "old"  # names in a hidden folder: what is written, and what it replaces
 
 
 @contextlib.contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Write a file that appears, or replaces another, only when it is whole and on the disk.
+    """Write a file that appears, or replaces another, only when complete and on the disk.
 
     Args:
         path: place of the file, in a folder that exists; or an object.
@@ -71,7 +71,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replace_folder(folder: Path) -> Iterator[Path]:
-    """Write a folder that appears, or replaces another, only when it is whole and on the disk.
+    """Write a folder that appears, or replaces another, only when complete and on the disk.
 
     A process that is killed between moving the old folder away and the new one in leaves none:
     `restore_folder` puts the old one back, as does the next call of this function.
@@ -82,9 +82,6 @@ def replace_folder(folder: Path) -> Iterator[Path]:
     Yields:
         Path of an empty folder to be filled in the block. If the block raises, it is removed and
         the old folder stays as it was.
-
-    Raises:
-        OSError: the folder cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _hidden_folder(folder) as hidden:
@@ -103,20 +100,12 @@ def replace_folder(folder: Path) -> Iterator[Path]:
 
 
 def restore_folder(folder: Path) -> None:
-    """Put a folder back that a killed process moved away in `replace_folder`; else do nothing.
-
-    Raises:
-        OSError: it cannot be put back.
-    """
+    """Put a folder back that a killed process moved away in `replace_folder`; else do nothing."""
     _clear(folder)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8, whole or not at all, line ends as they are.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file in UTF-8, whole or not at all, line ends as they are."""
     with replace_file(path) as fresh:
         fresh.write_text(text, "utf-8", newline="")
 
@@ -139,9 +128,6 @@ def append_line(path: Path, line: str) -> None:
     Args:
         path: place of the file.
         line: text with the newline at its end.
-
-    Raises:
-        OSError: the line cannot be written.
     """
     data = line.encode()
     if isinstance(path, ObjectPath):
@@ -165,9 +151,6 @@ def file_digest(path: Path) -> str:
 
     Remembered in the cache folder under path, size and modification time, so a later call on an
     unchanged file costs two small reads. A cache that cannot be written is silently done without.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     stat = path.stat()
     stamp = f"{stat.st_size} {stat.st_mtime_ns}"
@@ -189,9 +172,6 @@ def sampled_digest(path: Path) -> str:
 
     Tells files apart by content at the cost of three reads, whatever their size. Copies agree with
     their originals, whose times a copy, an archive or a mount may not keep.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -203,11 +183,7 @@ def sampled_digest(path: Path) -> str:
 
 
 def verify(path: Path, expected: str, package: str) -> None:
-    """Check a weights file that came with a package against the digest we tested with.
-
-    Raises:
-        ModelError: the file is missing or differs; the message says how to get the right one.
-    """
+    """Check a weights file that came with a package against the digest we tested with."""
     try:
         digest = file_digest(path)
     except OSError as error:
@@ -233,7 +209,7 @@ def _memo(path: Path) -> Path:
 
 @contextlib.contextmanager
 def _hidden_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside a path, which is removed after the block, as are abandoned ones."""
+    """A new folder next to a path, removed after the block, as are abandoned ones."""
     _clear(path)
     token = f"{_machine()}-{os.getpid()}-{os.urandom(4).hex()}"
     # Absolute, so that no library takes the begin of a name for a protocol ("http:").
@@ -283,7 +259,7 @@ def _machine() -> str:
 
 
 def _is_abandoned(hidden: Path, machine: str, process: int) -> bool:
-    """Whether nobody writes in a hidden folder any more; of other machines only its age tells."""
+    """Whether no process writes in a hidden folder; for other machines its age decides."""
     if machine != _machine():
         with contextlib.suppress(OSError):
             return time.time() - hidden.stat().st_mtime > _ABANDONED

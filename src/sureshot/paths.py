@@ -1,4 +1,4 @@
-"""Where Sureshot keeps its files: the folders that the system has for such files."""
+"""Paths and the folders in which Sureshot keeps its files."""
 
 import hashlib
 import os
@@ -18,9 +18,6 @@ def data_dir() -> Path:
 
     It is ``$XDG_DATA_HOME/sureshot`` where that is set, else what the system has for data; on Linux
     that is ``~/.local/share/sureshot``.
-
-    Raises:
-        SureshotError: the variable is not set and this user has no home.
     """
     return _folder(user_data_path, "XDG_DATA_HOME")
 
@@ -30,19 +27,12 @@ def cache_dir() -> Path:
 
     It is ``$XDG_CACHE_HOME/sureshot`` where that is set, else what the system has for caches; on
     Linux that is ``~/.cache/sureshot``.
-
-    Raises:
-        SureshotError: the variable is not set and this user has no home.
     """
     return _folder(user_cache_path, "XDG_CACHE_HOME")
 
 
 def index_place(db: str | Path | None = None) -> str:
-    """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder.
-
-    Raises:
-        ArgumentError: the place is empty, as that of a variable which is not set.
-    """
+    """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder."""
     if db == "":
         raise ArgumentError("The place of the index is empty; name one, or leave it out.")
     return os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
@@ -57,7 +47,7 @@ def locate(location: str | Path) -> str:
     text = os.fspath(location)
     if "\n" in text or "\r" in text:
         raise StoreError(
-            f"An index cannot lie at {text!r}: the name holds a line break. Choose another with "
+            f"An index cannot be at {text!r}: the name holds a line break. Choose another with "
             f"{option('db')}."
         )
     if text.startswith("file://"):
@@ -72,18 +62,14 @@ def locate(location: str | Path) -> str:
     except UnicodeEncodeError:
         shown = text.encode("utf-8", "replace").decode()
         raise StoreError(
-            f"An index cannot lie at {shown}: the name is not UTF-8. Choose another with "
+            f"An index cannot be at {shown}: the name is not UTF-8. Choose another with "
             f"{option('db')}."
         ) from None
     return text
 
 
-def beside(location: str) -> Path | None:
-    """Where the other files of an index lie; None in a storage that is not known to hold any.
-
-    Args:
-        location: place of the index, see `locate`.
-    """
+def index_folder(location: str) -> Path | None:
+    """Folder of the files of an index, see `locate`; None in a storage that may hold none."""
     if "://" in location:
         return _object(location)
     return Path(location)
@@ -108,12 +94,12 @@ def absolute(path: str | Path) -> Path:
 
 
 def video_id(path: Path) -> str:
-    """Name of a video that does not tell where it lies: a digest of its absolute path."""
+    """Name of a video that does not reveal its place: a digest of its absolute path."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
 
 
 def expand(path: str | Path) -> Path:
-    """A path with the home folder for ``~``; the ``~`` of a user whom nobody knows stays.
+    """A path with the home folder for ``~``; the ``~`` of an unknown user stays.
 
     Raises:
         ArgumentError: no file can have such a name, or there is none; that is not the folder that
@@ -137,7 +123,7 @@ def expand(path: str | Path) -> Path:
 
 
 def exists_at(path: str | Path) -> bool:
-    """Whether something is at a path; nothing is where it may not be looked at.
+    """Whether something is at a path; nothing is where permission is missing.
 
     Raises:
         SureshotError: it is in object storage, which cannot be asked.
@@ -148,26 +134,22 @@ def exists_at(path: str | Path) -> bool:
     try:
         return here.exists()
     except OSError as error:
-        raise SureshotError(f"{plain(here)} cannot be looked at: {reason_of(error)}.") from None
+        raise SureshotError(f"{plain(here)} cannot be read: {reason_of(error)}.") from None
 
 
 def is_folder_at(path: str | Path) -> bool:
-    """Whether there is a folder; none is where a path is too long or may not be looked at."""
+    """Whether there is a folder; none is where a path is too long or permission is missing."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails at such names
 
 
 def absolute_model(model: str) -> str:
-    """A model name as an index should remember it: local folders by their absolute path."""
+    """A model name as an index stores it: local folders by their absolute path."""
     is_folder = model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
     return str(absolute(model)) if is_folder else model
 
 
 def _object(path: str | Path) -> ObjectPath | None:
-    """The path of an address of object storage; None for any other.
-
-    Raises:
-        ArgumentError: no object can have such a name.
-    """
+    """The path of an address of object storage; None for any other."""
     try:
         return object_path(path)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""From the plain values of a TOML file to frozen dataclasses, and back.
+"""Read TOML and JSON safely, and turn their values into frozen dataclasses and back.
 
 A dataclass is the only description of its settings: its field names are the known names, its types
 what a value may be, its defaults what is left out. A whole number stands for a float, a list for a
@@ -27,10 +27,11 @@ MEGABYTE = 1 << 20
 SETTINGS = 16 * MEGABYTE  # most bytes of a recipe, a plan, a config or a card
 LABELS = 256 * MEGABYTE  # most bytes of a file that people write: queries, judgements
 ANNOTATION = 2048 * MEGABYTE  # most bytes of an annotation of a data set
-_DIGITS = 300  # of a whole number; with 309 it fits no float any more
+_DIGITS, _BITS = 300, 996  # of a whole number; with 309 digits it fits no float any more
 _DEPTH = 64  # tables in tables; deeper ones are made to exhaust the stack
-_BITS = 996  # of such a number
-_FORMATS_KINDS = (
+_SHOWN = 200  # characters of a value in an error
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+_NO_FILE = (
     (stat.S_ISDIR, "is a folder"),
     (stat.S_ISFIFO, "is a pipe"),
     (stat.S_ISSOCK, "is a socket"),
@@ -44,7 +45,7 @@ class NotTomlError(ValueError):
 
 
 def open_file(path: str | Path) -> BinaryIO:
-    """Open a file for reading if it is one; a pipe, which may be waited for for ever, is none.
+    """Open a regular file for reading; a pipe could block forever.
 
     Raises:
         OSError: it cannot be opened, or is a folder, a pipe or a device.
@@ -66,7 +67,7 @@ def open_file(path: str | Path) -> BinaryIO:
         if stat.S_ISFIFO(mode) and name.startswith(_OPEN_ALREADY):
             os.set_blocking(opened, True)
         else:
-            for is_kind, words in _FORMATS_KINDS:
+            for is_kind, words in _NO_FILE:
                 if is_kind(mode):
                     number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
                     raise OSError(number, words, name)
@@ -77,11 +78,7 @@ def open_file(path: str | Path) -> BinaryIO:
 
 
 def read_bytes(path: str | Path, most: int) -> bytes:
-    """Content of a file that is no larger than it may be.
-
-    Args:
-        path: the file.
-        most: bytes that it may have; a larger file is refused before anything of it is read.
+    """Content of a file of at most so many bytes.
 
     Raises:
         OSError: it cannot be opened, see `open_file`; it cannot be read; or it is larger.
@@ -99,9 +96,8 @@ def read_text(path: str | Path, most: int, errors: str = "strict") -> str:
     """Text of a file, in UTF-8 or in the UTF-16 of Windows.
 
     Args:
-        path: the file.
         most: bytes that it may have.
-        errors: what becomes of bytes that are no text, as for `bytes.decode`.
+        errors: as for `bytes.decode`.
 
     Raises:
         OSError: it cannot be read, see `read_bytes`.
@@ -145,10 +141,6 @@ def parse_json(text: str | bytes) -> Any:
 def read_json(path: Path, most: int = SETTINGS) -> Any:
     """Value of a JSON file in UTF-8.
 
-    Args:
-        path: the file.
-        most: bytes that it may have.
-
     Raises:
         OSError: the file cannot be read, see `read_bytes`.
         ValueError: it is not JSON, see `parse_json`.
@@ -183,21 +175,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_toml_values(path: Path) -> dict[str, Any]:
-    """Values of a TOML file in UTF-8.
-
-    Raises:
-        OSError: the file cannot be read, see `read_bytes`.
-        ValueError: it is not TOML, see `parse_toml`.
-    """
+    """Values of a TOML file in UTF-8."""
     return parse_toml(read_text(path, SETTINGS))
 
 
 def _check_depth(value: Any) -> None:
-    """See that lists and tables do not nest too deeply.
-
-    Raises:
-        ValueError: they do.
-    """
+    """Refuse lists and tables that nest too deeply."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(_DEPTH):
         if not level:
@@ -213,11 +196,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_numbers(values: dict[str, Any]) -> None:
-    """See that no whole number is longer than it may be, whatever it was written to base of.
-
-    Raises:
-        ValueError: one is.
-    """
+    """Refuse whole numbers that are too long, whatever base they were written to."""
     _check_depth(values)
     left: list[Any] = [values]
     while left:
@@ -246,18 +225,15 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    table = dict(pairs)
+    if len(table) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"it has {twice[:40]!r} twice in one object")
-    return made
+    return table
 
 
 T = TypeVar("T")
-_DEEPEST = 64  # tables in tables
-_SHOWN = 200  # characters of a value in an error
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
 def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
@@ -299,11 +275,7 @@ def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
 
 
 def within(name: str, value: int | float, low: int | float, high: int | float) -> None:
-    """See that a setting lies between two values, which it may be.
-
-    Raises:
-        SureshotError: it does not, or is not a number.
-    """
+    """Refuse a setting that is not between two values, both allowed."""
     if not low <= value <= high:
         raise SureshotError(f"Setting {name} is {value}; it must be between {low} and {high}.")
 
@@ -320,9 +292,6 @@ class Ranged:
 
     Attributes:
         at: dotted path of the settings, for errors.
-
-    Raises:
-        SureshotError: a value is out of its range, or is not a number.
 
     Examples:
         >>> @dataclasses.dataclass(frozen=True)
@@ -353,16 +322,13 @@ def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
         assignment: a dotted path, ``=`` and a value in TOML; a bare word is a string. A number in
             the path counts into a list from 0.
 
-    Raises:
-        SureshotError: there is no ``=``, or the path leads through something that is no table.
-
     Examples:
         >>> override({"a": {"b": 1}}, "a.c=word")
         {'a': {'b': 1, 'c': 'word'}}
     """
     path, equals, text = assignment.partition("=")
     keys = [key.strip() for key in path.split(".")]
-    if not equals or not all(keys) or len(keys) > _DEEPEST:
+    if not equals or not all(keys) or len(keys) > _DEPTH:
         raise SureshotError(f"Cannot set {_shown(assignment)}; write it as name.of.setting=value.")
     changed: dict[str, Any] = _set(values, keys, _parsed(text.strip(), path.strip()), "")
     return changed
@@ -493,7 +459,7 @@ def _parsed(text: str, at: str) -> object:
 
 
 def _named(at: str, name: str) -> str:
-    """A dotted path that somebody else wrote, as an error shows it."""
+    """A dotted path from outside, as an error shows it."""
     text = plain(_dotted(at, name))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 

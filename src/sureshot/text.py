@@ -1,4 +1,4 @@
-"""What people type and what they read: queries, paths and times."""
+"""Text people type and read: queries, paths, times and numbers."""
 
 import codecs
 import math
@@ -16,7 +16,6 @@ def decoded(data: bytes, errors: str = "strict") -> str:
     """The text of a file: UTF-8, or UTF-16 as a PowerShell of Windows writes it.
 
     Args:
-        data: the bytes of the file.
         errors: what becomes of bytes that are no text, as for `bytes.decode`.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Benchmarks of text-to-video retrieval, and lists of one's own, each read into the same `Split`.
+"""Benchmarks of text-to-video retrieval, and your own lists, each read into the same `Split`.
 
-No video is opened: a reader says which captions belong to which file. See the module of a data set
-for the files it wants and its rules.
+No video is opened: a reader says which captions belong to which file. See the module of a dataset
+for the files it needs and its rules.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from sureshot.datasets import (
     vatex,
 )
 from sureshot.datasets.media import usual_folders
-from sureshot.datasets.split import Caption, Item, Listing, Split, check_disjoint, to_split
+from sureshot.datasets.split import SPLITS, Caption, Item, Listing, Split, check_disjoint, to_split
 from sureshot.errors import SureshotError
 from sureshot.paths import expand
 
@@ -54,7 +54,6 @@ _READERS: dict[str, _Reader] = {
     "vatex": vatex,
 }
 NAMES: tuple[str, ...] = (*_READERS, "pairs")
-_SPLITS = ("train", "val", "test")
 
 
 def load_split(
@@ -67,20 +66,19 @@ def load_split(
     ids: str | Path | None = None,
     label: str | None = None,
 ) -> Split:
-    """One split of a data set, with the videos that are on disk.
+    """One split of a dataset, with the videos that are on disk.
 
     Where a benchmark has no validation set, ``val`` with ``ids`` is that part of its training set;
     train on the rest, which `check_disjoint` makes sure of.
 
     Args:
         dataset: one of `NAMES`; ``pairs`` is a list of one's own.
-        split: ``train``, ``val`` or ``test``.
         root: folder with the annotation files, or the file itself for ``pairs``.
         protocol: one of the protocols of the data set; None is its usual one.
         videos: folder with the videos; None looks in the usual folders below ``root``.
         ids: file that names videos of this split, one a line; the others are left out.
-        label: what results on this split are called if they must not stand beside published ones,
-            such as ``1k-A frame subset``.
+        label: name of results on this split that are not comparable to published ones, such as
+            ``1k-A frame subset``.
 
     Raises:
         SureshotError: an unknown name, a file that is missing or not as expected, or no video
@@ -90,10 +88,10 @@ def load_split(
     folder = None if videos is None else expand(videos)
     listed = None if ids is None else expand(ids)
     _known("data set", dataset, NAMES)
-    _known("split", split, _SPLITS)
+    _known("split", split, SPLITS)
     if dataset == "pairs":
         if protocol is not None:
-            raise SureshotError(f"A list of one's own has no protocol; leave out {protocol}.")
+            raise SureshotError(f"Your own list has no protocol; leave out {protocol}.")
         return pairs.read_pairs(root, split, folder, listed, label)
     reader = _READERS[dataset]
     protocol = next(iter(reader.PROTOCOLS)) if protocol is None else protocol
@@ -113,7 +111,7 @@ def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | No
         )
     listing = reader.read(root, "train" if reason else split, protocol)
     if reason:
-        listing = replace(listing, expected=None)  # nobody published how much to hold out
+        listing = replace(listing, expected=None)  # no size of a held-out part was published
     return listing if ids is None else listing.only(ids)
 
 

@@ -28,11 +28,7 @@ _FILES = {
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: a file is missing or not as expected.
-    """
+    """The listing of one split."""
     listed, described, expected = _FILES[split]
     path = pick(root, described)
     data = read_annotation(path)

@@ -46,21 +46,13 @@ def pick(root: Path, *names: str) -> Path:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines without the space around them; empty ones are left out.
-
-    Raises:
-        SureshotError: the file cannot be read.
-    """
+    """Lines without the space around them; empty ones are left out."""
     with _text(path) as file:
         return [line.strip() for line in file if line.strip()]
 
 
 def read_table(path: Path, *columns: str) -> list[dict[str, str]]:
-    """Rows of a file of comma-separated values by the names in its first line.
-
-    Raises:
-        SureshotError: it cannot be read, or lacks one of these columns; the message names it.
-    """
+    """Rows of a file of comma-separated values by the names in its first line."""
     header, *rows = read_rows(path) or [[]]
     for column in columns:
         if column not in header:
@@ -72,11 +64,7 @@ def read_table(path: Path, *columns: str) -> list[dict[str, str]]:
 
 
 def read_rows(path: Path) -> list[list[str]]:
-    """Rows of a file of comma-separated values, the first line included, empty ones not.
-
-    Raises:
-        SureshotError: it cannot be read, or a row has more values than the first one.
-    """
+    """Rows of a file of comma-separated values, the first line included, empty ones not."""
     # Line breaks as they are: csv must see those within quotes.
     with _text(path, newline="") as file:
         reader = csv.reader(file)
@@ -94,24 +82,18 @@ def read_rows(path: Path) -> list[list[str]]:
 
 
 def read_annotation(path: Path) -> Any:
-    """What a JSON file holds.
-
-    Raises:
-        SureshotError: it cannot be read or is not JSON; the message names the line.
-    """
+    """What a JSON file holds."""
     with _text(path) as file:
         try:
             return _whole(parse_json(file.read()))
         except ValueError as error:
-            raise SureshotError(f"{path} is not JSON: {error}. Was it fetched in full?") from None
+            raise SureshotError(
+                f"{path} is not JSON: {error}. Was it downloaded in full?"
+            ) from None
 
 
 def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a file with one a line, each with the number of its line; empty ones are not.
-
-    Raises:
-        SureshotError: it cannot be read, or a line is no JSON object; the message names the line.
-    """
+    """The objects of a file with one per line, with their line numbers; empty lines are skipped."""
     objects: list[tuple[int, dict[str, Any]]] = []
     with _text(path) as file:
         for number, line in enumerate(file, start=1):
@@ -128,21 +110,13 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
 
 
 def read_json_list(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON file that is a list of them, each with its number from 1 on.
-
-    Raises:
-        SureshotError: it cannot be read, or is no list of objects.
-    """
+    """The objects of a JSON file that is a list of them, each with its number from 1 on."""
     with expecting(path, "a list of objects"):
         return [(number, {**value}) for number, value in enumerate(read_annotation(path), start=1)]
 
 
 def sentences(value: Any) -> list[str]:
-    """The texts of a list, without the space around them.
-
-    Raises:
-        TypeError: it is not a list of texts; to be met by `expecting`.
-    """
+    """The texts of a list, without the space around them."""
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TypeError(f"{value!r:.60} is no list of texts")
     return [text.strip() for text in value]
@@ -160,15 +134,7 @@ def _whole(value: Any) -> Any:
 
 @contextmanager
 def expecting(path: Path, form: str) -> Iterator[None]:
-    """While a file is taken apart: whatever does not fit becomes one error that says what should.
-
-    Args:
-        path: the file.
-        form: what it should hold, in words.
-
-    Raises:
-        SureshotError: the block met a key, type or number of values it did not expect.
-    """
+    """Turn what does not fit in a file into one error that says what it should hold."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
@@ -206,7 +172,7 @@ def read_pickle(path: Path, needed: str, instead: str, *, arrays: bool = False) 
     try:
         with open_file(path) as file:
             value = _Reader(file, arrays).load()
-        return _made(value) if arrays else value
+        return _with_arrays(value) if arrays else value
     except _RefusedError as error:
         raise SureshotError(
             f"{path} asks for {error}, which no {needed} needs, so it was not opened. It may run a "
@@ -215,7 +181,7 @@ def read_pickle(path: Path, needed: str, instead: str, *, arrays: bool = False) 
     except OSError as error:
         raise SureshotError(f"{path} cannot be read: {reason_of(error)}.") from None
     except Exception as error:  # a damaged pickle can fail in any way
-        raise SureshotError(f"{path} is no whole pickle: {error}. Fetch it anew.") from None
+        raise SureshotError(f"{path} is no whole pickle: {error}. Download it again.") from None
 
 
 class _RefusedError(Exception):
@@ -248,11 +214,11 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
 
-    def made(self) -> Any:
+    def array(self) -> Any:
         """The array; a list of one of objects."""
         _, shape, kind, by_columns, content = self.state
         if isinstance(content, list):
-            return _made(content)
+            return _with_arrays(content)
         return _shaped(content, kind, shape, "F" if by_columns else "C")
 
 
@@ -271,15 +237,15 @@ def _scalar(kind: _Type, content: Any) -> Any:
     return _shaped(content, kind, (), "C").item()
 
 
-def _made(value: Any) -> Any:
+def _with_arrays(value: Any) -> Any:
     """The same with arrays in place of their stand-ins."""
     match value:
         case _Array():
-            return value.made()
+            return value.array()
         case dict():
-            return {key: _made(one) for key, one in value.items()}
+            return {key: _with_arrays(one) for key, one in value.items()}
         case list() | tuple():
-            return [_made(one) for one in value]
+            return [_with_arrays(one) for one in value]
         case _:
             return value
 

@@ -31,11 +31,7 @@ _EXPECTED = {"train": 7985, "test": 1863}
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: the file is missing or lacks a column.
-    """
+    """The listing of one split."""
     path = pick(root, f"Charades_v1_{split}.csv")
     captions: dict[str, list[str]] = {}
     for row in read_table(path, "id", protocol):

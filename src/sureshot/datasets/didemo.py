@@ -30,11 +30,7 @@ _SPAN = (0.0, 30.0)  # seconds
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: a file is missing or not as expected.
-    """
+    """The listing of one split."""
     path = pick(root, f"{split}_data.json", f"didemo_{split}_label.csv")
     described = _from_json(path) if path.suffix == ".json" else _from_table(path)
     listed = root / f"{split}_list.txt"

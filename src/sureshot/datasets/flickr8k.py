@@ -36,11 +36,7 @@ _KARPATHY = ("dataset_flickr8k.json", "dataset.json")
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: a file is missing or not as expected.
-    """
+    """The listing of one split."""
     other, expected = _LISTS[split]
     official = f"Flickr_8k.{other}Images.txt"
     listed = pick(root, f"split_{split}.txt", official, f"Flickr8k_text/{official}", *_KARPATHY)

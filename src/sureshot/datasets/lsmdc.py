@@ -34,11 +34,7 @@ _FIELDS = 6
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: the file is missing, or a line does not have six fields.
-    """
+    """The listing of one split."""
     name, expected = _FILES[split]
     path = pick(root, name)
     captions: dict[str, list[str]] = {}

@@ -41,7 +41,7 @@ _EXACT, _FILE, _FOLDER = range(3)  # what wins where one id has several; lower i
 
 
 def usual_folders(root: Path) -> list[Path]:
-    """Where the videos of an annotation folder may lie, the likeliest first, itself last."""
+    """Where the videos of an annotation folder may be, the likeliest first, itself last."""
     return [root / name for name in _USUAL if is_folder_at(root / name)] + [root]
 
 
@@ -84,11 +84,7 @@ def find_videos(
 
 
 def is_frames(folder: Path) -> bool:
-    """Whether a folder holds at least two numbered images.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Whether a folder holds at least two numbered images."""
     count = 0
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -41,11 +41,7 @@ _IN_JSON = {"train": "train", "val": "validate", "test": "test"}
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: a file is missing or not as expected.
-    """
+    """The listing of one split."""
     if protocol == "full":
         return _full(root, split)
     return _pairs(root) if split == "test" else _train(root, "7k" if "7k" in protocol else "9k")

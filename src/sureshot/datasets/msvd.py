@@ -33,11 +33,7 @@ _EXPECTED = {"train": 1200, "val": 100, "test": 670}
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: a file is missing, not as expected, or not safe to open.
-    """
+    """The listing of one split."""
     ids = read_lines(pick(root, f"{split}_list.txt"))
     path = pick(root, "raw-captions.pkl", "captions_msvd.json")
     if path.suffix == ".pkl":

@@ -1,13 +1,13 @@
-"""Videos and captions of one's own: a CSV or JSONL file, one caption a line.
+"""Your own videos and captions: a CSV or JSONL file, one caption per line.
 
 Columns, or keys of each line's object:
     ``video`` (or ``file``): path, relative ones from the folder of videos if one is given, else
-    from the folder of this file, else from ``videos`` beside it; a folder of numbered images is a
+    from the folder of this file, else from ``videos`` next to it; a folder of numbered images is a
     video. ``caption``: the text. Optional: ``split`` (``train``, ``val`` or ``test``; without it
     every line belongs to whichever split is asked for), ``start`` and ``end`` in seconds, where a
     caption tells of a part of the video; each part is an item of its own.
 
-All lines are checked, also those of other splits: a fault in one's own file is worth knowing. A
+All lines are checked, also those of other splits: a fault in your own file is worth knowing. A
 video that is not there is no fault; it goes to the missing ones.
 """
 
@@ -21,14 +21,13 @@ from typing import Any
 
 from sureshot.datasets.annotation import pick, read_lines
 from sureshot.datasets.media import is_frames
-from sureshot.datasets.split import Caption, Item, Split
+from sureshot.datasets.split import SPLITS, Caption, Item, Split
 from sureshot.errors import SureshotError, reason_of
 from sureshot.paths import is_folder_at
 from sureshot.settings import ANNOTATION, parse_json, read_text
 from sureshot.text import plain
 
 _FILES = ("captions.csv", "captions.jsonl", "pairs.csv", "pairs.jsonl")
-_SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,9 @@ def read_pairs(
     Args:
         file: the list, or a folder that has it as ``captions`` or ``pairs``, ``.csv`` or
             ``.jsonl``.
-        split: ``train``, ``val`` or ``test``.
         videos: folder that relative paths start from.
         ids: file of ids, one a line: videos as the list spells them.
         label: name for results.
-
-    Raises:
-        SureshotError: the list cannot be read, a line is at fault (the message names it), no line
-            is of this split, or none of its videos is there.
     """
     if is_folder_at(file):
         file = pick(file, *_FILES)
@@ -128,7 +122,7 @@ def _path(video: str, bases: list[Path]) -> Path | None:
         try:
             if path.is_file() or (path.is_dir() and is_frames(path)):
                 return path
-        except (OSError, ValueError):  # nobody may enter, too long, no name of a file
+        except (OSError, ValueError):  # no permission, too long, no name of a file
             continue
     return None
 
@@ -177,11 +171,7 @@ def _json(text: io.StringIO) -> Iterator[tuple[int, Any]]:
 
 
 def _checked(values: Any) -> _Row:
-    """The row of one line.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
+    """The row of one line."""
     if isinstance(values, ValueError):
         raise ValueError(f"it is not JSON: {values}")
     if not isinstance(values, dict):
@@ -193,8 +183,8 @@ def _checked(values: Any) -> _Row:
     split = ""
     if "split" in values:
         split = _text(values, "split")
-        if split not in _SPLITS:
-            raise ValueError(f"the split is {split[:80]}; it must be {', '.join(_SPLITS)}")
+        if split not in SPLITS:
+            raise ValueError(f"the split is {split[:80]}; it must be {', '.join(SPLITS)}")
     start, end = _seconds(values, "start"), _seconds(values, "end")
     if end is not None and end <= (start or 0.0):
         raise ValueError(f"it ends at {end} s, which is not after its start at {start or 0.0} s")

@@ -1,7 +1,7 @@
-"""Questions about videos with one answer each: MSRVTT-QA, or questions of one's own in its files.
+"""Questions about videos with one answer each: MSRVTT-QA, or your own questions in its format.
 
 Files:
-    ``train.jsonl``, ``val.jsonl`` and ``test.jsonl``: one JSON object a line with ``question``,
+    ``train.jsonl``, ``val.jsonl`` and ``test.jsonl``: one JSON object per line with ``question``,
     ``answer`` and ``video_id``; ``answer_type`` may be left out. A video that is given as a number
     n is ``videon``, as in the first release of MSRVTT-QA. Other keys are passed over.
     ``train_qa.json``, ``val_qa.json`` and ``test_qa.json`` are that release: a list of the same
@@ -84,11 +84,7 @@ class Questions:
         return self._only([row for row, one in asked if items[one.video].id in videos])
 
     def answerable(self, vocabulary: Collection[str]) -> "Questions":
-        """Those whose answer is in a vocabulary; a video without one is left out.
-
-        Raises:
-            SureshotError: there is none.
-        """
+        """Those whose answer is in a vocabulary; a video without one is left out."""
         known = set(vocabulary)
         kept = [row for row, answer in enumerate(self.answers) if answer in known]
         if not kept:
@@ -125,7 +121,6 @@ def load_questions(
 
     Args:
         root: folder with the files.
-        split: ``train``, ``val`` or ``test``.
         videos: folder with the videos; None looks in the usual folders below ``root``.
         ids: file that names videos of this split, one a line; the others are left out.
         label: what results on these questions are called.
@@ -174,11 +169,7 @@ def load_questions(
 
 
 def read_vocabulary(root: str | Path) -> tuple[str, ...] | None:
-    """The answers of ``train_ans2label.json`` by their numbers; None where it is not there.
-
-    Raises:
-        SureshotError: the file is not an object from answers to different whole numbers.
-    """
+    """The answers of ``train_ans2label.json`` by their numbers; None where it is not there."""
     path = expand(root) / VOCABULARY
     if not path.is_file():
         return None
@@ -207,11 +198,7 @@ def frequent(answers: Sequence[str], most: int) -> tuple[str, ...]:
 
 
 def _checked(values: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Video, question, answer and type of one line.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
+    """Video, question, answer and type of one line."""
     if type(number := values.get("video_id")) is int:
         values = {**values, "video_id": f"video{number}"}
     video, question, answer = (_text(values, name) for name in ("video_id", "question", "answer"))

@@ -23,6 +23,7 @@ _TITLES = {
     "msvd": "MSVD",
     "vatex": "VATEX",
 }
+SPLITS = ("train", "val", "test")
 _NAMED = 5  # ids that a message names before it only counts
 
 
@@ -32,7 +33,6 @@ class Item:
 
     Attributes:
         id: name in the annotation, without what the reader of the data set strips.
-        path: where it lies.
         start: seconds, where only a part of it counts; None is its beginning.
         end: seconds; None is its end.
     """
@@ -49,7 +49,6 @@ class Caption:
 
     Attributes:
         text: never empty.
-        video: index into the items of the split.
     """
 
     text: str
@@ -62,7 +61,6 @@ class Split:
 
     Attributes:
         dataset: name as ``load_split`` takes it.
-        name: ``train``, ``val`` or ``test``.
         protocol: which of several published readings of the data set this is.
         items: the videos; each has at least one caption.
         captions: the texts, those of one video side by side. Repeated texts are kept.
@@ -139,9 +137,6 @@ class Split:
 
         Args:
             ids: names of items, or of videos that are missing and so stay missing.
-
-        Raises:
-            SureshotError: an id that this split does not have, or none at all.
         """
         wanted = set(ids)
         unknown = wanted - {item.id for item in self.items} - set(self.missing)
@@ -185,8 +180,8 @@ def check_disjoint(train: Split, test: Split) -> None:
             shared.append(f"{item.id} (the same file as {twin})")
     if shared:
         raise SureshotError(
-            f"{train.title()} and {test.title()} share {len(shared)} videos: {_some(shared)}. What "
-            "a model learned from tells nothing about how well it finds; take them out of one."
+            f"{train.title()} and {test.title()} share {len(shared)} videos: {_some(shared)}. A "
+            "model must not be tested on what it learned from; take them out of one."
         )
 
 
@@ -218,11 +213,7 @@ class Listing:
     photos: bool = False
 
     def only(self, path: Path) -> "Listing":
-        """The videos that a file of ids names, one a line, in the order they have here.
-
-        Raises:
-            SureshotError: the file is empty, or names a video that is not in this split.
-        """
+        """The videos that a file of ids names, one a line, in the order they have here."""
         spelled = {other: name for name, others in self.names.items() for other in others}
         spelled |= {name: name for name in self.captions}
         wanted = read_lines(path)
@@ -246,12 +237,8 @@ def to_split(
     Args:
         listing: what is wanted.
         dataset: name of the data set.
-        name: ``train``, ``val`` or ``test``.
         folders: where its videos may lie; the first that has any is taken.
         label: name for results, in place of the protocol's.
-
-    Raises:
-        SureshotError: nothing is listed, no video was found at all, or none found has a caption.
     """
     if not listing.captions:
         raise SureshotError(f"The annotation of {dataset} {name} lists no video; is it complete?")

@@ -110,10 +110,6 @@ class SyntheticOptions(Ranged):
     """What a synthetic dataset is like.
 
     Attributes:
-        train: videos to train on.
-        val: videos to choose on.
-        test: videos to test on.
-        captions: captions of a video.
         ambiguity: how little a caption says, 0 to 1. Of the five facts of a scene it names one and
             each of the other four with the chance 1 - ambiguity.
         whole: share of captions that are about all scenes of a video; the others are about one.
@@ -155,7 +151,6 @@ class SyntheticVideo:
     """A video of a synthetic dataset.
 
     Attributes:
-        id: its name, and that of its file.
         scenes: what is shown, in this order.
         pixels: number that its pictures are drawn from.
     """
@@ -189,9 +184,7 @@ class SyntheticSplit:
     """One split of a synthetic dataset.
 
     Attributes:
-        name: ``train``, ``val`` or ``test``.
         options: what the world is like.
-        videos: the videos.
         captions: the captions, those of one video side by side.
     """
 
@@ -206,9 +199,6 @@ def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
 
     Args:
         options: what it is like. Options of captions alone do not change the videos.
-
-    Raises:
-        SureshotError: there are not that many videos unlike each other.
     """
     common = _common_scenes(options.seed)
     seen: set[tuple[tuple[str, ...], ...]] = set()
@@ -390,11 +380,7 @@ FORMAT = 1
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: the folder holds no synthetic dataset.
-    """
+    """The listing of one split."""
     part = read_part(root, split)
     captions: dict[str, list[str]] = {video.id: [] for video in part.videos}
     for caption in part.captions:
@@ -403,11 +389,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
 
 
 def read_part(root: Path, split: str) -> SyntheticSplit:
-    """All facts of one split.
-
-    Raises:
-        SureshotError: the folder holds no synthetic dataset.
-    """
+    """All facts of one split."""
     path = root / FILE
     if not path.exists():
         raise SureshotError(

@@ -44,11 +44,7 @@ _OFFICIAL = (
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
-    """The listing of one split.
-
-    Raises:
-        SureshotError: a file is missing or not as expected.
-    """
+    """The listing of one split."""
     name = f"{split}_list.txt"
     if split == "test" and protocol == "CLIP2Video":
         name = "test1k5_sec_list.txt"

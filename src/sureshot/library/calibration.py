@@ -23,7 +23,7 @@ from sureshot.library.labels import (
 )
 from sureshot.library.ranking import Gallery, Told
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.paths import absolute, beside
+from sureshot.paths import absolute, index_folder
 from sureshot.text import counted, plain
 from sureshot.trust.card import FILE, Calibration
 from sureshot.trust.fit import (
@@ -175,7 +175,7 @@ def card_of_index(searcher: Searcher) -> Path:
         SureshotError: the index is in a storage other than S3, which can hold none.
     """
     location = searcher.store.location
-    place = beside(location)
+    place = index_folder(location)
     if place is None:
         raise SureshotError(
             f"The index {location} is in a storage where no calibration card can lie. Name a "

@@ -15,7 +15,7 @@ from sureshot.errors import SureshotError, option
 from sureshot.library.ranking import Moment
 from sureshot.library.results import Confidence, Hit, Status
 from sureshot.models.hub_bank import Bank, home_of
-from sureshot.paths import beside
+from sureshot.paths import index_folder
 from sureshot.text import counted, plain
 from sureshot.trust.assess import Assessment, assess_each
 from sureshot.trust.card import FILE, Calibration, load_card
@@ -103,7 +103,7 @@ def find_card(
         The card, if there is one; whether it was made on the library itself; and what is wrong with
         cards that cannot be used.
     """
-    place = beside(index)
+    place = index_folder(index)
     own, wrong = (None, ()) if place is None else _usable(place / FILE, fingerprint, bank)
     if own is not None:
         return own, True, ()

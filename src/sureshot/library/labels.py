@@ -36,7 +36,7 @@ from typing import Any, Literal
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import append_line
-from sureshot.paths import beside, expand
+from sureshot.paths import expand, index_folder
 from sureshot.s3 import ObjectPath, object_path
 from sureshot.settings import LABELS, parse_json, read_text
 from sureshot.text import counted, parse_time, plain
@@ -370,7 +370,7 @@ def labels_of_index(location: str) -> Path:
     Raises:
         SureshotError: the index is in a storage other than S3.
     """
-    place = beside(location)
+    place = index_folder(location)
     if place is None:
         raise SureshotError(
             f"The index {location} is in a storage where no judgements can lie. Name a file "

@@ -139,11 +139,7 @@ _MOST = 4  # scenes of a video
 
 
 def write_examples(root: Path, to: Path, *, videos: int = _SHOWN) -> Path:
-    """Draw the first test videos of a dataset: one frame of each scene, and some captions.
-
-    Raises:
-        SureshotError: the folder holds no synthetic dataset, or the page cannot be drawn.
-    """
+    """Draw the first test videos of a dataset: one frame of each scene, and some captions."""
     part = read_part(root, "test")
     truth = truth_of(part)
     shown = part.videos[:videos]

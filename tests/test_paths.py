@@ -167,7 +167,7 @@ def test_addresses_of_objects_are_kept_and_do_not_climb(bucket) -> None:
     with pytest.raises(ArgumentError, match=r"no '\.\.'"):
         absolute("s3://films/v/../../other")
     bucket.fault = lambda asked: "403"
-    with pytest.raises(SureshotError, match="cannot be looked at: access is denied"):
+    with pytest.raises(SureshotError, match="cannot be read: access is denied"):
         exists_at("s3://films/v")
 
 

@@ -148,20 +148,6 @@ def test_damage_is_told_with_the_place_and_the_fix(
     assert not place.exists()
 
 
-def test_flipped_bytes_are_an_error_or_nothing(place: Path) -> None:
-    draw = random.Random(1)
-    for number in range(8):
-        copy = place.with_name(f"copy{number}")
-        shutil.copytree(place, copy)
-        folder = copy / f"{NAMES[number % 2]}.lance"
-        file = newest(folder, "_versions/*.manifest" if number % 4 < 2 else "data/*")
-        content = bytearray(file.read_bytes())
-        for _ in range(8):
-            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-        file.write_bytes(content)
-        errors_of(copy)
-
-
 def test_an_index_half_made_says_so_to_readers_and_is_left_as_it_is(place: Path) -> None:
     shutil.rmtree(place / "videos.lance")  # made last and deleted first: so a kill leaves it
     assert Store.exists(place)

@@ -182,7 +182,7 @@ class Store:
 
         def act(lost: bool) -> list[str]:
             with write_lock(self.location):
-                done = repair.make_ready(self._tables, self._header, all_lost=lost)
+                done = repair.repair_index(self._tables, self._header, all_lost=lost)
                 self._header = self._tables.header()
             return done
 

@@ -43,23 +43,19 @@ _BYTES_AT_ONCE = 1 << 20
 _UNKNOWN = -1  # size and time of a file of which the row is lost: no file has these
 
 
-def make_ready(tables: Tables, header: Header, *, all_lost: bool = False) -> list[str]:
-    """Clear and repair an index; sentences on what was done. See `repair_index`."""
-    make_locks(tables.location)
-    tidy(tables.location)
-    return repair_index(tables, header, all_lost=all_lost)
-
-
 def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> list[str]:
     """Make an index one that can be written to, without losing a video; sentences on what was done.
 
-    A broken newest version is moved aside, damaged rows of videos are made again from the windows.
+    What killed processes left is deleted, a broken newest version is moved aside, damaged rows of
+    videos are made again from the windows.
 
     Args:
         tables: the index.
         header: what it says of itself.
         all_lost: whether the table of videos was made again, so that all rows may be lost.
     """
+    make_locks(tables.location)
+    tidy(tables.location)
     done = [
         f"The newest version of the table of {name} was damaged, so the one before it was taken; "
         f"what it lacks is indexed again."

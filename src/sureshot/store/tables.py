@@ -67,6 +67,8 @@ class Tables:
 
     def __init__(self, location: str, *, cached: bool = False) -> None:
         self.location = location
+        self._remote = remote.is_remote(location)
+        self._in_s3 = location.startswith(SCHEME)
         self._session = _session()  # keeps what searches read again and again
         self._mirror = remote.mirror_of(location) if cached else None
         self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
@@ -301,14 +303,6 @@ class Tables:
             if opened is not None and not _is_blank(opened):
                 return is_ours(opened.schema.metadata)
         return below <= _LANCE_FOLDERS
-
-    @property
-    def _remote(self) -> bool:
-        return remote.is_remote(self.location)
-
-    @property
-    def _in_s3(self) -> bool:
-        return self.location.startswith(SCHEME)
 
     def _folder(self, name: Name) -> Path:
         return Path(self.location) / f"{name}.lance"

@@ -281,7 +281,7 @@ def test_the_ends_of_the_ranges_are_allowed(frames: int, window: float) -> None:
 @pytest.mark.parametrize("metadata", [None, {}, {b"other": b"{}"}])
 def test_what_another_program_wrote_is_not_taken_for_ours(metadata: dict | None) -> None:
     assert not is_ours(metadata)
-    with pytest.raises(StoreError, match=r"/place is not an index of Sureshot.*`db=`"):
+    with pytest.raises(StoreError, match=r"/place is not an index of Sureshot.*--db"):
         Header.from_metadata(metadata, "/place")
 
 

@@ -465,7 +465,7 @@ def test_errors_are_one_sentence_and_a_fix(error: Exception, fix: str) -> None:
 def test_what_could_not_be_made_is_not_called_damaged() -> None:
     with pytest.raises(StoreError) as raised, as_store_error("/proc/index", "create"):
         raise FileNotFoundError(2, "No such file or directory", "/proc/index")
-    assert str(raised.value).endswith("Choose another place with `db=`.")
+    assert str(raised.value).endswith("Choose another place with --db.")
 
 
 def test_of_a_storage_only_words_of_ours_are_said() -> None:

@@ -1,6 +1,7 @@
 """The command as a whole: help, exit codes, pipes, terminals."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -79,15 +80,6 @@ def test_the_help_ends_with_examples_that_can_be_typed(verb):
         assert used <= known
 
 
-def test_the_help_names_every_command(sureshot):
-    for verb in VERBS:
-        *group, name = verb.split()
-        ran = sureshot(*group, "--help")
-        assert ran.code == 0
-        assert f" {name} " in words(ran.out)
-        assert words(COMMANDS[verb].help.split("\n\n")[0]) in words(ran.out)
-
-
 def test_the_version_is_printed(sureshot):
     from sureshot import __version__
 
@@ -159,11 +151,6 @@ def test_without_an_index_the_error_is_one_sentence_that_says_what_to_type(
     assert "`sureshot index FOLDER`" in ran.err
 
 
-def test_an_error_is_no_traceback_in_a_process_either(tmp_path):
-    ran = spawn("search", "red", "--db", tmp_path / "none")
-    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
-
-
 def test_an_error_cannot_steer_the_terminal(sureshot, tmp_path):
     ran = sureshot("status", "--db", tmp_path / "a\x1b[2Jb\r\nc\x9b")
     assert ran.code == 1
@@ -177,14 +164,6 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(module, "app", broken)
     with pytest.raises(ZeroDivisionError):
         module.run(["status"])
-
-
-def test_ctrl_c_before_anything_began_ends_with_130(monkeypatch):
-    def stopped(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "app", stopped)
-    assert module.run(["status"]) == 130
 
 
 def test_ctrl_c_ends_a_search_quietly_with_130(library, tmp_path):
@@ -244,10 +223,6 @@ def test_a_terminal_that_wants_no_colours_gets_no_escape_code(library, wish):
 def test_an_error_has_no_colour_either_where_none_is_wanted(tmp_path, wish):
     code, sent = in_terminal("search", "red", "--db", tmp_path, **wish)
     assert (code, "\x1b" in sent) == (1, False)
-
-
-def test_an_empty_no_color_means_colours(library):
-    assert colours(in_terminal("search", "red", "--db", library.db, NO_COLOR="")[1])
 
 
 def test_what_is_no_terminal_gets_no_escape_code(library, tmp_path):
@@ -322,15 +297,6 @@ def test_with_json_errors_are_json_with_a_code(sureshot, library, tmp_path):
         assert "{" not in sureshot(*arguments).err
 
 
-def test_every_path_is_taken_whoever_may_read_it():
-    """What cannot be read is said by the verb, which goes on with the rest."""
-    for verb, command in COMMANDS.items():
-        for parameter in command.params:
-            kind = parameter.type_descriptor
-            if "Path" in str(kind.annotation):
-                assert not kind.parameter_info.readable, (verb, parameter.name)
-
-
 def test_a_folder_that_is_gone_is_said(library, tmp_path):
     (tmp_path / "gone").mkdir()
     script = 'cd "$1"; rmdir "$1"; shift; exec "$@"'
@@ -366,3 +332,126 @@ def test_an_argument_of_a_variable_that_is_not_set_does_nothing(arguments, capsy
 def test_an_empty_query_is_told_of_as_one(capsys, tmp_path):
     assert module.run(["search", "", "--db", str(tmp_path / "none")]) in (1, 2)
     assert "argument is empty" not in capsys.readouterr().err
+
+
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+WAITS = """
+import sys, time
+from sureshot.cli.app import catch_signals, exit_code
+catch_signals()
+code = 0
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("ending", flush=True)
+    code = {after}
+sys.exit(exit_code(code))
+"""
+
+
+def started(after="130", first=()):
+    """A program that waits, and then ends with this code; words to start it by come first."""
+    process = subprocess.Popen(
+        [*first, sys.executable, "-c", WAITS.format(after=after)], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    return process
+
+
+def ended(process):
+    """Its exit code and what it still said."""
+    try:
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()  # one left running would fail the next test as well
+    return process.returncode, said
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_in_order_with_its_own_exit_code(number):
+    process = started()
+    process.send_signal(number)
+    assert ended(process) == (128 + number, b"ending\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, 143)])
+def test_what_the_command_says_of_ctrl_c_counts(number, code):
+    process = started(after="1")
+    process.send_signal(number)
+    assert ended(process) == (code, b"ending\n")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_second_signal_ends_at_once(number):
+    process = started(after="time.sleep(60)")
+    process.send_signal(number)
+    assert process.stdout.readline() == b"ending\n"
+    while process.poll() is None:  # those that come with the first are taken for it
+        process.send_signal(number)
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+    assert ended(process) == (-number, b"")
+
+
+def test_what_nohup_ignores_stays_ignored():
+    process = started(first=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"])
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process) == (143, b"ending\n")
+
+
+def test_a_signal_while_the_program_starts_is_no_trace():
+    code = (
+        "import signal; from sureshot.__main__ import main; import sureshot.cli.app as s;"
+        "s.time.sleep(0); old = s.catch_signals;"
+        f"s.catch_signals = lambda: (old(), signal.raise_signal({int(signal.SIGTERM)}));"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=os.environ)
+    assert (done.returncode, done.stderr) == (143, b"")
+
+
+def through_shell(redirections, *arguments, **environment):
+    """Run a command as the shell does with these redirections."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, *map(str, arguments)],
+        capture_output=True,
+        env=os.environ | environment,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("redirections", ["<&-", "2>&-", "<&- >&- 2>&-", ">&-"])
+def test_a_closed_stream_changes_nothing_but_what_is_seen(library, redirections):
+    ran = through_shell(redirections, "status", "--db", library.db, "--json")
+    assert ran.returncode == 0
+    assert b"Traceback" not in ran.stderr
+    if ">&-" not in redirections.split():
+        assert json.loads(ran.stdout)["index"] == str(library.db)
+    else:
+        assert ran.stdout == b""
+
+
+def test_what_is_printed_into_a_closed_stream_lands_in_no_file_of_the_index(library):
+    before = {path: path.stat().st_size for path in Path(library.db).rglob("*") if path.is_file()}
+    ran = through_shell("<&- >&- 2>&-", "status", "--db", library.db)
+    assert ran.returncode == 0
+    after = {path: path.stat().st_size for path in Path(library.db).rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_a_closed_input_is_an_empty_one(library):
+    ran = through_shell("<&-", "search", "--from-file", "-", "--db", library.db)
+    assert ran.returncode == 1
+    assert b"no line in standard input" in ran.stderr and b"Traceback" not in ran.stderr
+    asked = through_shell("<&-", "reset", "--db", library.db)
+    assert asked.returncode == 1 and b"--yes" in asked.stderr
+
+
+def test_errors_that_nobody_reads_leave_the_exit_code(tmp_path):
+    ran = through_shell("2>&- | true; exit 1", "status", "--db", tmp_path / "none")
+    assert ran.returncode == 1 and ran.stderr == b""

@@ -63,12 +63,6 @@ def test_a_second_run_says_that_nothing_is_new(index, videos, tmp_path):
     ]
 
 
-def test_one_video_is_no_videos(index, videos):
-    assert index(videos / "a.mp4").out.startswith(
-        "1 video found: 1 indexed.\nIndexed 2 s of video (1 window)"
-    )
-
-
 def test_a_folder_without_videos_is_said_and_an_error(index, tmp_path):
     ran = index(tmp_path)
     assert ran.code == 1
@@ -118,21 +112,11 @@ def test_a_broken_video_in_a_folder_is_told_and_no_error(index, videos):
     assert "--force" in ran.out
 
 
-def test_a_broken_video_that_was_named_is_an_error(index, videos):
-    (videos / "broken.mp4").write_text("no video")
-    assert index(videos / "broken.mp4").code == 1
-
-
 def test_files_that_are_gone_are_told_and_forgotten_when_asked(index, videos):
     index(videos)
     (videos / "b.mp4").unlink()
     assert "Deleted on disk, still indexed: 1 video; --prune removes" in index(videos).out
     assert "Deleted on disk, removed from the index: 1 video." in index(videos, "--prune").out
-
-
-def test_force_indexes_again(index, videos):
-    index(videos)
-    assert index(videos, "--force").out.startswith("2 videos found: 2 indexed.")
 
 
 def test_json_tells_the_same(index, videos, tmp_path):
@@ -253,13 +237,6 @@ def test_a_terminal_shows_a_bar_that_goes_away(videos, tmp_path):
     assert colours(sent)
     assert "\x1b[2K" in sent
     assert sent.rstrip().endswith(f"Index: {tmp_path / 'db'}")
-
-
-def test_a_bar_needs_no_colours(videos, tmp_path):
-    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY, NO_COLOR="1")
-    assert code == 0
-    assert "━" in sent
-    assert not colours(sent)
 
 
 def test_a_narrow_terminal_shows_progress_in_words(videos, tmp_path):

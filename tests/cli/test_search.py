@@ -3,12 +3,15 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import av
 import pytest
 from PIL import Image
 
+from sureshot.cli.search import player_of
+from sureshot.errors import SureshotError
 from tests.cli.terminal import check_snapshot, in_terminal, spawn
 from tests.clips import coloured
 from tests.small_library import index
@@ -53,14 +56,6 @@ def clips(path):
 def test_the_table_of_hits_is_as_it_was(search, library, monkeypatch):
     monkeypatch.chdir(library.videos)
     check_snapshot("search", search("a white", "wall", "-k", "3").out)
-
-
-def test_the_table_says_once_that_nothing_is_calibrated(search):
-    ran = search("red")
-    assert ran.code == 0
-    assert ran.out.count("Not calibrated") == 1
-    assert {rows(ran)[0][3], rows(ran)[1][3]} == {"red.mp4", "scenes.mp4"}
-    assert [row[0] for row in rows(ran)] == list(range(1, len(rows(ran)) + 1))
 
 
 def test_a_sentence_needs_no_quotes(search):
@@ -357,12 +352,6 @@ def test_a_file_of_sentences_may_have_a_space_in_its_name(sureshot, library, tmp
     assert ran.code == 1 and "Cannot read lines from nothing.txt" in ran.err
 
 
-def test_sentences_come_from_standard_input(library):
-    clip = library.videos / "red.mp4"
-    ran = spawn("describe", clip, "-", "--db", library.db, stdin="blau\nein Röt: red".encode())
-    assert ran.out.splitlines()[2].endswith("ein Röt: red")
-
-
 # --- export ---------------------------------------------------------------------------------------
 
 
@@ -383,15 +372,6 @@ def test_hits_can_be_padded(sureshot, library, tmp_path):
     sureshot("export", "green", "-k", "1", *pad)
     (clip,) = tmp_path.iterdir()
     assert clips(clip) == pytest.approx(6, abs=0.3)
-
-
-def test_padding_ends_at_the_start_and_the_end_of_the_video(sureshot, library, tmp_path):
-    ran = sureshot(
-        "export", "green", "-k", "1", "--pad", "99", "--to", tmp_path, "--db", library.db
-    )
-    assert ran.code == 0
-    (clip,) = tmp_path.iterdir()
-    assert clips(clip) == pytest.approx(12, abs=0.3)
 
 
 def test_an_existing_clip_is_kept_unless_it_may_be_replaced(sureshot, library, tmp_path):
@@ -430,18 +410,137 @@ def test_a_folder_that_cannot_be_made_is_an_error(sureshot, library, tmp_path):
         assert len(ran.err.splitlines()) == 1
 
 
-def test_a_folder_that_may_not_be_written_to_is_an_error(sureshot, library, tmp_path):
-    tmp_path.chmod(0o555)
-    if os.access(tmp_path, os.W_OK):
-        pytest.skip("this user may write everywhere")
-    ran = sureshot("export", "red", "-k", "1", "--to", tmp_path, "--db", library.db)
-    tmp_path.chmod(0o755)
-    assert ran.code == 1
-    assert "could not be written (Permission denied)" in ran.out
-
-
 def test_no_hits_give_no_clips(sureshot, library, tmp_path):
     out = tmp_path / "out"
     ran = sureshot("export", "red", "--in", tmp_path, "--to", out, "--db", library.db)
     assert ran.code == 0
     assert "Nothing is indexed" in ran.out
+
+
+def test_query_after_query_is_answered(library):
+    typed = b"green\nmagenta\n\n"
+    code, sent = in_terminal("search", "-k", "1", "--db", library.db, typed=typed, NO_COLOR="1")
+    assert code == 0
+    assert sent.index("search> ") < sent.index("scenes.mp4") < sent.index("yellow.mp4")
+    assert sent.count("Not calibrated") == 1
+    assert "Traceback" not in sent
+
+
+def test_ctrl_d_ends_it(library):
+    code, sent = in_terminal("search", "--db", library.db, reply=(b"search> ", b"\x04"))
+    assert code == 0
+    assert "Traceback" not in sent
+
+
+def test_what_says_nothing_is_asked_for_again(library):
+    typed = b"\xe2\x80\x8b\nblue\n\n"  # a space of no width
+    code, sent = in_terminal("search", "-k", "1", "--db", library.db, typed=typed, NO_COLOR="1")
+    assert (code, "The query is empty" in sent, "scenes.mp4" in sent) == (0, True, True)
+
+
+def test_answers_may_be_for_programs(library):
+    arguments = ("search", "--json", "-k", "1", "--db", library.db)
+    sent = in_terminal(*arguments, typed=b"green\n\n", columns=10_000)[1]
+    (line,) = [line for line in sent.splitlines() if line.startswith("{")]
+    assert json.loads(line)["query"] == "green"
+
+
+def test_without_a_terminal_a_query_is_needed(library):
+    ran = spawn("search", "--db", library.db, stdin=b"red\n")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("sureshot: Give one of: a query, ")
+
+
+@pytest.mark.parametrize("option", ["--open", "--explain"])
+def test_options_about_one_answer_need_its_query(library, option):
+    code, sent = in_terminal("search", option, "1", "--db", library.db, typed=b"\n", NO_COLOR="1")
+    assert code == 2
+    assert "give one query with them" in sent
+
+
+SCRIPT = '#!/bin/sh\nprintf "%s\\n" "$0" "$@" > "{log}.part" && mv "{log}.part" "{log}"\n'
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Installs players on a machine that has none, and gives what one of them was told."""
+    (tmp_path / "bin").mkdir()
+    move = shutil.which("mv")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    log = tmp_path / "log"
+
+    def install(*names):
+        for name in names:
+            script = tmp_path / "bin" / name
+            script.write_text(SCRIPT.format(log=log).replace("mv", move))
+            script.chmod(0o755)
+
+    def told():
+        until = time.monotonic() + 60
+        while not log.exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        program, *arguments = log.read_text().splitlines()
+        return Path(program).name, *arguments
+
+    install.told = told
+    return install
+
+
+def test_a_hit_is_played_from_its_best_second_on(sureshot, library, installed):
+    installed("mpv", "vlc", "xdg-open")
+    ran = sureshot("search", "green", "-k", "2", "--open", "1", "--db", library.db)
+    video = library.videos / "scenes.mp4"
+    assert ran.code == 0
+    program, start, path = installed.told()
+    assert (program, path) == ("mpv", str(video))
+    assert 4 <= float(start.removeprefix("--start=")) <= 8
+    assert ran.err == f"playing: mpv {start} {video}\n"
+    assert "scenes.mp4" in ran.out
+
+
+def test_a_desktop_that_cannot_be_told_a_second_is_told_the_file(sureshot, library, installed):
+    installed("xdg-open")
+    ran = sureshot("search", "green", "--open", "1", "--db", library.db, "--json")
+    assert installed.told() == ("xdg-open", str(library.videos / "scenes.mp4"))
+    assert "(the moment is at 0:0" in ran.err
+    assert ran.out.count("\n") == 1
+
+
+def test_a_machine_without_a_player_says_so_below_the_answer(sureshot, library, installed):
+    ran = sureshot("search", "green", "--open", "1", "--db", library.db)
+    assert ran.code == 1
+    assert "scenes.mp4" in ran.out
+    assert ran.err.startswith("sureshot: There is no player here; install mpv or vlc, or play ")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_each_system_has_its_own_way(library, installed, tmp_path):
+    video = library.videos / "red.mp4"
+    installed("open", "explorer")
+    assert player_of(video, 1.0, platform="darwin").command == ("open", str(video))
+    assert player_of(video, 1.0, platform="win32").command == ("explorer", str(video))
+    with pytest.raises(SureshotError, match="no player"):
+        player_of(video, 1.0, platform="linux")
+    installed("vlc")
+    assert player_of(video, 1.0).command == ("vlc", "--start-time=1.00", str(video))
+    installed("xdg-open")
+    assert player_of(tmp_path, 1.0, platform="linux").command == ("xdg-open", str(tmp_path))
+
+
+@pytest.mark.parametrize("number", ["2", "9"])
+def test_a_hit_that_is_not_there_cannot_be_opened(sureshot, library, installed, number):
+    installed("mpv")
+    ran = sureshot("search", "green", "-k", "1", "--open", number, "--db", library.db)
+    assert ran.code == 1
+    assert ran.err == f"sureshot: There is no hit {number} to open; the answer has 1 hit.\n"
+
+
+def test_a_file_that_is_gone_cannot_be_opened(sureshot, installed, tmp_path):
+    installed("mpv")
+    path = coloured(tmp_path / "a.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "db"), path)
+    path.unlink()
+    ran = sureshot("search", "red", "--open", "1", "--db", tmp_path / "db")
+    assert (ran.code, ran.err) == (1, f"sureshot: {path} is gone, so hit 1 cannot be opened.\n")
+    assert f"{path} (gone)" in ran.out.replace("\n", "")

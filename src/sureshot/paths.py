@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -163,3 +165,51 @@ def _folder(of_user: Callable[[str, Literal[False]], Path], variable: str) -> Pa
         raise SureshotError(
             f"This user has no home folder; set {variable} to a folder, given from / on."
         ) from None
+
+
+_SHARE = re.compile(r"(\d{1,9})/(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Which videos a process deals with: those whose path has a digest of its number.
+
+    What else is listed does not matter, so a file that comes or goes moves no other to another
+    process.
+
+    Attributes:
+        number: from 1.
+        of: how many shards there are.
+    """
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str, name: str = "shard") -> "Shard":
+        """The shard that a text such as ``3/16`` names.
+
+        Args:
+            name: parameter that it was given as.
+
+        Examples:
+            >>> Shard.parse("3/16")
+            Shard(number=3, of=16)
+        """
+        named = _SHARE.fullmatch(text.strip())
+        number, of = map(int, named.groups()) if named else (0, 0)
+        if not 1 <= number <= of:
+            raise ArgumentError(
+                f"Invalid {option(name)} {text!r}: use K/N with 1 <= K <= N, for example 3/16."
+            )
+        return cls(number, of)
+
+    def has(self, path: Path) -> bool:
+        """Whether the video at an absolute path is of this share."""
+        return self.of == 1 or int(video_id(path)[:12], 16) % self.of == self.number - 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+WHOLE = Shard()

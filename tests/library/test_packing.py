@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sureshot.library.encoding import Worklist, pack_here, pack_videos
+from sureshot.library.encoding import pack_here, pack_videos
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.toy import TinyEncoder
 from tests.clips import coloured
@@ -41,8 +41,6 @@ def test_a_parcel_is_a_whole_video_or_the_reason_why_it_is_none(tmp_path: Path) 
 
 def test_here_each_video_is_committed_by_itself(tmp_path: Path) -> None:
     store = make_store(tmp_path / "index")
-    with Worklist() as todo:
-        for source in sources(tmp_path):
-            todo.add(source)
-        packed = pack_here(store, TinyEncoder(), 1)(todo, lambda source, share, seconds: None)
-        assert [len(parcels) for parcels in packed] == [1, 1]
+    todo = sources(tmp_path)
+    packed = pack_here(store, TinyEncoder(), 1)(todo, lambda source, share, seconds: None)
+    assert [len(parcels) for parcels in packed] == [1, 1]

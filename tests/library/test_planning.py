@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sureshot.library.encoding import Shard
 from sureshot.library.indexing import ingest
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.paths import Shard
 from sureshot.store.index import Store
 from tests.clips import coloured
 from tests.encoded import contents, make_store

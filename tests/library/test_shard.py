@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import ArgumentError
-from sureshot.library.encoding import WHOLE, Shard
+from sureshot.paths import WHOLE, Shard
 
 PATHS = [Path(f"/videos/{number}.mp4") for number in range(500)]
 SECOND_OF_THREE = ["1", "4", "10"]

@@ -138,11 +138,7 @@ def _together(first: Sequence[Label], last: Sequence[Label]) -> list[Label]:
 
 
 def _keep(labels: Sequence[Label], source: Path, searcher: Searcher) -> None:
-    """Note the labels from elsewhere that a card was learned from.
-
-    Raises:
-        SureshotError: they cannot be written.
-    """
+    """Note the labels from elsewhere that a card was learned from."""
     file = given_labels_of_index(searcher.store.location)
     if absolute(source) in (file, labels_of_index(searcher.store.location)):
         return
@@ -153,11 +149,7 @@ def _keep(labels: Sequence[Label], source: Path, searcher: Searcher) -> None:
 
 
 def _own_labels(searcher: Searcher) -> Path:
-    """The file of what was judged of an index.
-
-    Raises:
-        SureshotError: nothing was, or the index is in object storage.
-    """
+    """The file of what was judged of an index."""
     file = labels_of_index(searcher.store.location)
     if not file.exists():
         raise SureshotError(
@@ -169,11 +161,7 @@ def _own_labels(searcher: Searcher) -> Path:
 
 
 def card_of_index(searcher: Searcher) -> Path:
-    """Where the card of an index lies.
-
-    Raises:
-        SureshotError: the index is in a storage other than S3, which can hold none.
-    """
+    """Where the card of an index lies."""
     location = searcher.store.location
     place = index_folder(location)
     if place is None:
@@ -192,9 +180,6 @@ def forget(searcher: Searcher) -> bool:
 
     Returns:
         Whether there was one.
-
-    Raises:
-        SureshotError: it cannot be deleted, or the index is in object storage.
     """
     file = card_of_index(searcher)
     there = file.exists()

@@ -136,11 +136,7 @@ class Contents:
 
 
 def has_index(db: str | Path | None = None) -> bool:
-    """Whether an index lies at a place; None is the default index of this user.
-
-    Raises:
-        StoreError: the place cannot be looked at.
-    """
+    """Whether an index lies at a place; None is the default index of this user."""
     return Store.exists(index_place(db))
 
 
@@ -155,9 +151,6 @@ def status(
     Args:
         db: folder or object-storage URI; None is the default index of this user.
         check: whether to read all of it and hold every row against its checksum.
-
-    Raises:
-        StoreError: there is no index, or it cannot be read.
     """
     store = Store.open(index_place(db))
     records = store.videos()
@@ -196,11 +189,6 @@ def remove(
 
     Returns:
         How many were forgotten.
-
-    Raises:
-        ArgumentError: a path is empty.
-        QueryError: nothing at or below one of the paths is indexed.
-        StoreError: there is no index, or it cannot be written.
     """
     # A text is one path: its first letter may be the /, below which everything lies.
     tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
@@ -222,10 +210,6 @@ def reset(db: str | Path | None = None) -> bool:
 
     Returns:
         Whether there was one.
-
-    Raises:
-        StoreError: it is in object storage, something in its place is not an index, or its files
-            cannot be deleted.
     """
     there = has_index(db)
     # Where there is none, what a killed deletion has left of one goes.
@@ -308,16 +292,11 @@ def list_videos(
     """A page of the videos of an index, in the order of their paths.
 
     Args:
-        store: the index.
         limit: videos of a page, at least 1.
         after: what the page before gave as its ``after``; None begins with the first video. Videos
             that came or went in between shift no page.
         folder: only videos at or below this path.
         newest: only those that can be found, the last changed first; there is one page of them.
-
-    Raises:
-        QueryError: ``after`` is from no page.
-        StoreError: the index cannot be read.
     """
     last = None if after is None else _place(after)
     records = [r for r in store.videos() if folder is None or r.path.is_relative_to(folder)]
@@ -370,12 +349,7 @@ class Choice:
     until: date | None = None
 
     def videos(self, store: Store) -> Selection | None:
-        """The videos of an index that are so; None for all of them.
-
-        Raises:
-            QueryError: no video can be so.
-            StoreError: the index cannot be read.
-        """
+        """The videos of an index that are so; None for all of them."""
         if (self.shortest or 0) > self._most:
             raise QueryError("The shortest length is above the longest; exchange them.")
         if self.since and self.until and self.since > self.until:

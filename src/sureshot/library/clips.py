@@ -118,10 +118,6 @@ def cut(
         overwrite: replace an existing `target`. The source itself is never replaced.
         side: shorter side in pixels at most, for a clip that is made to be watched at once; None
             keeps every pixel.
-
-    Raises:
-        VideoError: the source cannot be read, or shows nothing in this range.
-        SureshotError: the range is empty, or the target is refused or cannot be written.
     """
     start = max(start, 0.0)
     try:
@@ -245,10 +241,6 @@ def film_of(record: VideoRecord, *, at: float, start: float, end: float) -> Film
         at: second that is looked for.
         start: second at which the moment begins.
         end: second at which it ends.
-
-    Raises:
-        QueryError: there is nothing at that second.
-        VideoError: the video cannot be read; the message names it.
     """
     if not 0 <= at <= record.duration + 1:
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
@@ -306,10 +298,6 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
         film: what is played.
         target: a file named ``.mp4`` in an existing folder.
         rate: frames per second of a folder of frames.
-
-    Raises:
-        VideoError: the video cannot be read; the message names it.
-        SureshotError: the target cannot be written.
     """
     if film.how.way != "remux":
         span = film.start, film.end
@@ -332,9 +320,6 @@ def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
         at: seconds; the first and last frame stand in for what lies beyond them.
         side: shorter side of the picture, in pixels at most.
         rate: frames per second of a folder of frames.
-
-    Raises:
-        VideoError: the video cannot be read; the message names it.
     """
     from PIL import Image
 
@@ -351,9 +336,6 @@ def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Ans
         data: bytes of an image file.
         name: what to call it.
         wanted: how many hits and where, as for `Searcher.like`.
-
-    Raises:
-        QueryError: it is no image.
     """
     with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
         given = Path(folder, "given")
@@ -376,9 +358,6 @@ def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answ
         path: a video.
         at: seconds.
         wanted: how many hits and where, as for `Searcher.like`.
-
-    Raises:
-        VideoError: the video cannot be read; the message names it.
     """
     picture = _shown(path, at, 720, searcher.store.settings.frame_rate)
     with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:

@@ -5,9 +5,6 @@ Both halves give the interpreter free while they work, so decoding hides behind 
 
 import contextlib
 import hashlib
-import json
-import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -18,16 +15,15 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import ArgumentError, SureshotError, VideoError, option, reason_of
+from sureshot.errors import VideoError
 from sureshot.media.discover import Source, frame_files
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
 from sureshot.media.workers import heartbeat, stream
 from sureshot.models.encoders.base import Encoder, Prepared, encode_together, unit_vectors
-from sureshot.paths import video_id
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
-from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord, from_text, to_text
+from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
 from sureshot.store.writing import StagedVideo
 
 # Seconds for which a part must save what frames vary by to be worth its price:
@@ -303,11 +299,7 @@ def encode_videos(
 
 
 def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
-    """Decode and encode one video.
-
-    Raises:
-        VideoError: it cannot be read; the message is the reason, without the path.
-    """
+    """Decode and encode one video."""
     (video,) = encode_videos([source], settings, encoder, workers=1)
     if video.error is not None:
         raise video.error
@@ -319,9 +311,6 @@ def content_digest(source: Source) -> str:
 
     Of an object it is what the storage tells its content by, as reading it whole costs a download.
     Copies have the same, but not where they were uploaded in other parts.
-
-    Raises:
-        OSError: it cannot be read.
     """
     if isinstance(source.path, ObjectPath):
         return f"etag-{source.path.etag()}"
@@ -450,87 +439,16 @@ def _complete(end: _End, encoded: SceneMerger | None) -> EncodedVideo:
     return EncodedVideo(source=end.source, windows=windows, digest=end.digest, note=end.note)
 
 
-PAGE = 4096  # videos looked up in an index at once
+_PAGE = 4096  # videos looked up in an index at once
 
 
-class Worklist:
-    """A list of sources that is written once and then read, any number of times.
-
-    Attributes:
-        count: how many sources it has.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._objects: set[int] = set()
-        try:
-            self._file = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115
-        except OSError as error:
-            raise SureshotError(
-                f"No file for the list of videos can be made in {tempfile.gettempdir()}: "
-                f"{reason_of(error)}. Set TMPDIR to a folder with room."
-            ) from None
-
-    def add(self, source: Source) -> None:
-        """Note a source.
-
-        Raises:
-            SureshotError: there is no room for it.
-        """
-        if isinstance(source.path, ObjectPath):
-            self._objects.add(hash(source.path))
-        values = [to_text(source.path), source.kind, source.size, source.mtime_ns]
-        try:
-            self._file.write(json.dumps(values) + "\n")
-        except OSError as error:
-            raise _no_room(error) from None
-        self.count += 1
-
-    def has_object(self, path: Path) -> bool:
-        """Whether an object of a storage is listed: to ask the storage for each would take long."""
-        return isinstance(path, ObjectPath) and hash(path) in self._objects
-
-    def pages(self, size: int = PAGE) -> Iterator[list[Source]]:
-        """The sources in their order, so many at once; nothing may be added meanwhile.
-
-        Raises:
-            SureshotError: there is no room for them.
-        """
-        try:
-            self._file.seek(0)  # which writes what was held back
-        except OSError as error:
-            raise _no_room(error) from None
-        page: list[Source] = []
-        while line := self._file.readline():
-            path, kind, length, mtime_ns = json.loads(line)
-            page.append(Source(path=from_text(path), kind=kind, size=length, mtime_ns=mtime_ns))
-            if len(page) == size:
-                yield page
-                page = []
-        if page:
-            yield page
-
-    def close(self) -> None:
-        """Let go of the file."""
-        with contextlib.suppress(OSError):  # what it could not write, nobody needs any more
-            self._file.close()
-
-    def __enter__(self) -> "Worklist":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-
-def _no_room(error: OSError) -> SureshotError:
-    return SureshotError(
-        f"The list of videos does not fit into {tempfile.gettempdir()}: {reason_of(error)}. Set "
-        "TMPDIR to a folder with room, and run the same command again."
-    )
+def pages(sources: Sequence[Source], size: int = _PAGE) -> Iterator[Sequence[Source]]:
+    """The sources in their order, at most ``size`` at once."""
+    return (sources[first : first + size] for first in range(0, len(sources), size))
 
 
 # Gives parcels of all videos of a list, those together that are to be committed together.
-Packing = Callable[[Worklist, Advance], Generator[list[StagedVideo], None, None]]
+Packing = Callable[[Sequence[Source], Advance], Generator[list[StagedVideo], None, None]]
 
 
 def pack_videos(
@@ -547,13 +465,9 @@ def pack_videos(
 
     Args:
         store: index that the videos are for.
-        encoder: the encoder.
         sources: the videos.
         workers: decoding threads; None takes half the cores, at most four.
         advance: function told how far a video is, as by `sureshot.library.encoding.encode_videos`.
-
-    Raises:
-        StoreError: the windows cannot be written.
     """
     encoding = encode_videos(sources, store.settings, encoder, workers=workers, advance=advance)
     with closing(encoding) as videos:
@@ -565,8 +479,10 @@ def pack_videos(
 def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Packing:
     """The packing that this process does by itself, one video after another."""
 
-    def packing(todo: Worklist, advance: Advance) -> Generator[list[StagedVideo], None, None]:
-        for page in todo.pages():
+    def packing(
+        todo: Sequence[Source], advance: Advance
+    ) -> Generator[list[StagedVideo], None, None]:
+        for page in pages(todo):
             made = pack_videos(store, encoder, page, workers=workers, advance=advance)
             with closing(made) as parcels:
                 for parcel in parcels:
@@ -589,51 +505,3 @@ def _finished(video: EncodedVideo) -> VideoRecord:
         return record_of(video.source, reason=reason, transient=transient)
     duration = video.windows[-1].end
     return record_of(video.source, digest=video.digest, note=video.note, duration=duration)
-
-
-_FORM = re.compile(r"(\d{1,9})/(\d{1,9})")
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Which videos a process deals with: those whose path has a digest of its number.
-
-    What else is listed does not matter, so a file that comes or goes moves no other to another
-    process.
-
-    Attributes:
-        number: number of the share, from 1.
-        of: how many shares there are; of one share all videos are.
-    """
-
-    number: int = 1
-    of: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> "Shard":
-        """The share that a text such as ``3/16`` names.
-
-        Raises:
-            ArgumentError: it names none.
-
-        Examples:
-            >>> Shard.parse("3/16")
-            Shard(number=3, of=16)
-        """
-        named = _FORM.fullmatch(text.strip())
-        number, of = map(int, named.groups()) if named else (0, 0)
-        if not 1 <= number <= of:
-            raise ArgumentError(
-                f"Invalid {option('shard')} {text!r}: use K/N with 1 <= K <= N, for example 3/16."
-            )
-        return cls(number, of)
-
-    def has(self, path: Path) -> bool:
-        """Whether the video at an absolute path is of this share."""
-        return self.of == 1 or int(video_id(path)[:12], 16) % self.of == self.number - 1
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
-
-
-WHOLE = Shard()

@@ -16,12 +16,10 @@ from typing import Any
 
 from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.library.encoding import (
-    WHOLE,
     Packing,
-    Shard,
-    Worklist,
     content_digest,
     pack_here,
+    pages,
     record_of,
 )
 from sureshot.library.ray_workers import RayPool, on_ray
@@ -29,7 +27,8 @@ from sureshot.library.results import Indexed
 from sureshot.media.discover import Excluded, Source, Unreadable, as_pattern, discover, frame_files
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import Retriever, load_searchable
-from sureshot.paths import absolute, absolute_model, exists_at, expand, index_place
+from sureshot.paths import WHOLE, Shard, absolute, absolute_model, exists_at, expand, index_place
+from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.locks import staging_lock
 from sureshot.store.rows import Decode, IndexSettings, VideoRecord
@@ -45,7 +44,7 @@ def find_sources(
     shard: Shard,
     result: Indexed,
     observe: _Observe,
-) -> Worklist:
+) -> list[Source]:
     """Every video of a share at or below the paths; what cannot be looked at is noted."""
     tops = [absolute(path) for path in paths]
 
@@ -54,7 +53,7 @@ def find_sources(
         result.excluded += left
         return left
 
-    sources = Worklist()
+    sources: list[Source] = []
     for source in discover(paths, leave_out):
         # What was named and cannot be read concerns everybody.
         if not (shard.has(source.path) or (isinstance(source, Unreadable) and source.path in tops)):
@@ -62,7 +61,7 @@ def find_sources(
         if isinstance(source, Unreadable):
             result.failed.append((source.path, source.reason))
             continue
-        sources.add(source)
+        sources.append(source)
         result.found += 1
         result.bytes_found += source.size
         if result.found % 200 == 0:
@@ -74,7 +73,6 @@ class Planner:
     """Deals with what need not be decoded, and lists the rest.
 
     Args:
-        store: the index.
         shard: which videos are this run's; of others none is removed.
         lost: paths of videos whose windows are not there as they were written.
         force: whether to decode what is already there, failed files included.
@@ -86,16 +84,16 @@ class Planner:
         self._lost = lost
         self._force = force
 
-    def todo(self, sources: Worklist, result: Indexed, observe: _Observe) -> Worklist:
+    def todo(self, sources: Sequence[Source], result: Indexed, observe: _Observe) -> list[Source]:
         """The sources that must be decoded; everything else is dealt with here."""
-        left = Worklist()
-        for page in sources.pages():
+        left: list[Source] = []
+        for page in pages(sources):
             known, by_size = self._known(page)
             for source in page:
                 if self._force or not self._up_to_date(
                     source, known.get(source.path), by_size[source.size], result
                 ):
-                    left.add(source)
+                    left.append(source)
                 else:
                     result.bytes_done += source.size
                     observe(result)
@@ -190,7 +188,6 @@ class Committing:
     """Commits what is packed, at most once a second, and keeps the result of the run.
 
     Args:
-        store: the index.
         result: what the run has done, kept up to date here.
         lost: paths of videos whose windows were not there as they were written.
         observe: called with the result after every step.
@@ -286,22 +283,12 @@ def _note(result: Indexed, parcels: Sequence[StagedVideo]) -> None:
 
 
 def exclude_too(store: Store, patterns: Sequence[str]) -> None:
-    """Remember patterns of what is left out from now on.
-
-    Raises:
-        QueryError: a pattern is empty.
-        StoreError: the index cannot be written.
-    """
+    """Remember patterns of what is left out from now on."""
     store.set_excluded([as_pattern(pattern) for pattern in patterns], excluded=True)
 
 
 def include_again(store: Store, patterns: Sequence[str]) -> None:
-    """Take patterns, or paths that `sureshot.library.remove` excluded, off what is left out.
-
-    Raises:
-        QueryError: one of them is not excluded.
-        StoreError: the index cannot be written.
-    """
+    """Take patterns, or paths that `sureshot.library.remove` excluded, off what is left out."""
     known = store.excluded()
     chosen = []
     for pattern in map(as_pattern, patterns):
@@ -322,8 +309,6 @@ def forget_excluded(
     """Remove what was indexed at or below some paths before it was excluded.
 
     Args:
-        store: the index.
-        paths: the paths.
         excluded: what is left out.
         mine: whether the video at a path may be removed.
 
@@ -476,7 +461,6 @@ def ingest(
 
     Args:
         store: index, opened for the model of the encoder.
-        encoder: the encoder.
         paths: files and folders; folders are searched whole.
         force: index again what is already there, failed files included.
         prune: forget videos below the paths whose files are gone. A path that is itself gone (an
@@ -489,9 +473,6 @@ def ingest(
 
     Returns:
         What the run did. ``interrupted`` is set if Ctrl-C ended it; what was written stays.
-
-    Raises:
-        StoreError: the index cannot be written. Videos written before stay.
     """
     packing = packing or pack_here(store, encoder, workers)
     began = time.monotonic()
@@ -504,9 +485,9 @@ def ingest(
     try:
         committing.tell()
         with staging_lock(store.location), ExitStack() as held:
-            sources = held.enter_context(find_sources(paths, excluded, shard, result, observe))
+            sources = find_sources(paths, excluded, shard, result, observe)
             plan = Planner(store, shard, lost, force=force)
-            todo = held.enter_context(plan.todo(sources, result, observe))
+            todo = plan.todo(sources, result, observe)
             packed = held.enter_context(closing(packing(todo, committing.advance)))
             try:
                 for parcels in packed:
@@ -554,16 +535,18 @@ def _on_lost(lost: int, mended: int) -> list[str]:
 def _forget_missing(
     store: Store,
     paths: Sequence[Path],
-    sources: Worklist,
+    sources: Sequence[Source],
     shard: Shard,
     prune: bool,
     result: Indexed,
 ) -> None:
     tops = [top for top in map(absolute, paths) if exists_at(top)]
+    # To ask a storage for each object would take long; a listing has them all.
+    listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
     gone: list[VideoRecord] = []
     for record in store.each_video():
         mine = shard.has(record.path) and any(record.path.is_relative_to(top) for top in tops)
-        if not mine or sources.has_object(record.path) or is_on_disk(record):
+        if not mine or record.path in listed or is_on_disk(record):
             continue
         result.missing += not prune
         result.pruned += prune

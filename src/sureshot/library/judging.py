@@ -35,9 +35,6 @@ class Judgements:
     Attributes:
         file: path of the judgements.
         mended: whether half a line at its end, left by a loss of power, was dropped.
-
-    Raises:
-        SureshotError: it cannot be read or written, or is something else.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -52,20 +49,12 @@ class Judgements:
         return len(self._labels)
 
     def left(self, queries: Iterable[str]) -> list[str]:
-        """Those of some queries that are not judged yet, each once.
-
-        Raises:
-            QueryError: one is empty.
-        """
+        """Those of some queries that are not judged yet, each once."""
         cleaned = dict.fromkeys(clean(query) for query in queries)
         return [query for query in cleaned if query not in self._labels]
 
     def add(self, label: Label) -> None:
-        """Keep a judged query; it is on the disk when this returns.
-
-        Raises:
-            SureshotError: it cannot be written.
-        """
+        """Keep a judged query; it is on the disk when this returns."""
         append(self.file, label)
         old = self._labels.get(label.query)
         self._labels[label.query] = label if old is None else taken_together(old, label)
@@ -262,10 +251,6 @@ def judge_again(
 
     What is said now is kept in the index, also where not all hits were judged, and holds where
     earlier judgements say otherwise. The other arguments are those of `judge`.
-
-    Raises:
-        SureshotError: nothing is indexed, the index is in object storage, or its judgements cannot
-            be read or written.
     """
     kept = Judgements(labels_of_index(searcher.store.location))
     with contextlib.suppress(KeyboardInterrupt):
@@ -287,10 +272,6 @@ def judge_moments(
         query: what was looked for.
         moments: the moments, right or wrong.
         absent: whether no video of the library shows it; then all moments are wrong.
-
-    Raises:
-        QueryError: the query is empty.
-        SureshotError: the index is in object storage, or its judgements cannot be read or written.
     """
     told = tuple(moments)
     right = tuple(dict.fromkeys(moment.video for moment in told if moment.right))
@@ -327,9 +308,6 @@ def judge_query(
 
     Returns:
         The label, or how the query ended without one.
-
-    Raises:
-        SureshotError: nothing is indexed.
     """
     while True:
         relevant: list[Path] = []

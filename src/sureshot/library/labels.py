@@ -149,11 +149,7 @@ def read_labels(file: str | Path) -> list[Label]:
 
 
 def append(file: Path, label: Label) -> None:
-    """Write one more line, so that it is on the disk or not there when this returns or is killed.
-
-    Raises:
-        SureshotError: it cannot be written.
-    """
+    """Write one more line, which is on the disk when this returns."""
     try:
         append_line(file, label.to_line())
     except OSError as error:
@@ -168,9 +164,6 @@ def mend(file: Path) -> bool:
 
     Returns:
         Whether there was one.
-
-    Raises:
-        SureshotError: the file cannot be written.
     """
     if isinstance(file, ObjectPath):
         return False  # written whole or not at all
@@ -250,11 +243,7 @@ def _row(values: dict[str, str], columns: int, row: list[str]) -> Any:
 
 
 def _label(values: Any) -> Label:
-    """The label of one line.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
+    """The label of one line."""
     if isinstance(values, ValueError):
         raise values
     if not isinstance(values, dict):
@@ -291,11 +280,7 @@ def _listed(values: dict[str, Any]) -> list[Any]:
 
 
 def _moment(value: Any) -> JudgedMoment:
-    """One entry of the moments of a line.
-
-    Raises:
-        ValueError: what is wrong with it.
-    """
+    """One entry of the moments of a line."""
     wrong = ValueError(
         f"a moment is {plain(repr(value))[:80]}; it needs video, start, a later end, and right"
     )
@@ -366,9 +351,6 @@ def labels_of_index(location: str) -> Path:
 
     Args:
         location: place of the index.
-
-    Raises:
-        SureshotError: the index is in a storage other than S3.
     """
     place = index_folder(location)
     if place is None:
@@ -384,9 +366,6 @@ def given_labels_of_index(location: str) -> Path:
 
     Args:
         location: place of the index.
-
-    Raises:
-        SureshotError: the index is in object storage.
     """
     return labels_of_index(location).with_name(_GIVEN)
 
@@ -404,9 +383,6 @@ def located(
 
     Returns:
         The labels, and how many queries were left out.
-
-    Raises:
-        SureshotError: right videos are not in the index, or a name fits several.
     """
     # Not Path.resolve: the index keeps links as they are.
     names = _Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100
@@ -452,11 +428,7 @@ class _Names:
                 self._ends[path.stem].append(path)
 
     def find(self, name: Path) -> Path | None:
-        """The video of a name; None if there is none.
-
-        Raises:
-            SureshotError: there are several.
-        """
+        """The video of a name; None if there is none."""
         if (there := object_path(name)) is not None:
             return self._whole.get(str(there))
         written = os.path.expanduser(name)  # noqa: PTH111

@@ -33,11 +33,8 @@ class Moment:
     """Adjacent windows of one video.
 
     Attributes:
-        path: the video.
         best: row of its best window.
         rows: rows of all its windows in the order of time, the best among them.
-        start: seconds.
-        end: seconds.
         score: score of the best window.
         copies: videos folded under this one.
     """
@@ -72,8 +69,6 @@ def join_adjacent(
 
     Args:
         paths: the video of each window.
-        start: seconds.
-        end: seconds.
         scores: similarity of each window to the query, higher is better.
         per_video: moments kept from one video; None keeps all.
     """
@@ -364,11 +359,7 @@ class NearWindows:
 
 
 def check_shares(coverage: float, min: float) -> None:
-    """Check what a search asks of percentages.
-
-    Raises:
-        QueryError: one is no share.
-    """
+    """Check what a search asks of percentages."""
     if not 0 < coverage < 1:
         raise QueryError(f"coverage is {coverage}; it must be between 0 and 1, such as 0.9.")
     if not 0 <= min < 1:
@@ -503,7 +494,6 @@ class Candidates:
     """Finds the windows that queries may mean.
 
     Args:
-        store: the index.
         how: how windows are compared with queries.
     """
 
@@ -619,7 +609,6 @@ def every_window(
     """The score of every text with every window, none left out.
 
     Args:
-        store: the index.
         comparing: how the index's model compares.
         texts: codes of texts in batches of any size, at least one batch.
         told: called with windows done and windows there are.

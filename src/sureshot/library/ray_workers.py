@@ -24,7 +24,7 @@ import numpy as np
 
 import sureshot
 from sureshot.errors import SureshotError, VideoError, option
-from sureshot.library.encoding import Advance, Worklist, pack_videos, record_of
+from sureshot.library.encoding import Advance, pack_videos, pages, record_of
 from sureshot.media.discover import Source
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import load_searchable
@@ -182,9 +182,6 @@ def on_ray(address: str) -> Iterator[Any]:
 
     Args:
         address: ``auto``, or where the head of the cluster answers, such as ``10.0.0.1:6379``.
-
-    Raises:
-        SureshotError: Ray is not installed, or none answers.
     """
     # Nobody is told that Sureshot uses Ray; and its messages would stand between ours.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -214,11 +211,7 @@ def on_ray(address: str) -> Iterator[Any]:
 
 
 def _check_answers(address: str) -> None:
-    """Whether somebody listens at an address; Ray itself tries for minutes, and not in silence.
-
-    Raises:
-        SureshotError: nobody does.
-    """
+    """Whether somebody listens at an address; Ray itself tries for minutes, and not in silence."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdigit()):
         return
@@ -257,7 +250,6 @@ class RayPool:
 
     Args:
         ray: the module, connected.
-        store: the index.
         encoder: the model of the index.
         paths: what is indexed.
         device: torch device; None takes GPUs where the cluster has some.
@@ -297,16 +289,14 @@ class RayPool:
         self._refused: dict[str, int] = {}
         self._unborn = 0
 
-    def packing(self, todo: Worklist, advance: Advance) -> Generator[list[StagedVideo], None, None]:
-        """Parcels of all videos of a list, those together that are to be committed together.
-
-        Raises:
-            SureshotError: no hand is left, or one cannot write.
-        """
+    def packing(
+        self, todo: Sequence[Source], advance: Advance
+    ) -> Generator[list[StagedVideo], None, None]:
+        """Parcels of all videos of a list, those together that are to be committed together."""
         fresh = _chunks(todo, self._wanted)
         done: list[StagedVideo] = []
         since = heard = time.monotonic()
-        left = todo.count
+        left = len(todo)
         self._posts = [self._hire() for _ in range(min(self._wanted, left))]
         try:
             while left:
@@ -331,7 +321,7 @@ class RayPool:
         actor = self._make()
         return _Post(actor=actor, waiting=actor.begin.remote(*self._asked))
 
-    def _hand_out(self, fresh: Iterator[list[Source]]) -> None:
+    def _hand_out(self, fresh: Iterator[Sequence[Source]]) -> None:
         """Give every hand that is free something to do."""
         for post in self._posts:
             if not post.ready or post.left:
@@ -442,9 +432,9 @@ class RayPool:
         )
 
 
-def _chunks(todo: Worklist, hands: int) -> Iterator[list[Source]]:
+def _chunks(todo: Sequence[Source], hands: int) -> Iterator[Sequence[Source]]:
     """Short lists of sources, shorter ones for few, so that all hands have some."""
-    yield from todo.pages(max(1, min(_CHUNK, todo.count // (4 * hands))))
+    yield from pages(todo, max(1, min(_CHUNK, len(todo) // (4 * hands))))
 
 
 def _last_line(error: Exception) -> str:

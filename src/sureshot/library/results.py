@@ -48,9 +48,6 @@ class Hit:
 
     Attributes:
         rank: 1 is the best.
-        path: the video.
-        start: seconds.
-        end: seconds.
         score: similarity of the moment's best window to the query, in [-1, 1]; higher is better.
             It orders moments of one answer. It is not a probability, and 0.3 for one query
             says nothing about 0.3 for another.
@@ -162,7 +159,6 @@ class Answer:
             this is "not calibrated": scores then only order the hits, and even a query that nothing
             answers has a best hit. Hits of an answer that is "probably not here" are the nearest
             there are.
-        model: the encoder.
         searched: windows in the index, or of it at or below the path that was named.
         seconds: time the search took.
         warnings: what the user should know about this answer.
@@ -307,7 +303,6 @@ class Descriptions:
         at: seconds; None for the whole of it.
         ranked: best first.
         status: how sure the order is, see `Answer`.
-        model: the encoder.
         warnings: what the user should know.
     """
 

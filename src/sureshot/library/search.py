@@ -61,10 +61,6 @@ def asked_windows(
         encoder: the encoder that wrote the index.
         path: any video file, photo or folder of frames, absolute.
         at: seconds; None takes at most 24 windows, evenly over the whole video.
-
-    Raises:
-        VideoError: the video cannot be read; the message names it.
-        QueryError: there is no video at the path, or nothing at that time of it.
     """
     from sureshot.library.encoding import encode_video
 
@@ -102,11 +98,7 @@ def _stored(store: Store, source: Source) -> StoredWindows | None:
 
 
 def _source(path: Path) -> Source:
-    """The one video at a path.
-
-    Raises:
-        QueryError: there is none.
-    """
+    """The one video at a path."""
     try:
         ordinary = path.is_dir() and not frame_files(path)
     except OSError:
@@ -147,10 +139,6 @@ def ranked_texts(
         encoder: what encodes texts and frames.
         how: how its model compares them.
         store: index that may have the video's windows; or how a video is cut, where there is none.
-
-    Raises:
-        VideoError: the video cannot be read.
-        QueryError: no text, or an empty one; or ``at`` lies outside the video.
     """
     if not texts:
         raise QueryError("There is no sentence to choose from; give at least one.")
@@ -300,16 +288,10 @@ class Searcher:
     """Searches one index with the encoder that wrote it.
 
     Args:
-        store: the index.
         encoder: encoder of the same fingerprint; a trained model scores by its own similarity.
 
     Attributes:
-        store: the index.
-        encoder: the encoder.
         bank: hub correction of the model, which all scores of sentences are less; None without.
-
-    Raises:
-        ModelError: its hub correction cannot be used.
     """
 
     def __init__(self, store: Store, encoder: Encoder) -> None:
@@ -389,10 +371,6 @@ class Searcher:
         """What `search` finds for each of many sentences, sixteen from one pass over the index.
 
         The other arguments are those of `search`.
-
-        Raises:
-            QueryError: as `search` raises it; answers to what stands before are given first.
-            StoreError: the index cannot be read.
         """
         asked = self._asked(
             limit=limit, per_video=per_video, merge_copies=merge_copies, folder=_below(folder)
@@ -459,10 +437,6 @@ class Searcher:
         Args:
             query: a sentence or a few words.
             folder: only videos at or below this path.
-
-        Raises:
-            QueryError: an empty query.
-            SureshotError: nothing is indexed there.
         """
         text = clean(query)
         (features,) = self._sentences.features([text])
@@ -485,10 +459,6 @@ class Searcher:
         Args:
             queries: sentences.
             told: called with windows done and windows there are.
-
-        Raises:
-            QueryError: no query, or an empty one.
-            StoreError: the index cannot be read.
         """
         if not queries:
             raise QueryError("There is no query to score; give at least one.")
@@ -518,10 +488,6 @@ class Searcher:
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             merge_copies: whether copies of a video share a row.
-
-        Raises:
-            VideoError: the video cannot be read.
-            QueryError: ``at`` lies outside the video.
         """
         began = time.perf_counter()
         path = absolute(video)

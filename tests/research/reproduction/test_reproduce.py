@@ -41,14 +41,6 @@ def test_a_part_that_is_none_is_refused(place, tmp_path, part):
     assert not (tmp_path / "out").exists()
 
 
-def test_parts_share_all_runs_between_them():
-    every = list(range(11))
-    for count in (1, 2, 3, 11, 12):
-        shares = [module.share_of(f"{number}/{count}") for number in range(1, count + 1)]
-        assert sorted(run for at, step in shares for run in every[at::step]) == every
-    assert module.share_of(None) == (0, 1)
-
-
 # --- forecast -------------------------------------------------------------------------------------
 
 

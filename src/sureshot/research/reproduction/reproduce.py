@@ -10,6 +10,7 @@ from sureshot.datasets.annotation import read_lines
 from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.files import write_json, write_text
+from sureshot.paths import WHOLE, Shard
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answers import (
     AnswerRecipe,
@@ -106,7 +107,8 @@ def reproduce(
     tables = [] if figure is not None else _tables(table)
     if [one.kind for one in tables] == ["costs"]:
         return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
-    share, notes = share_of(part), Notes(progress or Silent())
+    share = WHOLE if part is None else Shard.parse(part, "part")
+    notes = Notes(progress or Silent())
     path = _required(plan)
     work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, share, notes)
     if figure is not None:
@@ -124,23 +126,6 @@ def reproduce(
             runs |= made
             files += written
     return Reproduction(runs=runs, files=tuple(files), notes=tuple(notes.lines))
-
-
-def share_of(part: str | None) -> tuple[int, int]:
-    """First run and step of a share such as ``1/2``, counted from 1.
-
-    Raises:
-        ArgumentError: it is no share.
-    """
-    if part is None:
-        return 0, 1
-    number, slash, count = part.partition("/")
-    whole = bool(slash) and number.isdecimal() and count.isdecimal()
-    if not whole or not 1 <= int(number) <= int(count):
-        raise ArgumentError(
-            f"Invalid {option('part', part)}: use K/N with 1 <= K <= N, for example 1/2."
-        )
-    return int(number) - 1, int(count)
 
 
 def _tables(name: str) -> list[Table]:
@@ -165,12 +150,12 @@ class _Reproducer:
     plan: Path
     folder: Path
     seeds: int
-    share: tuple[int, int]
+    share: Shard
     notes: Notes
 
     def table(self, table: Table) -> tuple[dict[str, tuple[Run, ...]], list[Path]]:
         """The runs of each page of a table, and the files of the pages."""
-        whole = self.share == (0, 1)
+        whole = self.share == WHOLE
         if table.kind == "costs":
             return {}, write_costs(self.folder, table) if whole else []
         (self.folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -192,7 +177,7 @@ class _Reproducer:
 
     def runs(self, table: Table, target: Target) -> list[Run]:
         """The runs of a table on a data set, made now or before."""
-        first, step = self.share
+        first, step = self.share.number - 1, self.share.of
         wanted = planned_runs(target.rows(table), target, self.seeds)[first::step]
         found = []
         for number, planned in enumerate(wanted):
@@ -244,7 +229,7 @@ class _Reproducer:
         except SureshotError as error:
             raise _MissingDataError(str(error)) from None
         rows: dict[str, list[dict[str, Any]]] = {}
-        first, step = self.share
+        first, step = self.share.number - 1, self.share.of
         wanted = [(variant, seed) for seed in range(self.seeds) for variant in table.variants]
         for variant, seed in wanted[first::step]:
             self.notes.line(f"{table.name}: {variant.name}, seed {seed}")

@@ -119,7 +119,7 @@ def options(name: str) -> Iterator[tuple[str, Settings]]:
     config = known_systems()[name].Config
     hints, others = get_type_hints(config), {}
     for option in fields(config):
-        # An oracle needs a synthetic dataset: tests/research/training/test_truth.py.
+        # An oracle needs a synthetic dataset: tests/research/training/test_run.py.
         known = [value for value in choices(hints[option.name]) if value != "oracle"]
         for value in known:
             if value != option.default:

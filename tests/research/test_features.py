@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jaxtyping import UInt8
 from PIL import Image
+from safetensors.numpy import save_file
 
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import SureshotError
@@ -21,7 +24,13 @@ from sureshot.media.windows import windows
 from sureshot.models.encoders.base import FrameFeatures, TextFeatures, pool_grid
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.research import features
-from sureshot.research.features import SplitFeatures, caption_features, extract
+from sureshot.research.features import (
+    FeatureCache,
+    FrameMemory,
+    SplitFeatures,
+    caption_features,
+    extract,
+)
 from tests.clips import coloured
 from tests.heard import Heard
 from tests.processes import error_of
@@ -468,3 +477,87 @@ def test_a_disk_that_fails_at_the_last_step_leaves_nothing(
     with pytest.raises(SureshotError, match=r"No space left on device.*Free some space"):
         extract(split, TinyEncoder(), frames=1, cache=tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def entry(number: int, rows: int = 2) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(number)
+    return {
+        "frames": draw.normal(size=(rows, 5)).astype(np.float16),
+        "patches": draw.normal(size=(rows, 9, 3)).astype(np.float16),
+        "sentence": draw.normal(size=(1, 5)).astype(np.float16),
+    }
+
+
+def equal(found: object, expected: object) -> bool:
+    if isinstance(found, str) or isinstance(expected, str):
+        return found == expected
+    return list(found) == list(expected) and all(
+        np.array_equal(found[name], expected[name]) and found[name].dtype == expected[name].dtype
+        for name in found
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 4), min_size=1, max_size=12),
+    failed=st.sets(st.integers(0, 11)),
+    shard=st.integers(1, 12),
+    data=st.data(),
+)
+def test_any_keys_are_found_in_any_shards(tmp_path_factory, lengths, failed, shard, data) -> None:
+    cache = FeatureCache(tmp_path_factory.mktemp("cache") / "below")
+    entries = {
+        f"key {number}": f"reason {number}" if number in failed else entry(number, length)
+        for number, length in enumerate(lengths)
+    }
+    keys = list(entries)
+    for first in range(0, len(keys), shard):
+        cache.write({key: entries[key] for key in keys[first : first + shard]})
+    wanted = data.draw(st.sets(st.sampled_from([*keys, "unknown"])))
+    found = cache.read(wanted)
+    assert found.keys() == wanted - {"unknown"}
+    assert all(equal(value, entries[key]) for key, value in found.items())
+    assert len(list(cache.folder.iterdir())) == -(-len(keys) // shard)
+
+
+def test_nothing_is_found_where_nothing_was_written(tmp_path: Path) -> None:
+    assert FeatureCache(tmp_path / "none").read(["key"]) == {}
+
+
+def test_the_same_keys_replace_their_shard(tmp_path: Path) -> None:
+    cache = FeatureCache(tmp_path)
+    cache.write({"a": entry(0), "b": "broken"})
+    cache.write({"b": entry(1), "a": entry(2)})
+    assert len(list(tmp_path.iterdir())) == 1
+    assert equal(cache.read(["a", "b"])["a"], entry(2))
+
+
+def test_other_files_and_damaged_shards_are_passed_over(tmp_path: Path) -> None:
+    cache = FeatureCache(tmp_path)
+    cache.write({"a": entry(0)})
+    (good,) = tmp_path.iterdir()
+    (tmp_path / f"shard-{'0' * 32}.safetensors").write_bytes(good.read_bytes()[:-1])
+    (tmp_path / f"shard-{'1' * 32}.safetensors").write_bytes(b"noise")
+    save_file({"a": np.zeros(3)}, tmp_path / f"shard-{'2' * 32}.safetensors")
+    save_file({"a": np.zeros(3)}, tmp_path / f"shard-{'3' * 32}.safetensors", {"entries": "[1]"})
+    save_file({"a": np.zeros(3)}, tmp_path / "videos-of-before.safetensors")
+    assert equal(cache.read(["a"])["a"], entry(0))
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SureshotError, match=r"cannot be kept in .*file/below: .*Free some space"):
+        FeatureCache(tmp_path / "file" / "below").write({"a": entry(0)})
+
+
+def test_what_fits_is_kept_and_the_rest_is_not():
+    memory = FrameMemory(room=30)
+    first, other, small = (Item(name, Path(name)) for name in "abc")
+    frames = np.zeros((1, 3, 2, 3), np.uint8)  # 18 bytes
+    memory.put(first, frames)
+    memory.put(first, frames)
+    memory.put(other, frames)
+    memory.put(small, frames[:, :, :1])
+    assert memory.get(first) is frames
+    assert memory.get(other) is None
+    assert memory.get(small) is not None

@@ -3,16 +3,34 @@
 import dataclasses
 import json
 import math
+import sys
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 from torch import nn
 
 from sureshot.errors import SureshotError
 from sureshot.research.training.data import plan
-from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, fit, read_log
+from sureshot.research.training.loop import (
+    LOG,
+    MODEL,
+    PLOT,
+    STATE,
+    Log,
+    draw,
+    fit,
+    load_state,
+    prepare,
+    read_log,
+    read_values,
+    running_mean,
+    save_state,
+    steps_of,
+)
 from sureshot.research.training.recipe import TrainingConfig
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, Toy, model
@@ -418,3 +436,191 @@ def test_labels_of_pairs_join_the_codes_of_their_texts(tmp_path, monkeypatch):
     for row, sentence, _ in seen:
         assert not any(leaked for _, _, leaked in seen)
         assert len(sentence) == len(row)
+
+
+def fitting(pairs=None, **settings):
+    config = TrainingConfig(epochs=2, batch=5, rate=0.02, **settings)
+    return prepare(model(0.0, 0), pairs or Pairs(), config, None, {}, None)
+
+
+def test_an_epoch_has_its_steps_and_their_numbers():
+    run = fitting()
+    assert run.epoch_steps == 3
+    told = list(steps_of(run, 1))
+    assert [p.step for p in told] == [4, 5, 6] and {p.epoch for p in told} == {2}
+    assert {p.steps for p in told} == {6} and run.pairs.epoch == 1
+
+
+def test_steps_that_were_taken_are_not_taken_again():
+    whole, rest = fitting(), fitting()
+    first = list(steps_of(whole, 0))
+    state = fitting()
+    next(steps := steps_of(state, 0))
+    steps.close()
+    rest.model.load_state_dict(state.model.state_dict())
+    rest.optimiser.load_state_dict(state.optimiser.state_dict())
+    told = list(steps_of(rest, 0, taken=1))
+    assert [p.step for p in told] == [2, 3]
+    assert [p.losses for p in told] == [p.losses for p in first[1:]]
+    one, other = whole.model.state_dict(), rest.model.state_dict()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_schedule_does_not_wait_for_batches_that_are_left_out():
+    pairs = Pairs(videos=6, captions=1)
+    run = fitting(pairs)  # two batches of three
+    rates = [p.rate for p in steps_of(run, 1)]
+    pairs.unreadable = set(range(6)) - {0, 1}
+    with pytest.raises(SureshotError, match="no batch has two videos"):
+        while True:
+            left = [p.rate for p in steps_of(fitting(pairs), 1)]
+            assert len(left) == 1 and left[0] in rates
+            pairs.unreadable.add(0)
+
+
+def test_float16_scales_gradients_and_others_do_not():
+    assert fitting(precision="float16").scaler is not None
+    assert fitting(precision="bfloat16").scaler is None
+
+
+def test_entries_are_on_disk_as_soon_as_they_are_written(tmp_path):
+    with Log(tmp_path / "run" / "log.jsonl") as log:
+        log.write(step=1, loss=0.5)
+        assert read_log(tmp_path / "run" / "log.jsonl") == [{"step": 1, "loss": 0.5}]
+        log.write(step=2, name="köln")
+    lines = (tmp_path / "run" / "log.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"step": 1, "loss": 0.5},
+        {"step": 2, "name": "köln"},
+    ]
+
+
+def test_what_a_resumed_run_does_again_is_dropped_with_what_was_half_written(tmp_path):
+    path = tmp_path / "log.jsonl"
+    with Log(path) as log:
+        for step in (1, 2, 3):
+            log.write(step=step)
+    with path.open("a") as file:
+        file.write('{"step": 4, "lo')
+    assert [entry["step"] for entry in read_log(path)] == [1, 2, 3]
+    with Log(path, after=2) as log:
+        log.write(step=3, again=True)
+    assert read_log(path) == [{"step": 1}, {"step": 2}, {"step": 3, "again": True}]
+
+
+def test_a_run_from_the_start_starts_its_log_anew(tmp_path):
+    for _ in range(2):
+        with Log(tmp_path / "log.jsonl") as log:
+            log.write(step=1)
+    assert read_log(tmp_path / "log.jsonl") == [{"step": 1}]
+    assert read_log(tmp_path / "none.jsonl") == []
+
+
+def trained(steps=2, seed=0, width=3):
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(width, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    net.register_parameter("tied", net[0].weight)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        step(net, optimiser)
+    return net, optimiser
+
+
+def step(net, optimiser):
+    net(torch.arange(12.0).view(4, 3) / 12).square().sum().backward()
+    optimiser.step()
+    optimiser.zero_grad()
+
+
+def test_a_loaded_run_goes_on_as_the_saved_one(tmp_path):
+    net, optimiser = trained()
+    values = {"epoch": 2, "score": 0.1 + 0.2, "run": {"a": None}}
+    save_state(tmp_path / "deep" / "state.safetensors", net, optimiser, values)
+    other, memory = trained(seed=1)
+    path = tmp_path / "deep" / "state.safetensors"
+    assert read_values(path) == values
+    load_state(path, other, memory)
+    for _ in range(3):
+        step(net, optimiser)
+        step(other, memory)
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, other.state_dict()[name]), name
+    assert [file.name for file in path.parent.iterdir()] == ["state.safetensors"]
+
+
+def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch):
+    net, optimiser = trained()
+    path = tmp_path / "state.safetensors"
+    save_state(path, net, optimiser, {"epoch": 1})
+
+    def full(tensors, name, header):
+        name.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sureshot.research.training.loop.save_file", full)
+    with pytest.raises(SureshotError, match=r"cannot be kept in .*No space left"):
+        save_state(path, net, optimiser, {"epoch": 2})
+    assert read_values(path) == {"epoch": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_a_file_that_does_not_fit_or_is_damaged_is_refused(tmp_path):
+    net, optimiser = trained()
+    path = tmp_path / "state.safetensors"
+    save_state(path, net, optimiser, {})
+    other = nn.Linear(2, 2)
+    with pytest.raises(SureshotError, match=r"cannot go on: .*Unexpected key"):
+        load_state(path, other, torch.optim.AdamW(other.parameters()))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(SureshotError, match="cannot go on"):
+        read_values(path)
+    with pytest.raises(SureshotError, match="cannot go on"):
+        load_state(path, net, optimiser)
+    with pytest.raises(SureshotError, match="cannot go on"):
+        read_values(tmp_path / "none.safetensors")
+
+
+LOSSES = [3.0, 2.0, 1.5, 1.2]
+SCORES = [(2, 100.0), (4, 150.0)]
+
+
+def pixels(path):
+    return np.asarray(Image.open(path).convert("RGB")).astype(int)
+
+
+def test_the_picture_shows_losses_and_scores(tmp_path):
+    draw(tmp_path / "a.png", LOSSES)
+    draw(tmp_path / "b.png", LOSSES, SCORES, title="run")
+    orange = [
+        ((pixels(tmp_path / f"{name}.png") - [213, 94, 0]) ** 2).sum(-1).min() for name in "ab"
+    ]
+    assert orange[0] > 1000 > 10 > orange[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "b.png"]
+
+
+def test_a_drawing_is_the_same_again(tmp_path):
+    for name in "ab":
+        draw(tmp_path / f"{name}.svg", LOSSES, SCORES)
+    text = (tmp_path / "a.svg").read_text()
+    assert "<svg" in text and text == (tmp_path / "b.svg").read_text()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SureshotError, match=r"pip install 'sureshot\[plots\]'"):
+        draw(tmp_path / "a.png", LOSSES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SureshotError, match=r"The figure .* cannot be written"):
+        draw(tmp_path / "file" / "a.png", LOSSES)
+
+
+def test_the_running_mean_is_a_weighted_mean():
+    values = [3.0, -1.0, 2.5, 0.0]
+    for end, found in enumerate(running_mean(values, 0.8), 1):
+        weights = 0.8 ** np.arange(end)[::-1]
+        assert found == pytest.approx((weights * values[:end]).sum() / weights.sum())
+    assert running_mean([]) == []

@@ -1,4 +1,4 @@
-"""From a recipe to a checkpoint, on real videos: frozen features, and end to end."""
+"""From a recipe to a checkpoint, on real videos: frozen features, end to end, and a dry run."""
 
 import json
 import shutil
@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from sureshot.cli.app import run as command
+from sureshot.datasets import load_split
+from sureshot.datasets.synthetic import read_truth
 from sureshot.errors import ModelError, SureshotError
 from sureshot.library.search import open_index
 from sureshot.media.sampling_rule import Sampling
@@ -17,6 +19,7 @@ from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoin
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.load import load
+from sureshot.models.losses.debiased import AMBIGUITY, FITS
 from sureshot.models.systems.base import Sizes
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
@@ -28,6 +31,10 @@ from sureshot.research.training.run import (
     FRAMES,
     RECIPE,
     UNREADABLE,
+    dry_run,
+    fit_features,
+    ground_truth,
+    retrieval_task,
     train,
     train_on,
     validation_score,
@@ -35,6 +42,7 @@ from sureshot.research.training.run import (
 from tests.clips import coloured
 from tests.heard import Heard, stop_at
 from tests.models.encoders.test_clip import clip
+from tests.synthetic import small_dataset, synthetic_recipe
 from tests.walls import walls
 
 
@@ -568,3 +576,158 @@ def test_frames_that_chance_decides_are_the_same_when_a_run_goes_on(place, tmp_p
     trained(place, tmp_path / "stopped", *settings, resume=True)
     one, other = (load_file(tmp_path / name / STATE) for name in ("whole", "stopped"))
     assert same(one, other)
+
+
+ALL = TUNED[:-1]  # with the captions that are usual
+
+
+def files(folder):
+    return {path for path in folder.rglob("*") if "digests" not in path.parts and path.is_file()}
+
+
+@pytest.mark.parametrize("settings", [(), ALL], ids=["frozen", "tuned"])
+def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path, settings):
+    recipe = place / "recipe.toml"
+    before = files(place)
+    heard = Heard()
+    found = dry_run(recipe, settings=settings, progress=heard)
+    assert files(place) == before
+    assert heard.lines == [
+        "pairs pairs.csv train, 6 videos, 12 captions",
+        "pairs pairs.csv val, 3 videos, 6 captions",
+    ]
+    assert (found.videos, found.captions) == (6, 12)
+    assert found.pairs == (12 if settings else 6)
+    assert found.decoded == (6 * 2 if settings else 0) and found.kept == 0
+    assert found.seconds > 0 and found.hours > 0 and (found.encoding > 0) == (not settings)
+    train(recipe, to=tmp_path, settings=settings, cache=tmp_path / "cache")
+    steps = [entry for entry in read_log(tmp_path / LOG) if "losses" in entry]
+    assert len(steps) == found.steps * found.epochs
+
+
+def test_groups_are_those_of_the_optimiser_and_what_is_fixed(place):
+    found = dry_run(
+        place / "recipe.toml",
+        settings=(*ALL, "training.optimizer=bert_adam", "training.weight_decay=0.2"),
+    )
+    rows = {(group.part, group.rate, group.decay) for group in found.groups}
+    rate, slow = (Recipe.load(place / "recipe.toml", ALL).training.rate, 3e-3)
+    assert rows == {
+        ("encoder", slow, 0.2),
+        ("encoder", slow, 0.0),
+        ("system", rate, 0.2),
+        ("system", rate, 0.0),
+        ("encoder", 0.0, 0.0),
+    }
+    assert all(group.tensors > 0 and group.weights >= group.tensors for group in found.groups)
+
+
+def test_kept_frames_are_told_with_their_size(place):
+    found = dry_run(place / "recipe.toml", settings=(*ALL, "training.keep_frames=true"))
+    assert 1000 < found.kept < 1e6
+    assert "12 decoded once and kept, about" in found.text()
+
+
+def test_what_would_stop_the_run_stops_it_too(place):
+    with pytest.raises(SureshotError, match=r"Unknown setting system\.nope"):
+        dry_run(place / "recipe.toml", settings=["system.nope=1"])
+    with pytest.raises(SureshotError, match="'tiny' cannot be trained"):
+        dry_run(place / "recipe.toml", settings=["encoder.tuned=true"])
+
+
+def test_the_terminal_prints_it(place, capsys):
+    assert command(["train", str(place / "recipe.toml"), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "6 videos, 12 captions.\n6 pairs per epoch in" in out
+    assert "weights of" in out and "without validation.\n" in out
+    assert not (place / "runs").exists()
+    assert command(["train", str(place / "recipe.toml"), "--dry-run", "--json"]) == 0
+    assert '"steps":' in capsys.readouterr().out
+
+
+@pytest.fixture
+def task(place):
+    """A small task that writes what it is given instead of a checkpoint."""
+    recipe = Recipe.load(place / "recipe.toml", ["training.epochs=3"])
+    encoder = TinyEncoder()
+    made = retrieval_task(recipe, encoder, Sizes(encoder.dim, encoder.channels), [])
+
+    def write(folder, scores, encoder):
+        (folder / "scores").write_text(f"{scores} {encoder}")
+
+    return replace(made, metric="luck", write=write)
+
+
+@pytest.fixture
+def sets(place):
+    """Features of the training and of the validation set."""
+    recipe = Recipe.load(place / "recipe.toml")
+    (train,), val = recipe.splits()
+    return [extract(part, TinyEncoder(), frames=3, cache=place / "cache") for part in (train, val)]
+
+
+def test_the_checkpoint_with_the_best_score_is_kept_under_its_name(task, sets, tmp_path):
+    scores = iter([10.0, 30.0, 20.0])
+    heard, given = Heard(), []
+
+    def score(features):
+        given.append(features)
+        return next(scores)
+
+    chosen = replace(task, score=score)
+    fitted = fit_features(chosen, sets[:1], sets[1], tmp_path / "run", heard)
+    assert (fitted.epoch, fitted.score, fitted.metric) == (2, 30.0, "luck")
+    kept = (fitted.folder / "scores").read_text()
+    assert kept == "{'epoch': 2.0, 'luck': 30.0} None"
+    assert given == [sets[1]] * 3 and heard.steps == list(range(1, 7))
+
+
+def test_without_a_validation_set_there_is_no_score(task, sets, tmp_path):
+    fitted = fit_features(task, sets[:1], None, tmp_path / "run", Heard())
+    assert (fitted.epoch, fitted.score) == (3, None)
+    assert (fitted.folder / "scores").read_text() == "{'epoch': 3.0} None"
+
+
+def test_what_is_fixed_stays_as_it_is(task, sets, tmp_path):
+    fit_features(task, sets[:1], None, tmp_path / "run", Heard())
+    other = replace(task, fixed={**task.fixed, "colour": "red"})
+    with pytest.raises(SureshotError, match="colour was None and is red now"):
+        fit_features(other, sets[:1], None, tmp_path / "run", Heard(), resume=True)
+
+
+ORACLES = [
+    {"name": "dvtr", "base": {"name": "clip4clip"}, "uncertainty": "oracle"},
+    {"name": "uatvr", "layers": 1, "spread": "oracle"},
+    {"name": "duq", "spread": "oracle", "dropout": 0.0},
+]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return small_dataset(tmp_path_factory.mktemp("synthetic") / "world", ambiguity=0.7)
+
+
+def test_rows_and_columns_are_those_of_the_pairs(root):
+    split = load_split("synthetic", "train", root)
+    truth, rows = read_truth(split), [40, 3, 11]
+    told = ground_truth([split])(rows)
+    videos = [split.captions[row].video for row in rows]
+    assert told[FITS].tolist() == [[bool(truth.fits[r, v]) for v in videos] for r in rows]
+    assert told[FITS].diagonal().all()
+    assert told[AMBIGUITY].argmax() == truth.videos_that_fit[rows].argmax()
+    assert ((told[AMBIGUITY] >= 0) & (told[AMBIGUITY] <= 1)).all()
+
+
+@pytest.mark.parametrize("system", ORACLES, ids=lambda system: system["name"])
+def test_an_oracle_trains_on_a_synthetic_dataset(system, root, tmp_path):
+    fitted = train(synthetic_recipe(root, system), to=tmp_path / "run")
+    assert fitted.score is not None
+
+
+def test_an_oracle_wants_one_synthetic_dataset_and_whole_batches(root, tmp_path):
+    split = load_split("synthetic", "train", root)
+    with pytest.raises(SureshotError, match="there are 2 sets"):
+        ground_truth([split, split])
+    recipe = synthetic_recipe(root, ORACLES[0], micro_batch=4)
+    with pytest.raises(SureshotError, match="about a whole batch"):
+        train(recipe, to=tmp_path / "run")

@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from sureshot import library
+from sureshot.cli import terminal
 from sureshot.cli.terminal import (
     Db,
     Device,
@@ -27,11 +31,10 @@ from sureshot.cli.terminal import (
     examples,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
-from sureshot.text import counted, plain, timecode
+from sureshot.paths import absolute, exists_at, expand
+from sureshot.text import counted, decoded, parse_time, plain, time_range, timecode
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from sureshot.library.judging import Verdict
     from sureshot.library.results import Answer, Hit
     from sureshot.library.search import Searcher
@@ -102,8 +105,6 @@ def judge(
     Asks on the terminal, or reads one answer a line from standard input. Each judged query is kept
     at once; the same command goes on with those that are left.
     """
-    from sureshot import library
-    from sureshot.cli import terminal
     from sureshot.trust.fit import JUDGED
 
     out = terminal.console(err=as_json)
@@ -145,8 +146,6 @@ def judge_answer(searcher: "Searcher", query: str) -> None:
     Raises:
         SureshotError: the judgements cannot be kept.
     """
-    from sureshot import library
-    from sureshot.cli import terminal
     from sureshot.trust.fit import JUDGED
 
     out = terminal.console(err=True)
@@ -162,48 +161,33 @@ def judge_answer(searcher: "Searcher", query: str) -> None:
 
 
 class _Desk:
-    """Where hits are laid out and answers are taken."""
+    """Shows hits and reads the answers to them."""
 
-    def __init__(self, out: "Console") -> None:
+    def __init__(self, out: Console) -> None:
         self._out = out
         self._one_key = sys.stdin.isatty() and _has_keys()
         self._told = False
 
     def begin(self, query: str, number: int, total: int) -> None:
         """Show the next query."""
-        from rich.text import Text
-
-        from sureshot.text import plain
-
         self._out.print(
             Text(f"\n{number} of {total}  ", "dim").append(plain(query), "not dim bold")
         )
 
-    def say(self, text: str) -> None:
-        """Print a line."""
-        self._out.print(text)
-
     def ask(self, hit: "Hit") -> "Verdict":
         """Whether a hit is right."""
-        from rich.text import Text
-
-        from sureshot.cli import terminal
-        from sureshot.text import time_range, timecode
-
         when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
         copies = "".join(f"  = {terminal.short(copy)}" for copy in hit.copies)
         line = f"{hit.rank}  {when}  {hit.score:z.3f}  {terminal.short(hit.path)}{copies}"
         self._out.print(Text(line, overflow="fold"))
         if not self._told:
             self._told = True
-            self.say(_KEYS)
+            self._out.print(_KEYS)
         return self._answer("right? ", _HIT, _KEYS)
 
     def ask_more(self, shown: int) -> "Verdict":
         """What to do where none was right."""
-        from sureshot.text import counted
-
-        self.say(f"None of {counted(shown, 'video')} is right: {_NONE_KEYS}")
+        self._out.print(f"None of {counted(shown, 'video')} is right: {_NONE_KEYS}")
         return self._answer("and now? ", _NONE, _NONE_KEYS)
 
     def _answer(self, prompt: str, known: "Mapping[str, Verdict]", keys: str) -> "Verdict":
@@ -212,15 +196,15 @@ class _Desk:
             self._out.file.flush()
             given = _key() if self._one_key else sys.stdin.readline()
             if given in ("", _CTRL_D):  # there is nothing more to read
-                self.say("")
+                self._out.print("")
                 return "quit"
             given = given.strip()
             if self._one_key or not sys.stdin.isatty():
-                self.say(given if given.isprintable() else "")
+                self._out.print(given if given.isprintable() else "")
             found = known.get(given.lower()[:1])
             if found is not None:
                 return found
-            self.say(keys)
+            self._out.print(keys)
 
 
 def _has_keys() -> bool:
@@ -272,8 +256,6 @@ def converse(searcher: "Searcher", wanted: dict[str, Any], *, as_json: bool) -> 
         wanted: what each search is asked for, as arguments of `Searcher.search`.
         as_json: whether answers are printed for programs.
     """
-    from sureshot.cli import terminal
-
     out, told = terminal.console(), False
     for query in _typed():
         try:
@@ -461,9 +443,6 @@ def describe(
     as_json: Json = False,
 ) -> int:
     """Rank sentences by how well they fit a video. It needs no index."""
-    from sureshot import library
-    from sureshot.cli import terminal
-
     path, at = _split_time(video)
     texts = _sentences(sentences)
     described = library.describe(path, texts, at=at, db=db, model=model, device=device)
@@ -487,8 +466,6 @@ def export(
     as_json: Json = False,
 ) -> int:
     """Search, and cut every hit into a file of its own."""
-    from sureshot import library
-    from sureshot.cli import terminal
     from sureshot.library.search import open_index
 
     searcher = open_index(db, model=model, device=device)
@@ -508,8 +485,6 @@ def export(
 
 def _print(answers: "Iterator[Answer]", as_json: bool) -> None:
     """Print answers as they come."""
-    from sureshot.cli import terminal
-
     if as_json:
         for answer in answers:
             terminal.print_json(answer.to_dict())
@@ -536,8 +511,6 @@ def _answers(
 
 def _opened(answers: "Iterator[Answer]", number: int) -> "Iterator[Answer]":
     """The same answers; then one hit of the last of them is played."""
-    from sureshot.cli import terminal
-
     answer = None
     for answer in answers:
         yield answer
@@ -547,8 +520,6 @@ def _opened(answers: "Iterator[Answer]", number: int) -> "Iterator[Answer]":
 
 def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Answer]":
     """The same answers; a note at the end where they are unlike those percentages come from."""
-    from sureshot.cli import terminal
-
     seen = []
     for answer in answers:
         seen.append(replace(answer, hits=()))  # of many queries only the numbers are kept
@@ -558,10 +529,8 @@ def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Ans
 
 def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Iterator[Answer]":
     """The same answers, each drawn into the contact sheet."""
-    from sureshot.cli import terminal
     from sureshot.library.clips import sheet_rows
     from sureshot.media.contact_sheet import contact_sheet, save_sheet
-    from sureshot.text import plain
 
     for answer in answers:
         rows = sheet_rows(answer, frame_rate)
@@ -593,8 +562,6 @@ def _sentences(given: Sequence[str]) -> list[str]:
 
 def _names_file(given: str) -> bool:
     """Whether one argument is a file of sentences: there is one, or it can be nothing else."""
-    from sureshot.paths import absolute
-
     looks = given == "-" or os.sep in given or bool(Path(given).suffix)
     return os.path.lexists(absolute(given)) or (looks and " " not in given.strip())
 
@@ -605,9 +572,7 @@ def lines_of(path: Path) -> list[str]:
     Raises:
         QueryError: the file cannot be read, or holds nothing.
     """
-    from sureshot.paths import expand
     from sureshot.settings import LABELS, read_bytes
-    from sureshot.text import decoded, plain
 
     name = "standard input" if str(path) == "-" else plain(path)
     try:
@@ -626,9 +591,6 @@ def lines_of(path: Path) -> list[str]:
 
 def _split_time(text: str) -> tuple[Path, float | None]:
     """FILE or FILE@TIME; a file whose own name ends that way comes first."""
-    from sureshot.paths import absolute, exists_at
-    from sureshot.text import parse_time, plain
-
     name, at, time = text.rpartition("@")
     if not at or os.path.lexists(absolute(text)) or exists_at(text):
         return Path(text), None

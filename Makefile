@@ -1,4 +1,4 @@
-# The few words of this project: demo, test, check, shapes, format, bench, faults, model, clean.
+# The few words of this project: demo, test, slow, check, shapes, format, bench, faults, model, clean.
 # Everything lives in .venv; `make demo` and `make test` make it when it is not there.
 
 PYTHON ?= python3
@@ -10,13 +10,17 @@ BIN := $(VENV)/bin
 # Your own folder: make demo VIDEOS=~/Videos
 VIDEOS ?=
 
-.PHONY: demo test check shapes format bench faults model clean
+.PHONY: demo test slow check shapes format bench faults model clean
 
 demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
 
 test: check shapes
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+
+# What takes minutes: other documents, many machines, every value of every option of every system.
+slow: $(VENV)/ready-dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or compositions"
 
 # Tests that pass every system's tokens, scores and losses through the shapes in signatures.
 shapes: $(VENV)/ready-dev

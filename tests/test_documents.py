@@ -110,9 +110,9 @@ def sandbox(request: pytest.FixtureRequest) -> Callable[[str], Path]:
 
 
 def _marked() -> Iterator[object]:
-    """Blocks that are run; those that index 60 videos first are slow."""
+    """Blocks that are run: those of the README always, the others by ``-m slow``."""
     for block in RUN:
-        marks = (pytest.mark.slow,) if block.sandbox == SIXTY else ()
+        marks = () if block.document.name == "README.md" else (pytest.mark.slow,)
         name = f"{block.document.name}-{block.steps[0].command}"
         yield pytest.param(block, id=name, marks=marks)
 

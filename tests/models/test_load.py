@@ -364,7 +364,7 @@ def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, que
     scored.sort(reverse=True)
     assert len(scored) == 6
     assert scored[0][0] - scored[-1][0] > 1e-3
-    found = open_index(db).search(query, per_video=9, fold=False)
+    found = open_index(db).search(query, per_video=9, merge_copies=False)
     best = {}
     for score, path, start in scored:
         (hit,) = [h for h in found if h.path == path and h.start <= start < h.end]
@@ -377,7 +377,7 @@ def test_the_ranking_is_that_of_the_similarity_on_the_stored_tokens(indexed, que
 
 def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
     db, model = indexed
-    plain = open_index(db).search("red", k=9, per_video=9, fold=False)
+    plain = open_index(db).search("red", limit=9, per_video=9, merge_copies=False)
     encoder = load_searchable(str(model))
     needs = encoder._model.system.reads_words
     captions = encode_captions(encoder, ["a red wall", "green", "blue"], needs)
@@ -391,7 +391,7 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
         seen = [by_hand_retriever(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]
         apart = (seen[0] - 0.1 + seen[1]) / 2
         assert searcher.rivals("red").about.background[0] == pytest.approx(apart, abs=1e-3)
-        found = searcher.search("red", k=9, per_video=9, fold=False)
+        found = searcher.search("red", limit=9, per_video=9, merge_copies=False)
         assert found.warnings == plain.warnings
         for hit in found:
             windows = searcher.store.windows_of(hit.path)
@@ -421,7 +421,7 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
 
 def test_each_frame_is_scored_as_a_video_of_its_own(indexed):
     db, model = indexed
-    hit = open_index(db).search("red", k=1)[0]
+    hit = open_index(db).search("red", limit=1)[0]
     windows = Store.open(db).windows_of(hit.path)
     for frame in hit.frames:
         (place,) = np.argwhere(windows.mask & (np.abs(windows.times - frame.time) < 1e-6))
@@ -455,7 +455,7 @@ def duq(tmp_path: Path, videos_retriever: Path) -> tuple[str, Path]:
 def test_a_query_by_another_model_is_refused(duq, tmp_path):
     db, model = duq
     other = saved(tmp_path / "other", "duq", "linear", seed=1)
-    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*`model="):
+    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*--model"):
         open_index(db, model=str(other))
     with pytest.raises(StoreError, match=rf"by the model '{model}', not by 'tiny'"):
         open_index(db, model="tiny")
@@ -473,7 +473,7 @@ def test_a_model_that_moved_is_found_by_its_new_folder(duq, tmp_path, videos_ret
     db, model = duq
     before = open_index(db).search("red")
     moved = model.rename(tmp_path / "moved")
-    with pytest.raises(ModelError, match=rf"no model in {model}.*name its folder with `model=`"):
+    with pytest.raises(ModelError, match=rf"no model in {model}.*name its folder with --model"):
         open_index(db)
     assert open_index(db, model=str(moved)).search("red").hits == before.hits
     index(Path(db), moved, videos_retriever)

@@ -27,7 +27,7 @@ def test_openvino_computes_where_it_is_installed_but_not_for_a_gpu(monkeypatch):
     assert openvino.engine_for(None, "cpu") == "openvino"
     assert openvino.engine_for("torch", "cpu") == "torch"
     assert openvino.engine_for(None, "cuda") == "torch"
-    with pytest.raises(ModelError, match=r"not on cuda; name one of `device=` and `engine=`"):
+    with pytest.raises(ModelError, match=r"not on cuda; name one of --device and --engine"):
         openvino.engine_for("openvino", "cuda")
     monkeypatch.setenv(openvino.VARIABLE, "torch")
     assert openvino.engine_for(None, "cpu") == "torch"

@@ -4,7 +4,6 @@ import contextlib
 import io
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import time
@@ -139,14 +138,6 @@ def read(place: Path, seconds: float) -> None:
         assert len(store.windows_of(Path("/steady.mp4")).keys) == 5
         assert "/steady.mp4" in [str(r.path) for r in store.videos()]
         assert store.count() >= 5
-
-
-def fill_with_limit(place: Path, limit: int) -> None:
-    """Write with files limited in size, as on a full disk."""
-    store = Store.open(place)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    store.write(record("/large.mp4"), random_windows(400))
 
 
 def without_rights(work, *arguments) -> None:

@@ -19,10 +19,10 @@ from tests.faults.world import (
     cases,
     check,
     differences,
+    fixes_of,
     index,
     library,
-    mends_of,
-    names_mend,
+    names_fix,
     plain,
 )
 
@@ -95,7 +95,7 @@ def searched(db: Path, world: World) -> str:
     try:
         answers, told = ask(db)
     except SureshotError as error:
-        return "an error with its mend" if names_mend(str(error)) else f"WRONG error: {error}"
+        return "an error with its mend" if names_fix(str(error)) else f"WRONG error: {error}"
     except BaseException as error:
         return f"WRONG trace: {type(error).__name__}: {error}"
     right = world.before.answers
@@ -136,7 +136,7 @@ def made_right(db: Path, world: World, right: dict[bool, Library]) -> str:
         try:
             mend(steps[-1], db, world)
             said = differences(db, right[_CALIBRATE in steps])
-            said = "; ".join(filter(None, (said, *mends_of(db))))
+            said = "; ".join(filter(None, (said, *fixes_of(db))))
         except SureshotError as error:
             said = str(error)
         except BaseException as error:

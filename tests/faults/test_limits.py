@@ -20,7 +20,7 @@ from tests.faults.world import (
     by_parts,
     cases,
     healed,
-    names_mend,
+    names_fix,
     strange,
     videos_in,
 )
@@ -39,7 +39,7 @@ def limited(
     out = db.parent.parent / "out"
     code = finish(start(act, verb, world, db, None, out, most))
     ended = json.loads(out.read_text()) if code == [0] else {"trace": f"exit code {code}"}
-    if "gave" not in ended and not names_mend(ended.get("error", "")):
+    if "gave" not in ended and not names_fix(ended.get("error", "")):
         return outcomes.fail(kind, f"{verb}: {ended}")
     try:
         answers, told = ask(db)
@@ -49,7 +49,7 @@ def limited(
         return outcomes.fail(kind, f"{verb}: strange hits {odd[:3]}")
     gone = videos_in(world.before.answers) - videos_in(answers)
     # A search may say that a command was cut short and what puts that right; nothing may be gone.
-    if (gone and verb != "remove") or not all(map(names_mend, told)):
+    if (gone and verb != "remove") or not all(map(names_fix, told)):
         return outcomes.fail(kind, f"{verb}: {gone} are not found, told {told}")
     how = "went through" if "gave" in ended else "said that the disk is full"
     outcomes.note(kind, f"{how}, and a search what is half done" if told else how)

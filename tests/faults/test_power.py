@@ -21,7 +21,7 @@ from tests.faults.world import (
     by_parts,
     cases,
     healed,
-    names_mend,
+    names_fix,
     strange,
     videos_in,
 )
@@ -63,7 +63,7 @@ def found_wrong(db: Path, verb: str, done: list[str], world: World) -> tuple[str
     try:
         answers, told = ask(db)
     except SureshotError as error:
-        return ("" if names_mend(str(error)) else f"error: {error}"), True
+        return ("" if names_fix(str(error)) else f"error: {error}"), True
     if odd := strange(answers, world.before, world.full):
         return f"strange hits {odd[:3]}", bool(told)
     # The row of a video is on the disk with the next video at the latest.

@@ -24,7 +24,7 @@ from tests.faults.world import (
     differences,
     index,
     library,
-    names_mend,
+    names_fix,
     plain,
 )
 from tests.processes import finish, start
@@ -93,7 +93,7 @@ def test_what_was_said_outlives_kills_and_full_disks(
         ended = json.loads(out.read_text()) if code == 0 else {}
         kind = f"{verb} {'killed' if code in KILLED else 'ended' if at else 'without room'}"
         try:
-            if "trace" in ended or not names_mend(ended.get("error", "again")):
+            if "trace" in ended or not names_fix(ended.get("error", "again")):
                 wrong = str(ended)
             elif verb == "judge":
                 wrong = "; ".join(wrong_with_judgements(db, world, undisturbed[verb])).strip("; ")

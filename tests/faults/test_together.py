@@ -14,7 +14,7 @@ from tests.faults.world import (
     by_parts,
     cases,
     healed,
-    names_mend,
+    names_fix,
     strange,
     videos_in,
 )
@@ -34,7 +34,7 @@ def wrong_with(verb: str, beside: set[str], ended: dict[str, Any], world: World)
     """What is wrong with how a verb has ended beside others; empty if nothing is."""
     if "gave" not in ended:
         told = ended.get("error", "")
-        fine = names_mend(told) or any(words in told for words in _RIGHT_ERRORS)
+        fine = names_fix(told) or any(words in told for words in _RIGHT_ERRORS)
         return "" if fine else str(ended)
     gave = ended["gave"]
     if verb == "search":

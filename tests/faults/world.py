@@ -198,9 +198,9 @@ def plain(answers: Answers) -> Answers:
     return {query: [hit[:4] for hit in hits] for query, hits in answers.items()}
 
 
-def names_mend(text: str) -> bool:
+def names_fix(text: str) -> bool:
     """Whether a sentence says what to do."""
-    return any(word in text for word in ("`sureshot ", "`db=", "again", "disk is full", "upgrade"))
+    return any(word in text for word in ("`sureshot ", "--db", "again", "disk is full", "upgrade"))
 
 
 def check(db: Path) -> str:
@@ -208,13 +208,13 @@ def check(db: Path) -> str:
 
     What only the next change of the index clears away counts as sound.
     """
-    for mend in (mends := mends_of(db)):
-        if not names_mend(mend):
+    for mend in (mends := fixes_of(db)):
+        if not names_fix(mend):
             return f"no mend: {mend}"
     return "told" if mends else "sound"
 
 
-def mends_of(db: Path) -> list[str]:
+def fixes_of(db: Path) -> list[str]:
     """The mends that `status --check` names, or the error that it ends with."""
     try:
         faults = find_faults(str(db))

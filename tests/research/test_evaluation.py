@@ -209,7 +209,7 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
 
 @pytest.mark.parametrize("name", ["card", "plots"])
 def test_what_is_about_trust_needs_it(evaluate, name, tmp_path):
-    with pytest.raises(ArgumentError, match=f"`{name}=` is about --trust"):
+    with pytest.raises(ArgumentError, match=f"--{name} is about --trust"):
         evaluate(**{name: tmp_path / "x"})
 
 

@@ -83,12 +83,12 @@ def test_no_world_or_another_data_set_is_refused(root, tmp_path):
         load_split("synthetic", "test", root)
 
 
-def test_only_a_synthetic_dataset_knows_the_truth(root):
+def test_only_a_synthetic_dataset_has_the_truth(root):
     listing = root / "mine.csv"
     video = next(Path(root / VIDEOS).iterdir())
     listing.write_text(f"video,caption\n{video},a red thing\n")
     own = load_split("pairs", "test", listing)
-    with pytest.raises(SureshotError, match="nobody knows which videos a caption fits"):
+    with pytest.raises(SureshotError, match="does not say which videos a caption fits"):
         read_truth(own)
 
 
@@ -335,10 +335,10 @@ def test_common_scenes_are_shared_but_each_video_has_one_of_its_own():
     assert np.mean([count == 1 for count in own]) > 0.9
 
 
-def test_dials_out_of_range_and_worlds_that_are_too_large_are_refused():
+def test_options_out_of_range_and_datasets_that_are_too_large_are_refused():
     with pytest.raises(SureshotError, match=r"options.ambiguity is 2.*between 0 and 1"):
         SyntheticOptions(ambiguity=2.0)
     with pytest.raises(SureshotError, match="more scenes than the most"):
         SyntheticOptions(fewest=3, most=2)
-    with pytest.raises(SureshotError, match="none left unlike all others"):
+    with pytest.raises(SureshotError, match="No further video differs"):
         world(fewest=1, most=1, train=1000)

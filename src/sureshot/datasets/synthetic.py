@@ -6,8 +6,8 @@ Files:
     `read_truth` gives which videos each caption fits, and the Bayes scores.
 
 Differs:
-    Of other data sets nobody knows which videos a caption fits. Here relevance is complete, so
-    that what a system takes for uncertain can be held against what is.
+    Other datasets do not say which videos a caption fits. Here relevance is complete, so that the
+    uncertainty of a system can be compared with the true one.
 """
 
 import functools
@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from sureshot.datasets.annotation import expecting, read_annotation
-from sureshot.datasets.split import Listing, Split
+from sureshot.datasets.split import SPLITS, Listing, Split
 from sureshot.errors import SureshotError
 from sureshot.settings import Ranged, Within, build, to_values
 
@@ -98,7 +98,6 @@ def _clause(said: Said, draw: np.random.Generator, *, leads: bool = False) -> st
     return f"{thing} {verb}" + (f" {place}" if place else "")
 
 
-SPLITS = ("train", "val", "test")
 _KINDS = tuple(FACTS)
 _COMMON = 8  # scenes that many videos share
 _TRIES = 1000  # draws of a video that is unlike all others
@@ -107,19 +106,19 @@ _MOST = 4  # scenes of a video
 
 @dataclass(frozen=True, slots=True)
 class SyntheticOptions(Ranged):
-    """What a synthetic dataset is like.
+    """Options of a synthetic dataset.
 
     Attributes:
-        ambiguity: how little a caption says, 0 to 1. Of the five facts of a scene it names one and
-            each of the other four with the chance 1 - ambiguity.
+        ambiguity: 0 to 1. Of the five facts of a scene a caption names one, and each of the other
+            four with probability 1 - ambiguity.
         whole: share of captions that are about all scenes of a video; the others are about one.
         common: chance of each scene but one of a video to be one of eight scenes that many videos
             share, 0 to 1. A caption about such a scene fits other videos too: these are the false
             negatives of a batch.
-        noise: share of captions in which one fact is said wrong.
+        noise: share of captions in which one fact is wrong.
         fewest: least number of scenes of a video, 1 to 4.
         most: largest number of scenes of a video, 1 to 4.
-        seed: number that everything is drawn from.
+        seed: everything follows from it.
     """
 
     at: ClassVar[str] = "options"
@@ -184,7 +183,7 @@ class SyntheticSplit:
     """One split of a synthetic dataset.
 
     Attributes:
-        options: what the world is like.
+        options: what the dataset is like.
         captions: the captions, those of one video side by side.
     """
 
@@ -195,7 +194,7 @@ class SyntheticSplit:
 
 
 def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
-    """The three splits of a world; no video is in two of them, nor shown twice.
+    """The three splits of a dataset; no two videos are alike.
 
     Args:
         options: what it is like. Options of captions alone do not change the videos.
@@ -239,7 +238,7 @@ def _video(
     seen: set[tuple[tuple[str, ...], ...]],
     draw: np.random.Generator,
 ) -> SyntheticVideo:
-    """A video unlike those seen; one of its scenes is its own."""
+    """A video unlike those before; at least one of its scenes is not shared."""
     for _ in range(_TRIES):
         count = int(draw.integers(options.fewest, options.most + 1))
         own = int(draw.integers(count))
@@ -253,9 +252,7 @@ def _video(
         if key not in seen:
             seen.add(key)
             return SyntheticVideo(id=name, scenes=scenes, pixels=int(draw.integers(2**31)))
-    raise SureshotError(
-        f"After {len(seen)} videos there is none left unlike all others; ask for fewer."
-    )
+    raise SureshotError(f"No further video differs from all {len(seen)} others; ask for fewer.")
 
 
 def _caption(
@@ -277,7 +274,7 @@ def _caption(
 
 
 def _named(scene: Scene, ambiguity: float, draw: np.random.Generator) -> Said:
-    """The facts that a caption names: one, and each other with the chance 1 - ambiguity."""
+    """The facts that a caption names: one, and each other with probability 1 - ambiguity."""
     first = draw.integers(len(_KINDS))
     chosen = draw.random(len(_KINDS)) >= ambiguity
     chosen[first] = True
@@ -290,13 +287,13 @@ _MANY = tuple(len(values) for values in FACTS.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
-    """What is true of the captions and videos of a split.
+class GroundTruth:
+    """Which videos of a split its captions fit.
 
     Attributes:
-        fits: whether all that a caption was to name is so in a video; its own video always fits.
-        bayes: logarithm of the probability of a caption given a video, up to what is the same for
-            all videos; -10,000 where it is impossible.
+        fits: whether all that a caption meant to name holds for a video; its own video always fits.
+        bayes: log-probability of a caption given a video, up to a constant per caption; -10,000
+            where it is impossible.
         videos_that_fit: number of videos of the split that a caption fits, its own among them.
     """
 
@@ -305,15 +302,15 @@ class Truth:
     videos_that_fit: Int[np.ndarray, " captions"]
 
     def posterior(self) -> Float[np.ndarray, "captions videos"]:
-        """Probability of each video that the caption was written for it, all videos alike before.
+        """Probability of each video that the caption was written for it, under a uniform prior.
 
-        Captions whose words fit no video at all give all the same.
+        Uniform for captions whose words fit no video.
         """
         odds = np.exp(self.bayes - self.bayes.max(1, keepdims=True))
         return odds / odds.sum(1, keepdims=True)
 
 
-def truth_of(part: SyntheticSplit) -> Truth:
+def truth_of(part: SyntheticSplit) -> GroundTruth:
     """The truth about all captions and videos of a split."""
     scenes, count = _numbers(part)
     real = np.arange(scenes.shape[1]) < count[:, None]
@@ -321,10 +318,10 @@ def truth_of(part: SyntheticSplit) -> Truth:
     bayes = np.full(fits.shape, _NEVER, np.float32)
     for row, caption in enumerate(part.captions):
         if caption.scene is None:
-            told = len(caption.said)
+            count_said = len(caption.said)
             # A video of fewer scenes has -1 for the rest, which is no value that is named.
-            known = scenes[:, :told] if told <= scenes.shape[1] else scenes
-            like = count == told
+            known = scenes[:, :count_said] if count_said <= scenes.shape[1] else scenes
+            like = count == count_said
             fits[row] = like & ~_missed(caption.meant, known).any((1, 2))
             chance = like * _chance(caption.said, known, part.options.noise)
         else:
@@ -336,7 +333,7 @@ def truth_of(part: SyntheticSplit) -> Truth:
             chance = (np.stack(each, 1) * real).sum(1) / count
         possible = chance > 0
         bayes[row, possible] = np.log(chance[possible])
-    return Truth(fits=fits, bayes=bayes, videos_that_fit=fits.sum(1))
+    return GroundTruth(fits=fits, bayes=bayes, videos_that_fit=fits.sum(1))
 
 
 def _numbers(
@@ -358,7 +355,7 @@ def _numbered(said: Said) -> list[int]:
 def _missed(
     parts: Sequence[Said], scenes: Int[np.ndarray, "videos scenes facts"]
 ) -> Bool[np.ndarray, "videos scenes facts"]:
-    """The named facts that are otherwise in a scene; one part is held against every scene."""
+    """The named facts that differ from a scene; one part is compared with every scene."""
     wanted = np.array([_numbered(said) for said in parts])
     return (scenes != wanted) & (wanted >= 0)
 
@@ -366,7 +363,7 @@ def _missed(
 def _chance(
     said: Sequence[Said], scenes: Int[np.ndarray, "videos scenes facts"], noise: float
 ) -> Float[np.ndarray, " videos"]:
-    """Probability that these scenes are said so: as they are, or with one of the facts wrong."""
+    """Probability of these words for these scenes: all facts right, or one of them wrong."""
     missed = _missed(said, scenes)
     named = sum(len(one) for one in said)
     slip = (missed / (named * (np.array(_MANY) - 1.0))).sum((1, 2))
@@ -375,7 +372,7 @@ def _chance(
 
 
 PROTOCOLS = {"all": ""}
-FILE, VIDEOS = "synthetic.json", "videos"  # in the folder of a world
+FILE, VIDEOS = "synthetic.json", "videos"  # in the folder of a dataset
 FORMAT = 1
 
 
@@ -401,28 +398,28 @@ def read_part(root: Path, split: str) -> SyntheticSplit:
 
 @functools.lru_cache(maxsize=6)
 def _part(path: Path, split: str, _changed: int) -> SyntheticSplit:
-    """A split of the world in a file as it was at a time; every run of a table asks for it."""
+    """A split of a file at a modification time, cached for the runs of a table."""
     with expecting(path, "what `sureshot synthetic` writes"):
-        world: Any = read_annotation(path)
-        values = {one["name"]: one for one in world["splits"]}[split]
+        data: Any = read_annotation(path)
+        values = {one["name"]: one for one in data["splits"]}[split]
         number = {one["id"]: place for place, one in enumerate(values["videos"])}
         captions = [
             {"text": one["caption"], "video": number[one["video"]]}
             | {name: one[name] for name in ("scene", "meant", "said")}
             for one in values["captions"]
         ]
-        held = {"name": split, "options": world["options"], "captions": captions}
+        held = {"name": split, "options": data["options"], "captions": captions}
         return build(SyntheticSplit, {**held, "videos": values["videos"]}, FILE)
 
 
 @functools.lru_cache(maxsize=6)
-def _truth(path: Path, split: str, changed: int) -> Truth:
+def _truth(path: Path, split: str, changed: int) -> GroundTruth:
     """The truth about a split, as of `_part`."""
     return truth_of(_part(path, split, changed))
 
 
 def written(parts: Sequence[SyntheticSplit]) -> dict[str, Any]:
-    """What ``synthetic.json`` holds of a world, for any program to read."""
+    """What ``synthetic.json`` holds."""
     return {
         "format": FORMAT,
         "options": to_values(parts[0].options),
@@ -447,19 +444,19 @@ def _written(part: SyntheticSplit) -> dict[str, Any]:
     return {"name": part.name, "videos": to_values(part.videos), "captions": captions}
 
 
-def read_truth(split: Split) -> Truth:
-    """What is true of the captions and videos of a split of a synthetic dataset, in its own order.
+def read_truth(split: Split) -> GroundTruth:
+    """The ground truth of a split of a synthetic dataset, in the order of that split.
 
     Args:
-        split: a split, or a part of one.
+        split: all or part of a split.
 
     Raises:
-        SureshotError: it is of another data set, of which this is not known.
+        SureshotError: it is of another dataset.
     """
     if split.dataset != "synthetic" or split.root is None:
         raise SureshotError(
-            f"Of {split.title()} nobody knows which videos a caption fits; only a synthetic "
-            'dataset says it: dataset = "synthetic", see `sureshot synthetic --help`.'
+            f"{split.title()} does not say which videos a caption fits; only synthetic data does: "
+            'dataset = "synthetic", see `sureshot synthetic --help`.'
         )
     part = read_part(split.root, split.name)
     number = {video.id: place for place, video in enumerate(part.videos)}
@@ -473,12 +470,12 @@ def read_truth(split: Split) -> Truth:
     path = split.root / FILE
     whole = _truth(path, split.name, path.stat().st_mtime_ns)
     fits = whole.fits[rows][:, columns]
-    return Truth(fits=fits, bayes=whole.bayes[rows][:, columns], videos_that_fit=fits.sum(1))
+    return GroundTruth(fits=fits, bayes=whole.bayes[rows][:, columns], videos_that_fit=fits.sum(1))
 
 
 SIDE = 64  # pixels of a frame
-RATE = 4  # frames a second
-PER_SCENE = 4  # frames of a scene
+RATE = 4  # frames per second
+PER_SCENE = 4  # frames per scene
 _COLOURS = {
     "red": (225, 40, 40),
     "green": (40, 175, 60),
@@ -496,8 +493,8 @@ _CENTRES = {
 }  # row, column
 _STEPS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}
 _STEP = 2.0  # pixels from frame to frame
-_TRAIL = 10  # pixels behind the shape that it has left a shadow on
-_JITTER = 1.5  # pixels that a shape lies off the middle of its place, at most
+_TRAIL = 10  # pixels of shadow behind the shape
+_JITTER = 1.5  # most pixels off the middle of its place
 _MIDDLES = np.arange(SIDE) + 0.5  # of pixels
 _GROUND, _NOISE = (60, 130), 6.0  # grey levels of the ground, deviation of its texture
 
@@ -507,12 +504,8 @@ def frames_of(
 ) -> UInt8[np.ndarray, "frames side side 3"]:
     """RGB frames of a video, `PER_SCENE` of each scene.
 
-    A caption never tells how bright the ground is, its texture and where exactly a shape begins;
-    these are drawn.
-
-    Args:
-        scenes: what is shown, in this order.
-        draw: source of what no caption tells.
+    What captions never say is drawn at random: how bright the ground is, its texture, and where
+    exactly a shape begins.
     """
     noise = draw.normal(draw.uniform(*_GROUND), _NOISE, (SIDE, SIDE, 1))
     ground = np.repeat(noise, 3, axis=2)
@@ -533,7 +526,7 @@ def _painted(
     step: Float[np.ndarray, " 2"],
 ) -> UInt8[np.ndarray, "side side 3"]:
     radius, colour = _RADIUS[scene["size"]], np.array(_COLOURS[scene["colour"]], float)
-    for behind in range(_TRAIL, 0, -2):  # the trail tells in a single frame where it comes from
+    for behind in range(_TRAIL, 0, -2):  # the trail shows the direction in a single frame
         back = at - step * (radius * 0.6 + behind)
         spot = _covered("circle", back, radius * 0.35)
         picture[spot] = 0.55 * picture[spot] + 0.45 * colour

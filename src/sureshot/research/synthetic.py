@@ -60,7 +60,7 @@ class SyntheticSummary:
             f"A test caption fits {self.fit:.1f} test videos on average, its own among them.\n"
             f"{100 * self.false_negatives:.0f} % of the training captions fit another video of a "
             f"batch of {_BATCH}.\n"
-            f"The best scorer there can be finds {self.bayes:.1f} % of the test videos first.\n"
+            f"The best possible scorer finds {self.bayes:.1f} % of the test videos first.\n"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,13 +71,13 @@ class SyntheticSummary:
 def write_dataset(
     to: Path, options: SyntheticOptions | None = None, *, progress: Progress | None = None
 ) -> SyntheticSummary:
-    """Write a synthetic dataset, or find the same one written already.
+    """Write a synthetic dataset, unless the same one is already there.
 
-    The folder gets ``synthetic.json`` and ``videos/ID.mp4``. A call that was stopped goes on.
+    The folder gets ``synthetic.json`` and ``videos/ID.mp4``. A call that was stopped is resumed.
 
     Args:
         to: folder of the dataset; new, or with a dataset of the same options.
-        progress: hears how many videos are written.
+        progress: counts the videos written.
 
     Raises:
         SureshotError: it holds another dataset, or a file cannot be written.

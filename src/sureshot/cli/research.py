@@ -534,9 +534,10 @@ def synthetic(
     with Bar(console(err=True)) as bar:
         dataset = research.write_dataset(to, options, progress=bar)
     if picture is not None:
-        from sureshot.research.synthetic import write_examples
+        from sureshot.research.canvas import save_figure
+        from sureshot.research.figures.strips import draw_examples
 
-        write_examples(dataset.folder, picture)
+        save_figure(draw_examples(dataset.folder), picture)
     return print_result(dataset, as_json=as_json)
 
 

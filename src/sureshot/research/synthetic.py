@@ -1,6 +1,5 @@
 """A synthetic dataset on disk: ordinary videos and one JSON file with their captions."""
 
-import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,12 @@ import numpy as np
 
 from sureshot.datasets.synthetic import (
     FILE,
-    PER_SCENE,
     RATE,
     VIDEOS,
     SyntheticOptions,
     SyntheticSplit,
     frames_of,
     generate,
-    read_part,
     truth_of,
     written,
 )
@@ -25,7 +22,6 @@ from sureshot.files import write_json
 from sureshot.media.mp4 import write_frames
 from sureshot.paths import expand
 from sureshot.progress import Progress, Silent
-from sureshot.research.canvas import INK, MUTED, SMALL, new_figure, save_figure
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted
 
@@ -132,37 +128,3 @@ def _refuse_other(to: Path, options: SyntheticOptions) -> None:
             )
     elif to.exists() and {path.name for path in to.iterdir()} - {VIDEOS}:
         raise SureshotError(f"{to} holds something else; name a new folder.")
-
-
-_SHOWN, _CAPTIONS = 8, 3  # videos of the page, and captions of each
-_MOST = 4  # scenes of a video
-
-
-def write_examples(root: Path, to: Path, *, videos: int = _SHOWN) -> Path:
-    """Draw the first test videos of a dataset: one frame of each scene, and some captions."""
-    part = read_part(root, "test")
-    truth = truth_of(part)
-    shown = part.videos[:videos]
-    figure = new_figure(0.95 * len(shown), width=9.0, constrained=False)
-    grid = figure.add_gridspec(
-        len(shown), _MOST + 5, left=0.01, right=0.99, top=0.99, bottom=0.01, wspace=0.05
-    )
-    for row, video in enumerate(shown):
-        frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
-        for place in range(len(video.scenes)):
-            axes = figure.add_subplot(grid[row, place])
-            axes.imshow(frames[place * PER_SCENE + PER_SCENE // 2])
-            axes.set_axis_off()
-        axes = figure.add_subplot(grid[row, _MOST:])
-        axes.set_axis_off()
-        own = [n for n, caption in enumerate(part.captions) if caption.video == row][:_CAPTIONS]
-        for line, number in enumerate(own):
-            caption, fit = part.captions[number], truth.videos_that_fit[number]
-            text = textwrap.shorten(caption.text, 90, placeholder=" …")
-            high = 0.85 - 0.32 * line
-            axes.text(0.02, high, text, fontsize=SMALL, color=INK, va="top")
-            about = "all scenes" if caption.scene is None else f"scene {caption.scene + 1}"
-            note = f"{about}; fits {fit} of {len(part.videos)} videos"
-            axes.text(0.02, high - 0.15, note, fontsize=SMALL - 1, color=MUTED, va="top")
-    save_figure(figure, to)
-    return to

@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from sureshot.datasets.split import Item
+from sureshot.datasets.synthetic import SyntheticOptions, read_part
 from sureshot.errors import SureshotError
 from sureshot.metrics.hubs import dual_softmax, nearest_neighbour_normalised, querybank_norm
 from sureshot.metrics.ranks import text_ranks
@@ -16,6 +17,7 @@ from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.research.canvas import BLUE
 from sureshot.research.figures import strips
 from sureshot.research.figures.strips import Cell, Strip, draw_strips
+from sureshot.research.synthetic import write_dataset
 from tests.research.figures.pictures import pixels, share, shown, untidy
 
 # --- the renderer ---------------------------------------------------------------------------------
@@ -106,6 +108,17 @@ def test_ranks_share_ties_and_the_best_come_first():
     scores = np.array([0.1, 0.9, 0.5, 0.5, 0.9])
     assert [strips.rank_of(scores, at) for at in range(5)] == [5, 1.5, 3.5, 3.5, 1.5]
     assert strips.best(scores, 3) == [1, 4, 2] and len(strips.best(scores, 9)) == 5
+
+
+def test_examples_have_a_frame_of_each_scene_and_captions(tmp_path):
+    options = SyntheticOptions(train=2, val=2, test=2, captions=2)
+    dataset = write_dataset(tmp_path / "synthetic", options)
+    part = read_part(dataset.folder, "test")
+    figure = strips.draw_examples(dataset.folder)
+    assert len(figure.axes[0].images) == sum(len(video.scenes) for video in part.videos)
+    text = " ".join(shown(figure).split())
+    assert all(caption.text in text for caption in part.captions) and untidy(figure) == []
+    assert text.count("of 2 videos)") == 4
 
 
 # --- results and captions -------------------------------------------------------------------------

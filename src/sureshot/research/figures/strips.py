@@ -5,6 +5,7 @@ Every figure is a pair of functions: one gives its numbers as JSON holds them, t
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import numpy as np
@@ -12,6 +13,7 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from sureshot.datasets.split import Item
+from sureshot.datasets.synthetic import PER_SCENE, frames_of, read_part, truth_of
 from sureshot.errors import SureshotError, VideoError, option
 from sureshot.media.sampling_rule import Sampling
 from sureshot.metrics.hubs import (
@@ -59,7 +61,7 @@ class Cell:
     """A picture and what stands below it.
 
     Attributes:
-        item: the video; None leaves the place empty.
+        item: the video, or a picture itself; None leaves the place empty.
         lines: words below the picture.
         right: drawn with a thick frame and a tick.
         frame: which of ``frames``, from 0.
@@ -68,7 +70,7 @@ class Cell:
         shade: how much of the bar below it is filled, in [0, 1]; None is no bar.
     """
 
-    item: Item | None
+    item: Item | Picture | None
     lines: Sequence[str] = ()
     right: bool = False
     frame: int = 0
@@ -160,7 +162,9 @@ def _draw_cell(
 
     high = wide * _SHAPE
     pictures: Sequence[Picture] = ()
-    if cell.item is not None:
+    if isinstance(cell.item, np.ndarray):
+        pictures = [cell.item]
+    elif cell.item is not None:
         key = (cell.item, cell.frames, cell.sampling)
         if key not in seen:
             seen[key] = _frames(*key)
@@ -221,6 +225,34 @@ def _cropped(picture: Picture) -> Picture:
     high = min(rows, round(wide * _SHAPE))
     top, left = (rows - high) // 2, (columns - wide) // 2
     return picture[top : top + high, left : left + wide]
+
+
+# --- a synthetic dataset --------------------------------------------------------------------------
+
+_EXAMPLES, _CAPTIONS, _SCENES = 8, 3, 4  # videos, captions of each, and most scenes of one
+
+
+def draw_examples(root: Path, videos: int = _EXAMPLES) -> "Figure":
+    """The first test videos of a synthetic dataset: a frame of each scene, and some captions.
+
+    Raises:
+        SureshotError: the folder holds no synthetic dataset, or matplotlib is not installed.
+    """
+    part = read_part(root, "test")
+    fits, strips = truth_of(part).videos_that_fit, []
+    for column, video in enumerate(part.videos[:videos]):
+        frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
+        middles = range(PER_SCENE // 2, PER_SCENE * len(video.scenes), PER_SCENE)
+        own = [row for row, caption in enumerate(part.captions) if caption.video == column]
+        notes = []
+        for row in own[:_CAPTIONS]:
+            caption = part.captions[row]
+            about = "all scenes" if caption.scene is None else f"scene {caption.scene + 1}"
+            fit = f"{about}; fits {fits[row]} of {len(part.videos)} videos"
+            notes.append((f"{caption.text} ({fit})", False))
+        strips.append(Strip("", [Cell(frames[middle]) for middle in middles], notes=notes))
+    title = f"Some {part.name} videos: a frame of each scene, and captions"
+    return draw_strips(title, strips, 2 * _SCENES)
 
 
 # --- candidates of a query ------------------------------------------------------------------------

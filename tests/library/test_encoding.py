@@ -9,25 +9,26 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-
 import numpy as np
 import pytest
 from jaxtyping import Shaped, UInt8
 from PIL import Image
-
 from sureshot.errors import VideoError
-from sureshot.library.encoding import (
-    EncodedVideo,
-    content_digest,
-    encode_video,
-    encode_videos,
-)
+from sureshot.library.encoding import EncodedVideo, content_digest, encode_video, encode_videos
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.store.rows import IndexSettings
 from tests.clips import coloured
 from tests.encoded import SETTINGS
+from sureshot.library.encoding import pack_here, pack_videos
+from sureshot.models.encoders.toy import TinyEncoder
+from tests.encoded import make_store
+from sureshot.library.encoding import SceneMerger, by_scene
+from sureshot.store.rows import EncodedWindow
+from sureshot.errors import ArgumentError
+from sureshot.paths import WHOLE, Shard
+
 
 TINY = TinyEncoder()
 WIDE = 24  # pixels that frames of the wider clips have across when an encoder gets them
@@ -370,3 +371,133 @@ def test_memory_is_bounded_by_the_queue_however_long_the_video(tmp_path: Path) -
     assert len(video.windows) == 48
     # 12 in the queue, those of one batch, one in the hand of each thread.
     assert watched.most <= 12 + 4 + 2
+
+
+def sources_packing(folder: Path) -> list[Source]:
+    coloured(folder / "a.mp4", ["red", "green"], rate=5)
+    (folder / "bad.mp4").write_text("no video")
+    return [source for source in discover([folder]) if isinstance(source, Source)]
+
+
+def test_a_parcel_is_a_whole_video_or_the_reason_why_it_is_none(tmp_path: Path) -> None:
+    store, found = make_store(tmp_path / "index"), sources_packing(tmp_path)
+    told: list[tuple[Path, float]] = []
+
+    def advance(source: Source, share: float, seconds: float) -> None:
+        told.append((source.path, seconds))
+
+    parcels = {
+        parcel.record.path.name: parcel
+        for parcel in pack_videos(store, TinyEncoder(), found, workers=1, advance=advance)
+    }
+    whole, bad = parcels["a.mp4"], parcels["bad.mp4"]
+    assert (whole.record.windows, len(whole.files), whole.record.reason) == (2, 1, "")
+    assert whole.record.digest
+    assert whole.record.check_windows
+    assert (bad.record.windows, bad.files) == (0, ())
+    assert "not a video" in bad.record.reason
+    assert {path.name for path, _ in told} == {"a.mp4"}
+    assert (store.count(), store.videos()) == (0, [])
+    store.commit(list(parcels.values()))
+    assert store.count() == 2
+    assert store.lost(thorough=True) == []
+
+
+def test_here_each_video_is_committed_by_itself(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "index")
+    todo = sources_packing(tmp_path)
+    packed = pack_here(store, TinyEncoder(), 1)(todo, lambda source, share, seconds: None)
+    assert [len(parcels) for parcels in packed] == [1, 1]
+
+
+RED, BLUE = np.eye(8, dtype=np.float32)[:2]
+
+
+def decoded(*shown, seconds=1.0, start=0.0):
+    """A window of one frame a second."""
+    count = len(shown)
+    times = start + (np.arange(count) + 0.5) * seconds
+    return EncodedWindow(
+        start=start,
+        end=start + count * seconds,
+        times=times,
+        signatures=np.repeat(times[:, None].astype(np.uint8), 288, 1),
+        frames=np.stack(shown),
+    )
+
+
+def spans(windows):
+    return [(w.start, w.end) for w in windows]
+
+
+def test_a_scene_that_fades_within_a_window_ends_there_and_goes_on_over_the_next():
+    mixed = (RED + BLUE) / 2
+    first = decoded(*[RED] * 7, mixed, BLUE, BLUE)
+    second = decoded(*[BLUE] * 10, start=10.0)
+    one, two = by_scene([first, second], [False, True], longest=30.0, most=12)
+    assert one.start == 0 and 7 <= one.end == two.start <= 8 and two.end == 20
+    assert (one.frames[:7] == RED).all() and (two.frames[-10:] == BLUE).all()
+
+
+def test_no_scene_goes_on_over_a_cut():
+    windows = [decoded(*[RED] * 5), decoded(*[RED] * 5, start=5.0)]
+    assert spans(by_scene(windows, [False, False], longest=30.0, most=12)) == spans(windows)
+    assert spans(by_scene(windows, [False, True], longest=30.0, most=12)) == [(0, 10)]
+
+
+def test_a_window_keeps_so_many_frames_evenly_and_all_that_belongs_to_them():
+    windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(3)]
+    (window,) = by_scene(windows, [False, True, True], longest=30.0, most=6)
+    assert window.times.tolist() == [2.5, 7.5, 12.5, 17.5, 22.5, 27.5]
+    assert window.signatures[:, 0].tolist() == [int(time) for time in window.times]
+
+
+def test_a_scene_is_no_longer_than_a_window_may_be():
+    windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(7)]
+    follows = [number > 0 for number in range(7)]
+    assert spans(by_scene(windows, follows, longest=30.0, most=12)) == [(0, 30), (30, 60), (60, 70)]
+
+
+def test_windows_are_left_as_they_came():
+    window = decoded(*[RED] * 3)
+    before = replace(window, times=window.times.copy())
+    (same,) = by_scene([window], [False], longest=30.0, most=12)
+    assert same.times.tolist() == before.times.tolist() == window.times.tolist()
+    assert (same.start, same.end) == (before.start, before.end)
+
+
+def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():
+    colours = [RED if n // 5 % 2 else BLUE for n in range(400)]
+    scenes = [decoded(*[colour] * 10, start=10.0 * n) for n, colour in enumerate(colours)]
+    film, plain = (SceneMerger(30.0, 6, by_frames=by_frames) for by_frames in (True, False))
+    for number, window in enumerate(scenes):
+        film.add(window, follows=number > 0)
+        plain.add(window, follows=number > 0)
+    assert spans(plain.windows()) == spans(scenes)
+    found = film.windows()
+    assert found[0].start == 0 and found[-1].end == 4000
+    assert all(one.end == two.start for one, two in pairwise(found))
+    assert {50.0 * n for n in range(80)} <= {window.start for window in found}
+    assert all(len(np.unique(window.frames, axis=0)) == 1 for window in found)
+    assert max(len(window.times) for window in found) == 6
+
+
+PATHS = [Path(f"/videos/{number}.mp4") for number in range(500)]
+SECOND_OF_THREE = ["1", "4", "10"]
+
+
+def test_each_video_is_in_one_share_of_about_the_size_of_the_others() -> None:
+    shares = [Shard(number, 4) for number in range(1, 5)]
+    assert all(sum(share.has(path) for share in shares) == 1 for path in PATHS)
+    assert all(80 < sum(map(share.has, PATHS)) < 170 for share in shares)
+    assert all(map(WHOLE.has, PATHS))
+
+
+def test_a_share_is_the_same_wherever_it_is_asked_for() -> None:
+    assert [p.stem for p in PATHS[:12] if Shard.parse(" 2/3 ").has(p)] == SECOND_OF_THREE
+
+
+@pytest.mark.parametrize("text", ["17/16", "0/4", "3", "a/b", "-1/2", "1/0", "", "1/2/3"])
+def test_what_is_no_share_is_told(text: str) -> None:
+    with pytest.raises(ArgumentError, match=r"Invalid --shard .*: use K/N"):
+        Shard.parse(text)

@@ -1,0 +1,265 @@
+"""What an index holds, and how it is taken away."""
+
+import shutil
+import pytest
+from sureshot.errors import QueryError, StoreError
+from sureshot.library.catalog import CHECKED, has_index, remove, reset, status
+from sureshot.store.index import Store
+from tests.clips import coloured
+from tests.encoded import spoil
+from tests.small_library import index
+import os
+from pathlib import Path
+from sureshot.errors import QueryError
+from sureshot.library.catalog import list_videos, video_values
+from sureshot.store.rows import VideoRecord
+from datetime import UTC, date, datetime
+from sureshot.library.catalog import Choice
+from sureshot.library.search import open_index
+from sureshot.store.vector_search import VideoSet
+
+
+@pytest.fixture
+def videos(tmp_path):
+    folder = tmp_path / "videos"
+    (folder / "sub").mkdir(parents=True)
+    coloured(folder / "a.mp4", ["red"], seconds=2, rate=5)
+    coloured(folder / "sub" / "b.mp4", ["blue"], seconds=1, rate=5)
+    (folder / "broken.mp4").write_text("no video")
+    return folder
+
+
+@pytest.fixture
+def db(videos, tmp_path):
+    index(str(tmp_path / "db"), videos)
+    return tmp_path / "db"
+
+
+def test_status_counts_and_names_what_failed(db, videos):
+    contents = status(db)
+    assert (contents.index, contents.videos, contents.windows) == (str(db), 2, 2)
+    assert (contents.settings.model, contents.status) == ("tiny", "not calibrated")
+    ((path, reason),) = contents.failed
+    assert path == videos / "broken.mp4"
+    lines = repr(contents).splitlines()
+    assert lines[0] == f"Index       {db}"
+    assert lines[-1] == f"  failed: {path}: {reason}"
+    assert contents.to_dict()["failed"] == [{"path": str(path), "reason": reason}]
+
+
+def test_an_empty_index_has_no_length(tmp_path):
+    (tmp_path / "v").mkdir()
+    index(str(tmp_path / "db"), tmp_path / "v")
+    assert "Videos      0\n" in status(tmp_path / "db").summary
+    assert "a minute of video" not in status(tmp_path / "db").summary
+
+
+def test_there_is_no_status_of_no_index(tmp_path):
+    assert not has_index(tmp_path / "none")
+    with pytest.raises(StoreError, match="There is no index at"):
+        status(tmp_path / "none")
+
+
+def test_a_folder_is_forgotten_and_its_files_stay(db, videos):
+    assert remove([videos / "sub"], db=db) == 1
+    assert status(db).videos == 1
+    assert (videos / "sub" / "b.mp4").exists()
+
+
+def test_what_is_not_indexed_cannot_be_forgotten_and_nothing_is(db, videos):
+    with pytest.raises(QueryError, match=f"at or below {videos / 'typo'} is indexed; nothing was"):
+        remove([videos / "a.mp4", videos / "typo"], db=db)
+    assert status(db).videos == 2
+
+
+def test_an_index_is_deleted_once(db, videos):
+    assert has_index(db)
+    assert reset(db)
+    assert not has_index(db)
+    assert not reset(db)
+    assert (videos / "a.mp4").exists()
+
+
+def test_status_tells_of_lost_windows_and_of_damaged_rows(db, videos):
+    assert status(db).trouble == ()
+    store = Store.open(db)
+    store._tables.drop("windows", "path LIKE '%a.mp4'")
+    (said,) = status(db).trouble
+    assert f"1 video has lost windows, such as {videos / 'a.mp4'}" in said
+    assert "sureshot index FOLDER" in said
+    assert status(db).to_dict()["trouble"] == [said]
+    assert repr(status(db)).splitlines()[-1] == said
+    index(str(db), videos)
+    assert status(db).trouble == ()
+
+
+def test_status_and_search_leave_a_half_made_index_as_it_is(db):
+    shutil.rmtree(db / "videos.lance")
+    with pytest.raises(StoreError, match="half made"):
+        status(db)
+    assert not (db / "videos.lance").exists()
+    assert reset(db)
+    assert not db.exists()
+
+
+def test_a_reset_clears_what_a_killed_one_left(db):
+    (db / "windows.lance").rename(db / "windows.lance.gone-1")
+    (db / "videos.lance").rename(db / "videos.lance.gone-1")
+    assert not reset(db)
+    assert not db.exists()
+
+
+def test_a_check_reads_everything_and_says_that_it_did(db, videos):
+    assert status(db).faults is None
+    checked = status(db, check=True)
+    assert checked.faults == ()
+    assert repr(checked).splitlines()[-1] == CHECKED
+    assert checked.to_dict()["faults"] == []
+    store = Store.open(db)
+    spoil(store, store.videos()[0].id, "vector")
+    (fault,) = status(db, check=True).faults
+    assert str(videos / "a.mp4") in fault.what
+    assert "wrong: 1 window" in repr(status(db, check=True)).splitlines()[-1]
+    assert status(db, check=True).to_dict()["faults"] == [{"what": fault.what, "fix": fault.fix}]
+
+
+def test_one_path_as_a_text_is_that_path_alone(videos, db):
+    # Letter by letter it would begin with the root, below which everything lies.
+    assert remove(str(videos / "a.mp4"), db=db) == 1
+    assert [video.path.name for video in Store.open(db).videos()] == ["broken.mp4", "b.mp4"]
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Three videos, the name of one of them in no encoding."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for name in ("a", "b", os.fsdecode(b"c\xff")):
+        coloured(tmp_path / "made.mp4", ["red"], seconds=1, rate=5).rename(folder / f"{name}.mp4")
+    index(str(tmp_path / "db"), folder)
+    return Store.open(tmp_path / "db")
+
+
+def names(listing):
+    return [record.path.name[0] for record in listing.videos]
+
+
+def test_pages_hold_every_video_once(store) -> None:
+    first = list_videos(store, limit=2)
+    last = list_videos(store, limit=2, after=first.after)
+    assert (names(first), names(last), last.after, last.total) == (["a", "b"], ["c"], None, 3)
+
+
+def test_the_newest_come_first_and_failed_ones_not_at_all(store, tmp_path) -> None:
+    folder = tmp_path / "videos"
+    os.utime(folder / "b.mp4", (2e9, 2e9))
+    (folder / "d.mp4").write_text("no video")
+    index(str(tmp_path / "db"), folder)
+    newest = list_videos(store, limit=2, newest=True)
+    assert (newest.videos[0].path.name, len(newest.videos), newest.after) == ("b.mp4", 2, None)
+    assert newest.to_dict()["said"] == "4 videos, 3 s"
+    assert "d.mp4" not in {r.path.name for r in list_videos(store, limit=9, newest=True).videos}
+
+
+def test_a_page_goes_on_behind_a_video_that_was_removed_meanwhile(store) -> None:
+    first = list_videos(store, limit=2)
+    store.remove([first.videos[1]])
+    assert names(list_videos(store, limit=2, after=first.after)) == ["c"]
+
+
+def test_a_name_in_no_encoding_is_listed(store) -> None:
+    first = list_videos(store, limit=3)
+    assert first.after is None
+    below = list_videos(store, limit=1, folder=first.videos[2].path)
+    assert below.to_dict()["videos"][0]["path"].endswith("c\ufffd.mp4")
+
+
+@pytest.mark.parametrize("after", ["%", "é", "A", "_w"])
+def test_a_cursor_from_elsewhere_is_told(store, after) -> None:
+    with pytest.raises(QueryError, match="from no page"):
+        list_videos(store, limit=1, after=after)
+
+
+def test_a_time_beyond_calendars_is_left_out() -> None:
+    record = VideoRecord(path=Path("/v/a.mp4"), kind="file", size=1, mtime_ns=2**63 - 1)
+    assert video_values(record)["modified"][:4] == "2262"
+    record = VideoRecord(path=Path("/v/a.mp4"), kind="file", size=1, mtime_ns=10**21)
+    assert (video_values(record)["modified"], video_values(record)["missing"]) == ("", True)
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """Videos of 1, 2 and 4 seconds, changed on the first three days of 2024."""
+    root = tmp_path_factory.mktemp("films")
+    for day, seconds in enumerate((1.0, 2.0, 4.0), 1):
+        path = root / "v" / str(day) / "a.mp4"
+        path.parent.mkdir(parents=True)
+        coloured(path, ["red"], seconds=seconds, rate=5)
+        noon = datetime(2024, 1, day, 12, tzinfo=UTC).timestamp()
+        os.utime(path, (noon, noon))
+    index(str(root / "db"), root / "v")
+    return root / "v", open_index(root / "db")
+
+
+def found(films, **wanted):
+    searcher = films[1]
+    folder = Choice(**wanted).videos(searcher.store)
+    return sorted(
+        {
+            int(hit.path.parent.name)
+            for hit in searcher.search("red", folder=folder, limit=9, merge_copies=False)
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted, days",
+    [
+        ({}, [1, 2, 3]),
+        ({"shortest": 2.0}, [2, 3]),
+        ({"longest": 2.0}, [1, 2]),
+        ({"shortest": 1.5, "longest": 3.0}, [2]),
+        ({"since": date(2024, 1, 2)}, [2, 3]),
+        ({"until": date(2024, 1, 2)}, [1, 2]),
+        ({"since": date(2024, 1, 2), "until": date(2024, 1, 2)}, [2]),
+        ({"since": date(2024, 1, 2), "longest": 3.0}, [2]),
+        ({"longest": 0.5}, []),
+        ({"longest": 0.0}, []),
+    ],
+)
+def test_only_videos_that_fit_are_searched(films, wanted, days) -> None:
+    assert found(films, **wanted) == days
+
+
+def test_a_folder_alone_needs_no_list_of_videos(films) -> None:
+    folder, searcher = films
+    assert Choice(folder=folder / "1").videos(searcher.store) == folder / "1"
+    assert found(films, folder=folder / "1") == [1]
+    assert found(films, folder=folder / "1", shortest=2.0) == []
+
+
+def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
+    _, searcher = films
+    some = Choice(longest=2.0).videos(searcher.store)
+    assert isinstance(some, VideoSet)
+    assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
+    assert searcher.rivals("red", folder=some).about.videos == 2
+
+
+def test_an_empty_choice_says_what_was_wanted(films) -> None:
+    _, searcher = films
+    wanted = Choice(folder=Path("/v"), shortest=3600.0, until=date(2020, 1, 1))
+    answer = searcher.search("red", folder=wanted.videos(searcher.store))
+    assert answer.warnings == (
+        "Nothing is indexed at or below /v, that lasts 1 h or longer, that changed on 2020-01-01 "
+        "or before.",
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"shortest": 3.0, "longest": 2.0}, {"since": date(2024, 1, 2), "until": date(2024, 1, 1)}],
+)
+def test_what_no_video_can_be_is_told(films, wanted) -> None:
+    with pytest.raises(QueryError, match="exchange them"):
+        Choice(**wanted).videos(films[1].store)

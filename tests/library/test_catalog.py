@@ -1,22 +1,30 @@
 """What an index holds, and how it is taken away."""
 
+import os
 import shutil
+from datetime import UTC, date, datetime
+from pathlib import Path
+
 import pytest
+
 from sureshot.errors import QueryError, StoreError
-from sureshot.library.catalog import CHECKED, has_index, remove, reset, status
+from sureshot.library.catalog import (
+    CHECKED,
+    Choice,
+    has_index,
+    list_videos,
+    remove,
+    reset,
+    status,
+    video_values,
+)
+from sureshot.library.search import open_index
 from sureshot.store.index import Store
+from sureshot.store.rows import VideoRecord
+from sureshot.store.vector_search import VideoSet
 from tests.clips import coloured
 from tests.encoded import spoil
 from tests.small_library import index
-import os
-from pathlib import Path
-from sureshot.errors import QueryError
-from sureshot.library.catalog import list_videos, video_values
-from sureshot.store.rows import VideoRecord
-from datetime import UTC, date, datetime
-from sureshot.library.catalog import Choice
-from sureshot.library.search import open_index
-from sureshot.store.vector_search import VideoSet
 
 
 @pytest.fixture

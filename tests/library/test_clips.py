@@ -1,8 +1,11 @@
 """Cutting: the right frames and sound come out, and nothing is harmed or left behind."""
 
+import io
 import math
 import os
+import shutil
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -10,12 +13,34 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
-from sureshot.errors import SureshotError, VideoError
-from sureshot.library.clips import cut, export, export_name
+from sureshot.errors import QueryError, SureshotError, VideoError
+from sureshot.library.clips import (
+    LONGEST,
+    Film,
+    cut,
+    export,
+    export_name,
+    film_of,
+    first_part,
+    like_frame,
+    like_photo,
+    part_around,
+    sheet_rows,
+    still,
+    write_part,
+)
 from sureshot.library.results import Answer, FrameScore, Hit
+from sureshot.library.search import open_index
 from sureshot.media import mp4 as film
+from sureshot.media.excerpt import MP4, Playable
+from sureshot.models.encoders.toy import COLOURS
+from sureshot.store.rows import VideoRecord
+from tests.clips import coloured
 from tests.grey import grey_clip, watch
+from tests.small_library import index
+from tests.web.kinds import written
 
 
 def names(folder):
@@ -265,3 +290,188 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path, clip):
     (tmp_path / "file").touch()
     with pytest.raises(SureshotError, match=f"Cannot write to {tmp_path / 'file'}: "):
         export(answer(hit(clip, 1)), tmp_path / "file")
+
+
+def record(path: Path, duration: float = 6.0, size: int = 1) -> VideoRecord:
+    return VideoRecord(path=path, kind="file", size=size, mtime_ns=0, duration=duration)
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0, 50.0, 99.9, 100.0])
+@pytest.mark.parametrize("start, end", [(0.0, 100.0), (40.0, 60.0), (0.0, 0.0), (99.0, 100.0)])
+def test_a_part_holds_the_second_and_is_short(at, start, end) -> None:
+    first, last = part_around(at, start, end, 100.0)
+    assert 0 <= first <= at <= last <= 100.05
+    assert 0 < last - first <= LONGEST + 0.01
+
+
+def test_what_browsers_play_is_given_whole(tmp_path) -> None:
+    film = film_of(record(written("h264", tmp_path)), at=3.0, start=2.0, end=4.0)
+    assert (film.how.way, film.start, film.end) == ("direct", 0.0, 6.0)
+
+
+def test_of_other_films_a_part_is_made_that_begins_where_it_says(tmp_path) -> None:
+    found = record(written("mpeg4", tmp_path))
+    film = film_of(found, at=5.0, start=4.5, end=5.5)
+    assert (film.how.way, film.start, film.end) == ("clip", 2.5, 6.0)
+    write_part(found, film, tmp_path / "part.mp4", rate=1.0)
+    with av.open(tmp_path / "part.mp4") as container:
+        shown = [
+            (f.time, f.to_ndarray(format="rgb24")[60].mean(0).argmax())
+            for f in container.decode(video=0)
+        ]
+    # Green lasts until second 4 of the film, blue follows.
+    assert {colour for time, colour in shown if time < 1.4} == {1}
+    assert {colour for time, colour in shown if time > 1.6} == {2}
+
+
+@pytest.mark.parametrize("at", [8.0, 8.04, 10.26, 21.9, 22.0, 23.0])
+def test_the_seconds_seen_first_lie_in_the_part_and_hold_what_is_looked_for(at) -> None:
+    film = Film(Playable("clip", MP4), 8.0, 22.0)
+    first = first_part(film, at)
+    assert film.start <= first.start < first.end <= film.end
+    assert first.start <= at and first.end - first.start <= 4.01
+    assert first.end > min(at, 21.99)
+
+
+def test_what_is_quickly_made_or_need_not_be_has_no_first_seconds() -> None:
+    assert first_part(Film(Playable("clip", MP4), 8.0, 12.0), 9.0) is None
+    assert first_part(Film(Playable("direct", MP4), 0.0, 60.0), 9.0) is None
+
+
+def test_a_large_file_is_not_copied_to_be_played(tmp_path) -> None:
+    path = written("mkv", tmp_path)
+    assert film_of(record(path), at=1.0, start=0.0, end=2.0).how.way == "remux"
+    large = record(path, size=10**9)
+    assert film_of(large, at=1.0, start=0.0, end=2.0).how.way == "clip"
+
+
+def test_a_film_laid_anew_is_whole(tmp_path) -> None:
+    found = record(written("mkv", tmp_path))
+    film = film_of(found, at=1.0, start=0.0, end=2.0)
+    write_part(found, film, tmp_path / "whole.mp4", rate=1.0)
+    with av.open(tmp_path / "whole.mp4") as container:
+        assert container.duration == pytest.approx(6e6, rel=0.05)
+
+
+def test_what_cannot_be_played_names_the_file(tmp_path) -> None:
+    (tmp_path / "a.mp4").write_text("no video")
+    with pytest.raises(VideoError, match=r"a\.mp4 is not a video"):
+        film_of(record(tmp_path / "a.mp4"), at=1.0, start=0.0, end=2.0)
+    with pytest.raises(QueryError, match="6 s long; there is nothing at 9 s"):
+        film_of(record(tmp_path / "a.mp4"), at=9.0, start=9.0, end=9.0)
+
+
+@pytest.fixture(scope="module")
+def searcher(library):
+    return open_index(library.db)
+
+
+def test_a_still_is_a_jpeg_of_the_second_asked_for(library) -> None:
+    for at, strongest in ((1.0, 0), (5.0, 1), (11.0, 2), (999.0, 2)):
+        picture = Image.open(io.BytesIO(still(library.videos / "scenes.mp4", at, side=24)))
+        assert (picture.format, min(picture.size)) == ("JPEG", 24)
+        assert np.asarray(picture)[12:].mean((0, 1)).argmax() == strongest
+
+
+def test_a_still_of_nothing_names_the_file(tmp_path) -> None:
+    (tmp_path / "a.mp4").write_text("no video")
+    with pytest.raises(VideoError, match=r"a\.mp4 is not a video"):
+        still(tmp_path / "a.mp4", 0.0, side=24)
+    with pytest.raises(VideoError, match=r"b\.mp4 has vanished"):
+        still(tmp_path / "b.mp4", 0.0, side=24)
+
+
+def test_a_frame_is_looked_for_alone_and_not_with_its_moment(searcher, library) -> None:
+    green = like_frame(searcher, library.videos / "scenes.mp4", 6.0, limit=1)
+    assert [(hit.path.name, 4 <= hit.peak < 8) for hit in green] == [("scenes.mp4", True)]
+
+
+def test_a_photo_is_called_what_it_was_called(searcher) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (64, 48), (0, 0, 255)).save(buffer, "PNG")
+    answer = like_photo(searcher, buffer.getvalue(), "sea.png", limit=1)
+    assert (answer.query, answer[0].path.name) == ("sea.png", "scenes.mp4")
+    assert answer[0].peak >= 8
+
+
+def test_what_is_no_picture_is_told(searcher) -> None:
+    with pytest.raises(QueryError, match=r"notes\.txt is not a picture"):
+        like_photo(searcher, b"some text", "notes.txt")
+
+
+def shown(row):
+    """Name of the colour that each frame of a row is nearest to."""
+    names, colours = list(COLOURS), np.array(list(COLOURS.values()))
+    means = [frame.image.reshape(-1, 3).mean(0) for frame in row.frames]
+    return [names[np.linalg.norm(colours - mean, axis=1).argmin()] for mean in means]
+
+
+def test_a_row_shows_the_frames_of_its_hit(searcher):
+    answer = searcher.search("green", limit=1)
+    (row,) = sheet_rows(answer, 1.0)
+    assert set(shown(row)) == {"green"}
+    assert [(f.time, f.score) for f in row.frames] == [(f.time, f.score) for f in answer[0].frames]
+
+
+def test_a_row_says_rank_name_range_score_and_folder(searcher):
+    answer = searcher.search("green", limit=1)
+    (row,) = sheet_rows(answer, 1.0)
+    assert row.title == "1. scenes.mp4"
+    assert row.subtitle == f"0:04-0:08 · score 1.000 · in {answer[0].path.parent.name}"
+
+
+def test_a_row_counts_the_copies_of_its_hit(searcher):
+    (row,) = sheet_rows(searcher.search("white", limit=1), 1.0)
+    assert row.subtitle.endswith(" · 1 copy elsewhere")
+
+
+def test_there_is_a_row_for_each_hit_and_none_for_no_hit(searcher, tmp_path):
+    answer = searcher.search("red")
+    assert [row.title[:2] for row in sheet_rows(answer, 1.0)] == [f"{h.rank}." for h in answer]
+    assert sheet_rows(searcher.search("red", folder=tmp_path), 1.0) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 24, 25, 1000])
+@pytest.mark.parametrize("best", [0.0, 0.5, 1.0])
+def test_of_many_frames_a_dozen_are_drawn_the_best_among_them(searcher, count, best):
+    answer = searcher.search("green", limit=1)
+    times = np.linspace(4.0, 7.9, count)
+    at = round(best * (count - 1))
+    frames = tuple(FrameScore(t.item(), float(i == at)) for i, t in enumerate(times))
+    (row,) = sheet_rows(replace(answer, hits=(replace(answer[0], frames=frames),)), 1.0)
+    assert max(1, min(count, 12) // 2) <= len(row.frames) <= 12
+    assert sum(frame.score for frame in row.frames) == 1.0
+    assert [f.time for f in row.frames] == sorted(f.time for f in row.frames)
+
+
+def test_a_video_that_vanished_or_broke_gives_a_row_that_says_so(tmp_path):
+    for name in ("gone", "broken", "there"):
+        coloured(tmp_path / f"{name}.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "index"), tmp_path)
+    (tmp_path / "gone.mp4").unlink()
+    (tmp_path / "broken.mp4").write_bytes(b"no video")
+    rows = {
+        row.title[3:]: row
+        for row in sheet_rows(open_index(tmp_path / "index").search("red", merge_copies=False), 1.0)
+    }
+    assert rows["there.mp4"].frames
+    assert rows["gone.mp4"].subtitle.endswith("cannot be shown, the video has vanished")
+    assert "cannot be shown, the video" in rows["broken.mp4"].subtitle
+    assert not rows["gone.mp4"].frames + rows["broken.mp4"].frames
+
+
+def test_frames_of_a_folder_come_at_its_rate(tmp_path):
+    from PIL import Image
+
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for number in range(8):
+        colour = "blue" if number < 4 else "red"
+        Image.new("RGB", (32, 24), COLOURS[colour]).save(folder / f"{number}.png")
+    index(str(tmp_path / "index"), folder, frame_rate=2.0)
+    answer = open_index(tmp_path / "index").search("red", limit=1)
+    (row,) = sheet_rows(answer, 2.0)
+    assert answer[0].start == pytest.approx(2.0)
+    assert set(shown(row)) == {"red"}
+    shutil.rmtree(folder)
+    assert "cannot be shown" in sheet_rows(answer, 2.0)[0].subtitle

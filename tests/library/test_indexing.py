@@ -14,12 +14,16 @@ import pytest
 from jaxtyping import UInt8
 from PIL import Image
 
+import sureshot
 from sureshot.errors import QueryError, StoreError, SureshotError
-from sureshot.library import indexing
+from sureshot.library import indexing, remove, status
 from sureshot.library.indexing import Committing, index, ingest
 from sureshot.library.results import Indexed
+from sureshot.media.discover import Source
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.paths import Shard
 from sureshot.store.index import Store
+from sureshot.store.locks import staging_lock
 from sureshot.store.rows import IndexSettings, VideoRecord
 from sureshot.store.writing import StagedVideo
 from tests import processes
@@ -625,3 +629,160 @@ def test_the_folder_of_a_model_is_kept_whole(library: Path, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SureshotError, match=str(tmp_path / "model")):
         index(library, db=tmp_path / "db", model="model")
+
+
+SHARES = [Shard(number, 3) for number in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def clips_planning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clip of a second of each colour."""
+    folder = tmp_path_factory.mktemp("clips")
+    for number, colour in enumerate(COLOURS):
+        coloured(folder / f"{number}.mp4", [colour], seconds=1, rate=5)
+    return folder
+
+
+@pytest.fixture
+def videos(clips_planning: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(clips_planning, tmp_path / "videos")
+
+
+def test_all_shares_together_are_the_whole(store: Store, videos: Path, tmp_path: Path) -> None:
+    results = [ingest(store, TinyEncoder(), [videos], shard=share) for share in SHARES]
+    assert sum(result.found for result in results) == len(COLOURS)
+    assert all(result.missing == result.unchanged == 0 for result in results)
+    whole = make_store(tmp_path / "whole")
+    ingest(whole, TinyEncoder(), [videos])
+    assert contents(store.location) == contents(whole.location)
+
+
+def test_a_share_forgets_only_its_own_videos(store: Store, videos: Path) -> None:
+    ingest(store, TinyEncoder(), [videos])
+    paths = [record.path for record in store.videos()]
+    for path in paths[:6]:
+        path.unlink()
+    mine = {path for path in paths[:6] if SHARES[0].has(path)}
+    result = ingest(store, TinyEncoder(), [videos], shard=SHARES[0], prune=True)
+    assert result.pruned == len(mine)
+    assert {record.path for record in store.videos()} == {*paths} - mine
+    store.set_excluded([str(videos)], excluded=True)
+    left = [path for path in paths if path not in mine]
+    result = ingest(store, TinyEncoder(), [videos], shard=SHARES[1])
+    assert result.forgotten == sum(SHARES[1].has(path) for path in left)
+
+
+def test_a_share_copies_what_moved_away_from_another(store: Store, videos: Path) -> None:
+    ingest(store, TinyEncoder(), [videos])
+    old = next(r.path for r in store.videos() if not SHARES[0].has(r.path))
+    new = next(p for n in range(99) if SHARES[0].has(p := videos / f"new-{n}.mp4"))
+    shutil.move(old, new)
+    result = ingest(store, TinyEncoder(), [videos], shard=SHARES[0])
+    assert (result.copied, result.moved, result.indexed) == (1, 0, 0)
+    assert {old, new} <= {record.path for record in store.videos()}
+
+
+def test_what_cannot_be_read_and_was_named_is_told_by_every_share(
+    store: Store, videos: Path
+) -> None:
+    gone = videos / "gone.mp4"
+    for share in SHARES:
+        result = ingest(store, TinyEncoder(), [videos, gone], shard=share)
+        assert [path for path, _ in result.failed] == [gone]
+
+
+@pytest.fixture
+def told() -> list[int]:
+    """Videos indexed, each time that it was told."""
+    return []
+
+
+@pytest.fixture
+def run_committing(store: Store, told: list[int]) -> Committing:
+    result = Indexed(index=store.location)
+    return Committing(
+        store, result, {Path("/2.mp4")}, lambda r: told.append(r.indexed), time.monotonic()
+    )
+
+
+def packed(store: Store, number: int) -> StagedVideo:
+    return store.stage(record(f"/{number}.mp4"), random_windows(2, seed=number))
+
+
+def test_the_first_is_committed_at_once_and_the_rest_together(
+    store: Store, run_committing: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_EVERY", 1e9)
+    with staging_lock(store.location):
+        for number in range(4):
+            run_committing.take([packed(store, number)])
+        assert told == [1, 1, 1, 1] and len(store.videos()) == 1
+        assert run_committing.mended == 0
+        run_committing.finish()
+    assert told[-1] == 4 and len(store.videos()) == 4
+    assert run_committing.mended == 1  # of the lost ones the second is there again
+    versions = store._tables.use("windows", lambda table: len(table.versions()))
+    run_committing.finish()
+    assert versions == store._tables.use("windows", lambda table: len(table.versions()))
+
+
+def test_what_waits_does_not_wait_for_the_end_of_a_long_film(
+    store: Store, run_committing: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = Source(path=Path("/film.mp4"), kind="file", size=1000, mtime_ns=1)
+    with staging_lock(store.location):
+        monkeypatch.setattr(indexing, "_EVERY", 1e9)
+        for number in range(2):
+            run_committing.take([packed(store, number)])
+        run_committing.advance(film, 0.1, 60.0)
+        assert told[-1] == 1
+        monkeypatch.setattr(indexing, "_EVERY", 0.0)
+        run_committing.advance(film, 0.2, 120.0)
+    assert told[-1] == 2 and len(store.videos()) == 2
+
+
+@pytest.fixture
+def videos_excluding(tmp_path: Path) -> Path:
+    """Three videos: a.mp4, raw/b.mp4 and raw/[1].mp4."""
+    folder = tmp_path / "videos"
+    (folder / "raw").mkdir(parents=True)
+    for name in ("a", "raw/b", "raw/[1]"):
+        coloured(folder / f"{name}.mp4", ["red" if name == "a" else "blue"], seconds=1, rate=5)
+    return folder
+
+
+@pytest.fixture
+def run_excluding(tmp_path: Path, videos_excluding: Path):
+    """Indexes the videos with the tiny encoder."""
+    return lambda **options: sureshot.index(
+        videos_excluding, db=tmp_path / "db", model="tiny", **options
+    )
+
+
+def test_what_is_excluded_is_left_out_now_and_later_until_it_is_included(
+    run_excluding, tmp_path
+) -> None:
+    assert run_excluding().found == 3
+    result = run_excluding(exclude=["raw"])
+    assert (result.excluded, result.forgotten, result.found) == (1, 2, 1)
+    assert status(tmp_path / "db").excluded == ("raw",)
+    again = run_excluding()
+    assert (again.excluded, again.forgotten, again.found) == (1, 0, 1)
+    back = run_excluding(include=["raw"])
+    assert (back.excluded, back.found, status(tmp_path / "db").excluded) == (0, 3, ())
+
+
+def test_what_is_removed_for_good_stays_away(run_excluding, videos_excluding, tmp_path) -> None:
+    run_excluding()
+    odd = videos_excluding / "raw" / "[1].mp4"
+    assert remove([odd], db=tmp_path / "db", exclude=True) == 1
+    assert (run_excluding().found, status(tmp_path / "db").videos) == (2, 2)
+    assert run_excluding(include=[str(odd)]).found == 3
+
+
+def test_only_what_is_excluded_can_be_included_again(run_excluding) -> None:
+    with pytest.raises(QueryError, match=r"b is not excluded; nothing is\."):
+        run_excluding(include=["b"])
+    run_excluding(exclude=["*.gif"])
+    with pytest.raises(QueryError, match=r"b is not excluded; these are: \*\.gif\."):
+        run_excluding(include=["b"])

@@ -3,11 +3,19 @@
 import json
 import os
 from pathlib import Path
-import pytest
-from sureshot.errors import SureshotError
-from sureshot.library.labels import JudgedMoment, Label, append, located, mend, read_labels, taken_together
-from sureshot.library.labels import Label, located
 
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.library.labels import (
+    JudgedMoment,
+    Label,
+    append,
+    located,
+    mend,
+    read_labels,
+    taken_together,
+)
 
 VIDEOS = [
     Path(p) for p in ("/v/goal.mp4", "/v/2024/swan.mov", "/v/2024/dog.mp4", "/v/2025/dog.mp4")
@@ -352,7 +360,11 @@ def test_a_verdict_is_of_the_time_where_it_is_known_and_else_of_the_video():
     assert Label("a goal", (a,)).verdict(c, 0.0, 5.0) is False
 
 
-LABEL_PATHS_VIDEOS = [Path("/films/2023/goal.mp4"), Path("/films/2024/goal.mp4"), Path("/films/dog.mp4")]
+LABEL_PATHS_VIDEOS = [
+    Path("/films/2023/goal.mp4"),
+    Path("/films/2024/goal.mp4"),
+    Path("/films/dog.mp4"),
+]
 
 
 def test_the_end_of_a_path_names_its_video() -> None:
@@ -363,6 +375,10 @@ def test_the_end_of_a_path_names_its_video() -> None:
 
 def test_a_name_of_two_videos_and_a_name_of_none_are_told() -> None:
     with pytest.raises(SureshotError, match="may be any of 2 videos"):
-        located([Label(query="a goal", relevant=(Path("goal.mp4"),))], "/labels.csv", LABEL_PATHS_VIDEOS)
+        located(
+            [Label(query="a goal", relevant=(Path("goal.mp4"),))], "/labels.csv", LABEL_PATHS_VIDEOS
+        )
     with pytest.raises(SureshotError, match=r"did you mean /films/dog\.mp4"):
-        located([Label(query="a dog", relevant=(Path("dogs.mp4"),))], "/labels.csv", LABEL_PATHS_VIDEOS)
+        located(
+            [Label(query="a dog", relevant=(Path("dogs.mp4"),))], "/labels.csv", LABEL_PATHS_VIDEOS
+        )

@@ -1,12 +1,12 @@
 """What is said of texts that a model does not read as they are meant."""
 
-import pytest
-from sureshot.library.query_checks import is_foreign, text_warnings
-from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.library.query_checks import unknown_words
 import csv
 import json
-from sureshot.library.query_checks import looks_foreign
+
+import pytest
+
+from sureshot.library.query_checks import is_foreign, looks_foreign, text_warnings, unknown_words
+from sureshot.models.encoders.toy import TinyEncoder
 from tests.paths import DATA
 
 

@@ -1,30 +1,37 @@
 """What a search scores exactly: enough for the hits asked for, and never all of a large library."""
 
+import time
 from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sureshot.errors import QueryError
 from sureshot.library import ranking
 from sureshot.library import ranking as candidates_module
-from sureshot.library.ranking import CANDIDATES, Candidates, Request
+from sureshot.library import ranking as gallery
+from sureshot.library.ranking import (
+    CANDIDATES,
+    Candidates,
+    Copies,
+    Moment,
+    NearWindows,
+    Request,
+    WindowScores,
+    check_shares,
+    join_adjacent,
+    why_few,
+    why_nothing,
+)
+from sureshot.library.search import open_index
+from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.similarity import MeanFrames
 from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow
-from tests.encoded import make_store, random_windows, record
-import time
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sureshot.library.ranking import Copies, join_adjacent
 from tests.clips import similarity
-from tests.library.test_moments import BACKGROUND, pictures, windows
-from hypothesis import given
-from sureshot.library.ranking import join_adjacent
-from sureshot.errors import QueryError
-from sureshot.library.ranking import Moment, NearWindows, Request, WindowScores, check_shares, why_few, why_nothing
-from sureshot.library import ranking as gallery
-from sureshot.library.search import open_index
-from sureshot.library.ranking import WindowScores
-from sureshot.models.encoders.base import VideoFeatures
-
+from tests.encoded import make_store, random_windows, record
 
 LOOKS = MeanFrames()
 
@@ -427,12 +434,12 @@ def searcher(library):
 def by_loop(searcher, query):
     """Score, video and start of each window, one after the other."""
     sentence = searcher.encoder.encode_texts([query]).sentence[0]
-    for record in searcher.store.videos():
-        stored = searcher.store.windows_of(record.path)
+    for video in searcher.store.videos():
+        stored = searcher.store.windows_of(video.path)
         rows = zip(stored.frames, stored.mask, stored.start.tolist(), strict=True)
         for frames, mask, start in rows:
             mean = frames[mask].mean(0)
-            yield (record.path, start), float(sentence @ mean / np.linalg.norm(mean))
+            yield (video.path, start), float(sentence @ mean / np.linalg.norm(mean))
 
 
 def test_all_queries_at_once_are_each_alone(searcher):

@@ -11,24 +11,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
 import pytest
+
 import sureshot
 from sureshot.errors import SureshotError
 from sureshot.library import ray_workers
 from sureshot.library.indexing import index
-from sureshot.library.ray_workers import on_ray
+from sureshot.library.ray_workers import RayWorker, on_ray, version
 from sureshot.library.results import Indexed
-from sureshot.store import index as store_index
-from sureshot.store.index import Store
-from tests.buckets import Bucket
-from tests.clips import coloured
-from tests.encoded import contents
-from sureshot.library.ray_workers import RayWorker, version
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.store import writing
+from sureshot.store.index import Store
 from sureshot.store.writing import StagedVideo
-from tests.encoded import make_store
-
+from tests.buckets import Bucket
+from tests.clips import coloured
+from tests.encoded import contents, make_store
 
 SURESHOT = [sys.executable, "-W", "ignore", "-m", "sureshot"]
 
@@ -126,9 +125,9 @@ class TestCluster:
         from tests.faults.many import add, cluster
 
         videos, db = clips(tmp_path / "videos", 24), tmp_path / "db"
-        real, died = store_index.deliver, []
+        real, died = writing.commit, []
 
-        def deliver(*given: Any) -> None:
+        def commit(*given: Any) -> None:
             if len(died) < 4:
                 others = [n for n in made.worker_nodes if n is not made.head_node]
                 made.remove_node(others[0], allow_graceful=False)
@@ -136,7 +135,7 @@ class TestCluster:
                 add(made)
             real(*given)
 
-        monkeypatch.setattr(index, "deliver", deliver)
+        monkeypatch.setattr(writing, "commit", commit)
         monkeypatch.setattr(ray_workers, "_COMMIT_EVERY", 0.05)
         with cluster() as made:
             result = index(videos, db=db, model="tiny", ray=made.address)

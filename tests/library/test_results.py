@@ -4,13 +4,23 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sureshot.library.results import Answer, Confidence, Description, Descriptions, FrameScore, Hit, Status, json_text
-from sureshot.text import counted, plain, printable
-from sureshot.library.results import Indexed
 
+from sureshot.library.results import (
+    Answer,
+    Confidence,
+    Description,
+    Descriptions,
+    FrameScore,
+    Hit,
+    Indexed,
+    Status,
+    json_text,
+)
+from sureshot.text import counted, plain, printable
 
 STEERING = "a\x1b[2J\x9b2J\n\r\u202eb"  # clears a terminal, turns the writing direction
 

@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.films import join
+from PIL import Image
 
 import sureshot
-from sureshot.errors import QueryError, StoreError
-from sureshot.library import ranking
-from sureshot.library.search import open_index
-from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.errors import QueryError, StoreError, VideoError
+from sureshot.library import describe, ranking
+from sureshot.library.search import Sentences, asked_windows, open_index
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.paths import absolute
+from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
 from tests.clips import blocks, coloured, film
 from tests.encoded import make_store, pointing, random_windows, record
@@ -529,3 +531,142 @@ def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     assert (strange.confidence, strange.status) == (None, "not calibrated")
     said = [text for text in strange.warnings if text.startswith("No ")]
     assert ["zzzz" in text for text in said] == [True, False] and "No percentages" in said[1]
+
+
+TEXTS = ["a green wall", "a red wall", "a blue wall"]
+
+
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """A user without an index."""
+    monkeypatch.setenv("SURESHOT_DB", str(tmp_path / "none"))
+
+
+def best(*args, **options):
+    return describe(*args, TEXTS, **options).ranked[0].text
+
+
+def test_no_index_is_needed(nowhere, library):
+    video = library.videos / "scenes.mp4"
+    assert best(video, at=5.0, model="tiny") == "a green wall"
+    assert best(video, at=9.5, model="tiny") == "a blue wall"
+
+
+def test_a_photo_is_described_as_a_video_is(nowhere, tmp_path):
+    Image.new("RGB", (64, 48), (255, 0, 0)).save(tmp_path / "photo.jpg")
+    assert best(tmp_path / "photo.jpg", model="tiny") == "a red wall"
+
+
+def test_the_index_of_the_user_says_which_model(library, monkeypatch):
+    monkeypatch.setenv("SURESHOT_DB", library.db)
+    described = describe(library.videos / "red.mp4", TEXTS)
+    assert (described.model, described.ranked[0].text) == ("tiny", "a red wall")
+
+
+def test_an_index_that_is_named_must_be_there(library, tmp_path):
+    with pytest.raises(StoreError, match="There is no index"):
+        best(library.videos / "red.mp4", db=tmp_path / "none", model="tiny")
+
+
+def test_a_sentence_at_least_is_needed(nowhere, library):
+    with pytest.raises(QueryError, match="at least one"):
+        describe(library.videos / "red.mp4", [], model="tiny")
+
+
+def asked(library, path, at=None):
+    return asked_windows(Store.open(library.db), TinyEncoder(), path, at)
+
+
+def test_a_time_chooses_the_window_on_screen(library):
+    video = library.videos / "scenes.mp4"  # red, green, blue
+    store = Store.open(library.db).windows_of(video)
+    for at in (0.0, 5.0, 9.0, 12.0):
+        row = int(np.searchsorted(store.start, at, side="right")) - 1
+        one = asked(library, video, at)
+        assert np.array_equal(one.frames[0], store.features.frames[row])
+        assert len(one.frames) == 1
+
+
+def test_a_long_video_is_looked_at_evenly(library, tmp_path):
+    assert len(asked(library, library.videos / "scenes.mp4").frames) == 6
+    path = coloured(tmp_path / "long.mp4", [*COLOURS] * 4, seconds=2, rate=5)
+    assert len(asked(library, path).frames) == 24
+
+
+@pytest.mark.parametrize("at", [16.5, 1e9, -1.0, float("nan")])
+def test_a_time_outside_the_video_is_refused(library, at):
+    with pytest.raises(QueryError, match="is 16 s long"):
+        asked(library, library.videos / "long" / "yellow.mp4", at=at)
+
+
+def test_what_is_no_video_is_refused(library, tmp_path):
+    with pytest.raises(QueryError, match="no such file"):
+        asked(library, tmp_path / "gone.mp4")
+    with pytest.raises(QueryError, match="not a video file or a folder of numbered frames"):
+        asked(library, library.videos)
+    with pytest.raises(QueryError, match="cannot be read"):
+        asked(library, Path("/" + "x" * 300))
+    (tmp_path / "notes.mp4").write_text("no video")
+    with pytest.raises(VideoError):
+        asked(library, tmp_path / "notes.mp4")
+
+
+def test_an_ordinary_folder_is_refused_without_a_search_through_it(library, tmp_path, monkeypatch):
+    visited = []
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    iterdir = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: (visited.append(path), iterdir(path))[1])
+    with pytest.raises(QueryError):
+        asked(library, tmp_path)
+    assert visited == [tmp_path]
+
+
+def test_a_video_that_is_removed_just_now_is_decoded(library, monkeypatch):
+    store, path = Store.open(library.db), library.videos / "scenes.mp4"
+    stored = asked_windows(store, TinyEncoder(), path, None)
+    nothing = store.windows_of(library.videos / "gone.mp4")
+    monkeypatch.setattr(store, "windows_of", lambda path: nothing)
+    found = asked_windows(store, TinyEncoder(), path, None)
+    np.testing.assert_allclose(found.frames, stored.frames, atol=1e-3)
+
+
+class Noting(TinyEncoder):
+    """Notes what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+
+    def encode_texts(self, texts):
+        self.asked.append(list(texts))
+        if "broken" in texts:
+            raise ValueError("cannot be encoded")
+        return super().encode_texts(texts)
+
+
+def test_a_sentence_is_encoded_once_and_the_oldest_is_forgotten() -> None:
+    encoder = Noting()
+    sentences = Sentences(encoder, kept=2)
+    (first,) = sentences.features(["red"])
+    assert sentences.features(["red"])[0] is first
+    for text in ("green", "red", "blue", "red", "green"):  # red is asked for again and again
+        sentences.features([text])
+    assert encoder.asked == [["red"], ["green"], ["blue"], ["green"]]
+
+
+def test_those_of_one_call_are_encoded_together_as_each_alone() -> None:
+    encoder, texts = Noting(), ["a", "a red car on a street", "green", "blue and white", "green"]
+    found = Sentences(encoder, kept=2).features(texts)  # more than are remembered
+    assert encoder.asked == [texts[:4]]
+    for one, text in zip(found, texts, strict=True):
+        alone = TinyEncoder().encode_texts([text])
+        for name in ("sentence", "words", "mask", "truncated"):
+            assert np.allclose(getattr(one, name), getattr(alone, name), atol=1e-6)
+
+
+def test_what_cannot_be_encoded_keeps_nothing_else_from_being_encoded() -> None:
+    sentences = Sentences(Noting())
+    with pytest.raises(ValueError, match="cannot be encoded"):
+        sentences.features(["broken"])
+    assert sentences.features(["red"])[0].mask.any()

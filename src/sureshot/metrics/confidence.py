@@ -24,11 +24,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     """Chance that a right answer has a higher confidence than a wrong one; ties count half.
 
     1 is perfect, 0.5 is a guess. Where all answers are right or all wrong there is nothing to tell
-    apart, and it is 0.5.
-
-    Args:
-        confidence: higher is surer.
-        right: 1 where the answer is right, 0 where it is wrong.
+    apart, and it is 0.5. ``right`` is 1 where the answer is right, 0 where it is wrong.
 
     Examples:
         >>> auroc(np.array([0.9, 0.4, 0.4]), np.array([1, 1, 0]))
@@ -38,7 +34,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
 
 
 def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
-    """`auroc` as a statistic that can be resampled; arguments and errors as for `auroc`."""
+    """`auroc` as a statistic that can be resampled."""
     true = checked_outcomes(confidence, right)
     order = np.argsort(confidence)
     ties = np.unique(confidence[order], return_index=True)[1]
@@ -66,7 +62,6 @@ def fpr_at_tpr(
 
     Args:
         confidence: higher is surer; a threshold lets equal values pass.
-        right: 1 where the answer is right, 0 where it is wrong.
         tpr: share of the right answers that pass, above 0, at most 1.
 
     Examples:
@@ -86,11 +81,8 @@ def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
     """Mean, over all coverages, of the risk among the queries answered first.
 
     The queries are answered from the surest to the least sure; after each one the risk is the mean
-    loss so far. Lower is better. The few surest queries weigh most, see `augrc`.
-
-    Args:
-        confidence: higher is surer.
-        wrong: loss of each answer from 0 to 1, such as 1 where it is wrong.
+    loss so far; a loss is 0 to 1, such as 1 where the answer is wrong. Lower is better. The few
+    surest queries weigh most, see `augrc`.
 
     References:
         Geifman et al., "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR
@@ -101,10 +93,7 @@ def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
 
 
 def excess_aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
-    """`aurc` less that of the best possible order of the same answers; 0 is perfect.
-
-    Arguments and errors as for `aurc`.
-    """
+    """`aurc` minus that of the best possible order of the same answers; 0 is perfect."""
     return aurc(confidence, wrong) - aurc(-wrong.astype(np.float64), wrong)
 
 
@@ -113,8 +102,6 @@ def augrc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
 
     Lower is better. All queries weigh alike: with losses of 0 and 1 it is
     (1 - AUROC) a (1 - a) + (1 - a)^2 / 2 with the share a of right answers.
-
-    Arguments and errors as for `aurc`.
 
     References:
         Traub et al., "Overcoming common flaws in the evaluation of selective classification
@@ -133,8 +120,6 @@ def risk_at_coverage(
     """Mean loss of the surest queries, so many that at least ``coverage`` of all is answered.
 
     Args:
-        confidence: higher is surer.
-        wrong: loss of each answer from 0 to 1.
         coverage: share of the queries that is answered, above 0, at most 1.
 
     Examples:
@@ -150,7 +135,7 @@ def risk_at_coverage(
 def risk_curve(
     confidence: Float[np.ndarray, " queries"], wrong: Outcomes
 ) -> tuple[Float64[np.ndarray, " queries"], Float64[np.ndarray, " queries"]]:
-    """Coverages 1/n, 2/n, ... 1 and the mean loss at each; arguments and errors as for `aurc`."""
+    """Coverages 1/n, 2/n, ... 1 and the mean loss at each."""
     lost = _lost(confidence, wrong)
     answered = np.arange(1, len(lost) + 1)
     return answered / len(lost), lost / answered
@@ -232,7 +217,7 @@ def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> None
             "every query, and one query at least."
         )
     if np.isnan(confidence).any() or np.isnan(outcome).any():
-        raise SureshotError("A confidence or an outcome is NaN; leave such a query out or mend it.")
+        raise SureshotError("A confidence or an outcome is NaN; leave such a query out or fix it.")
 
 
 BINS = 15  # of equal width
@@ -253,7 +238,7 @@ def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
 def squared_errors(
     probability: Float[np.ndarray, " queries"], right: Outcomes
 ) -> Float64[np.ndarray, " queries"]:
-    """What `brier` is the mean of, one number a query; errors as for `brier`."""
+    """What `brier` is the mean of, one number per query."""
     return (probability.astype(np.float64) - _checked_probability(probability, right)) ** 2
 
 
@@ -265,8 +250,6 @@ def nll(
     """Mean negative log likelihood in nats; lower is better.
 
     Args:
-        probability: probability that each answer is right.
-        right: 1 where it is, 0 where it is not.
         clip: probabilities nearer to 0 or 1 than this are moved away, so that one query that was
             wrongly held certain costs 13.8 nats and not infinity.
     """
@@ -280,11 +263,9 @@ class Reliability:
     """Queries in bins of like probability; empty bins are left out.
 
     Attributes:
-        low: lower end of each bin.
-        high: upper end.
+        low, high: ends of each bin.
         probability: mean probability of the queries in it.
         right: share of them that is right.
-        count: how many they are.
     """
 
     low: Float64[np.ndarray, " bins"]
@@ -300,13 +281,7 @@ def reliability(
     *,
     bins: int = BINS,
 ) -> Reliability:
-    """What a reliability diagram shows.
-
-    Args:
-        probability: probability that each answer is right.
-        right: 1 where it is, 0 where it is not.
-        bins: number of bins of equal width; empty ones are left out.
-    """
+    """What a reliability diagram shows, in ``bins`` of equal width."""
     true = _checked_probability(probability, right)
     place, edges = _places(probability.astype(np.float64), bins)
     count = np.bincount(place, minlength=len(edges) - 1)
@@ -328,8 +303,6 @@ def ece(
     bins: int = BINS,
 ) -> float:
     """Expected calibration error: the gaps of `reliability`, weighted by their queries; 0 to 1.
-
-    Arguments and errors as for `reliability`.
 
     References:
         Guo et al., "On calibration of modern neural networks", ICML 2017, arXiv:1706.04599.
@@ -354,26 +327,15 @@ def ece_floor(
 
     The outcomes are drawn from the probabilities themselves. An `ece` near its floor cannot be
     told from a perfect one on that many queries.
-
-    Args:
-        probability: probability that each answer is right.
-        bins: number of bins of equal width; empty ones are left out.
-        draws: how often the outcomes are drawn.
     """
     if draws < 1:
         raise SureshotError(f"draws is {draws}; the floor needs at least 1, better 200.")
     _checked_probability(probability, np.zeros(len(probability)))
     place, edges = _places(probability.astype(np.float64), bins)
-    errors = [
-        np.abs(
-            np.bincount(
-                place,
-                weights=probability - (rng.random(len(place)) < probability),
-                minlength=len(edges) - 1,
-            )
-        ).sum()
-        for _ in range(draws)
-    ]
+    errors = []
+    for _ in range(draws):
+        off = probability - (rng.random(len(place)) < probability)
+        errors.append(np.abs(np.bincount(place, off, minlength=len(edges) - 1)).sum())
     return float(np.mean(errors) / len(place))
 
 

@@ -5,10 +5,11 @@ Which of these may be used in earnest depends on what they look at besides the q
 * `nearest_neighbour_normalised` and `querybank_norm` look at a fixed bank of other captions, for
   instance those of training. The score of a query does not depend on what else is asked.
 * `dual_softmax`, and `inverted_softmax` without a bank, look at **all test queries**. They profit
-  from each video being sought once, which no search knows, and are to be named beside any number
-  they made.
+  from each video being sought once, which no search knows, and must be named with any number they
+  made.
 
-All leave their input as it is and work in float64. ``-inf`` stays ``-inf``.
+All take cosines, not yet scaled, leave their input as it is and work in float64; ``-inf`` stays
+``-inf``. A bank holds similarities of other captions, at best of training, to the same videos.
 """
 
 import numpy as np
@@ -30,7 +31,6 @@ def dual_softmax(
     likely video is multiplied by the smallest weight and comes out nearest to zero.
 
     Args:
-        similarity: cosines, not yet scaled.
         scale: c, above 0. The published numbers use 100.
 
     References:
@@ -54,15 +54,13 @@ def inverted_softmax(
     *,
     scale: float = 100.0,
 ) -> Float64[np.ndarray, "texts videos"]:
-    """Each similarity less the soft maximum of what its video scores with other captions.
+    """Each similarity minus the soft maximum of what its video scores with other captions.
 
     S'_ij = S_ij - log(sum_k exp(c B_kj)) / c. With a bank B it looks at the bank only; without
     one, B is S itself and it **looks at all test queries**. Text to video, as `dual_softmax`.
 
     Args:
-        similarity: cosines, not yet scaled.
         bank: similarities of other captions to the same videos.
-        scale: c, above 0.
 
     References:
         Smith et al., "Offline bilingual word vectors, orthogonal transformations and the inverted
@@ -94,9 +92,6 @@ def querybank_norm(
     ranking videos of one text, meaningless for ranking texts of one video.
 
     Args:
-        similarity: cosines, not yet scaled.
-        bank: similarities of other captions, at best of training, to the same videos.
-        beta: inverse temperature, above 0.
         k: places that activate, 1 to the number of videos.
 
     References:
@@ -124,17 +119,14 @@ def nearest_neighbour_normalised(
     k: int = 64,
     weight: float = 1.0,
 ) -> Float64[np.ndarray, "texts videos"]:
-    """NNN: each similarity less what its video scores with the captions of a bank nearest to it.
+    """NNN: each similarity minus what its video scores with the captions of a bank nearest to it.
 
-    S'_ij = S_ij - weight * mean of the ``k`` largest B_.j. **Looks at the bank only.** One number a
-    video is taken off, the same for every text, so it can be stored with the video; ranks of texts
-    for a video do not change.
+    S'_ij = S_ij - weight * mean of the ``k`` largest B_.j, with a weight of 0 or more. **Looks at
+    the bank only.** One number per video is taken off, the same for every text, so it can be stored
+    with the video; ranks of texts for a video do not change.
 
     Args:
-        similarity: cosines.
-        bank: similarities of other captions, at best of training, to the same videos.
         k: captions averaged; all of them if the bank is smaller.
-        weight: share of the mean taken off, 0 or more.
 
     References:
         Chowdhury et al., "Nearest neighbor normalization improves multimodal retrieval", EMNLP
@@ -162,7 +154,6 @@ def nearest_mean(
     """Mean of the ``k`` largest scores of each video with a bank of captions, at least one.
 
     Args:
-        bank: scores of the captions with the videos.
         k: captions averaged; all of them if the bank is smaller.
     """
     known = _finite("bank", bank)
@@ -229,7 +220,7 @@ def _log_softmax(
     bank: Float64[np.ndarray, "captions videos"],
     scale: float,
 ) -> Float64[np.ndarray, "texts videos"]:
-    """``scale * scores`` less the logarithm of the sum of exp(``scale * bank``) in each column."""
+    """``scale * scores`` minus the logarithm of the sum of exp(``scale * bank``) in each column."""
     top = bank.max(0)
     # A column the bank rules out is no hub of it: only its own scores count.
     top = np.where(np.isneginf(top), 0.0, top)

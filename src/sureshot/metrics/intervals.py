@@ -1,7 +1,7 @@
 """Intervals of a metric, gaps between two systems, and verdicts on what papers claim.
 
 A resample is written as how often each query is drawn, so a statistic is a function of weights:
-rows are resamples, columns queries, and it gives one number a resample.
+rows are resamples, columns queries, and it gives one number per resample.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Interval:
 
 
 def mean_of(values: Values) -> Statistic:
-    """The mean of one number a query.
+    """The mean of one number per query.
 
     Examples:
         >>> mean_of(np.array([1.0, 4.0]))(np.array([[1.0, 1.0], [2.0, 0.0]]))
@@ -43,7 +43,7 @@ def mean_of(values: Values) -> Statistic:
 
 
 def ratio_of(part: Values, whole: Values) -> Statistic:
-    """The sum of one number a query over that of another; 0 where the other is nothing."""
+    """The sum of one number per query over that of another; 0 where the other is nothing."""
 
     def ratio(weights: Weights) -> Float64[np.ndarray, " draws"]:
         total = weights @ whole
@@ -53,7 +53,7 @@ def ratio_of(part: Values, whole: Values) -> Statistic:
 
 
 def median_of(values: Float[np.ndarray, " queries"]) -> Statistic:
-    """The median of one number a query; the mean of the middle two where their number is even."""
+    """The median of one number per query; the mean of the middle two where their number is even."""
     order = np.argsort(values)
 
     def median(weights: Weights) -> Float64[np.ndarray, " draws"]:
@@ -86,7 +86,6 @@ def intervals(
     Args:
         statistics: functions of weights, such as `mean_of`, by name.
         cluster: number of the video that each query belongs to.
-        resamples: number of times that the videos are drawn.
         level: share of the resamples between the two ends, between 0 and 1.
     """
     if resamples < 1:
@@ -148,7 +147,6 @@ class SeedRanks:
     """The ranks of one system, trained with several seeds.
 
     Attributes:
-        seeds: the seeds.
         texts: rank of the own video of each caption.
         owner: number of the video of each caption.
         videos: rank of the own captions of each video that has some, in the order of the numbers.
@@ -162,13 +160,12 @@ class SeedRanks:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What one system has more than another: the mean over seeds and its 95 % interval.
+    """How much better one system is than another: the mean over seeds and its 95 % interval.
 
     Attributes:
         error: standard error, of seeds and videos.
         freedom: degrees of freedom of the error.
-        seeds: number of seeds that both were trained with.
-        videos: number of videos that both were tested on.
+        seeds, videos: how many both were trained with, and tested on.
     """
 
     value: float
@@ -181,11 +178,15 @@ class Gap:
 
     def p_zero(self) -> float:
         """Chance of a gap at least this far from 0, either way, if there were none."""
-        return float(2 * _tail(-abs(self.value) / self.error, self.freedom))
+        from scipy.stats import t
+
+        return float(2 * t.cdf(-abs(self.value) / self.error, self.freedom))
 
     def p_at_least(self, true: float) -> float:
         """Chance of a gap this small or smaller if it were truly so large."""
-        return float(_tail((self.value - true) / self.error, self.freedom))
+        from scipy.stats import t
+
+        return float(t.cdf((self.value - true) / self.error, self.freedom))
 
     def visible(self, level: float = 0.05, power: float = 0.8) -> float:
         """Smallest true gap that is told from 0 with this power, at this level, two-sided."""
@@ -217,10 +218,10 @@ def paired_gap(
 
     Args:
         more: ranks of the system that is claimed to be better.
-        less: ranks of the other one, for the same captions.
         measure: what is compared, such as `recall_at_one`.
-        resamples: number of times that the videos are drawn.
     """
+    from scipy.stats import t
+
     seeds = sorted(set(more.seeds) & set(less.seeds))
     if len(seeds) < 2:
         raise SureshotError(
@@ -241,7 +242,7 @@ def paired_gap(
     spread = of_seeds**2 / (len(seeds) - 1) + of_videos**2 / (count - 1)
     freedom = variance**2 / max(spread, 1e-24)
     value, error = float(each.mean()), variance**0.5
-    half = -_quantile(0.025, freedom) * error
+    half = -float(t.ppf(0.025, freedom)) * error
     return Gap(
         value=value,
         error=error,
@@ -283,18 +284,6 @@ def _measured(
     return measure(100 * np.stack(recalls, axis=-1))
 
 
-def _tail(value: float, freedom: float) -> float:
-    from scipy.stats import t
-
-    return float(t.cdf(value, freedom))
-
-
-def _quantile(share: float, freedom: float) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(share, freedom))
-
-
 Verdict = Literal[
     "supported",
     "contradicted",
@@ -321,11 +310,6 @@ class Comparison:
     printed: float | None = None
     testable: bool = True
 
-    @property
-    def counts(self) -> bool:
-        """Whether there are data and seeds enough for a verdict."""
-        return self.testable and self.gap is not None and self.gap.seeds >= LEAST_SEEDS
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -345,7 +329,7 @@ class Decision:
 def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]:
     """The verdicts on all claims of a paper, decided together.
 
-    A claim says that one system has more than another, and by how much. Two hypotheses can be
+    A claim says that one system is better than another, and by how much. Two hypotheses can be
     refused: that there is no gap, and that the gap is as large as printed. A verdict is *supported*
     or *contradicted* where the first is refused, by the sign of the gap; *ruled out* where only the
     second is; *too noisy to tell* where neither is. The smallest p-value is held against ``level``
@@ -363,7 +347,7 @@ def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]
     """
     open_ones: dict[int, dict[str, float]] = {}
     for place, one in enumerate(family):
-        if one.counts and one.gap is not None:
+        if one.testable and one.gap is not None and one.gap.seeds >= LEAST_SEEDS:
             open_ones[place] = {"zero": one.gap.p_zero()}
             if one.printed is not None:
                 open_ones[place]["printed"] = one.gap.p_at_least(one.printed)

@@ -33,19 +33,13 @@ class Row:
     Attributes:
         dataset: data set tested on, as the papers write it without hyphens.
         split: test split: ``1kA``, ``full``, ``val1``, or ``std`` where there is only one.
-        direction: text to video or video to text.
-        method: name of the system.
         variant: the setting that an ablation changes; empty in the main tables.
         post: post-processing of the scores.
         encoder: ``B32`` or ``B16`` for CLIP ViT, ``none`` for older features, empty if not stated.
-        trained_on: data set trained on where it is another table's point; else empty.
-        frames: frames a video.
-        r1: percent.
-        r5: percent.
-        r10: percent.
-        r50: percent.
-        median: median rank.
-        mean: mean rank.
+        trained_on: data set trained on where it is another than that tested on; else empty.
+        frames: frames per video.
+        r1, r5, r10, r50: percent.
+        median, mean: of the ranks.
         r_sum: R@1 + R@5 + R@10 of this direction.
         rsum: sum of the recalls of both directions.
         table: paper and table.
@@ -84,12 +78,11 @@ class Setting:
     """How a result of ours came about, as far as it matters for a comparison.
 
     Attributes:
-        dataset: data set tested on.
         split: test split; empty if it is none of the published ones.
         texts: texts of the test.
         videos: videos of the gallery.
         encoder: name of the encoder; empty if not known.
-        frames: frames a video; None if not known.
+        frames: frames per video; None if not known.
         trained_on: data sets trained on; empty if not known.
     """
 
@@ -104,7 +97,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A printed row beside a result of ours.
+    """A printed row to compare a result of ours with.
 
     Attributes:
         row: printed row; its ``table`` names all tables that print the same numbers.
@@ -126,12 +119,11 @@ def published(
 ) -> list[Row]:
     """Printed rows in the order of the tables. Names match without regard to case and hyphens.
 
+    All splits and methods if None.
+
     Args:
         dataset: ``MSRVTT``, ``MSVD``, ``VATEX``, ``DiDeMo``, ``LSMDC``, ``ActivityNet`` or
             ``Charades``.
-        split: all of them if None.
-        method: all of them if None.
-        direction: text to video or video to text.
 
     Examples:
         >>> rows = published("MSR-VTT", split="1kA", method="DUQ")
@@ -162,8 +154,6 @@ def compare(
 
     Args:
         setting: how our result came about; it is taken as not post-processed.
-        method: name of a printed method; all if None.
-        direction: text to video or video to text.
     """
     rows = published(setting.dataset, method=method, direction=direction)
     ours = [row for row in rows if folded_name(row.split) == folded_name(setting.split)]
@@ -171,7 +161,16 @@ def compare(
     for row in (row for row in ours or rows if not row.variant):
         same = (row.split, row.name, row.encoder, row.trained_on, row.frames)
         key = (*same, *(getattr(row, number) for number in _NUMBERS[:-2]))
-        merged[key] = _join(merged[key], row) if key in merged else row
+        if key in merged:
+            first = merged[key]
+            row = replace(
+                first,
+                table=f"{first.table}, {row.table}",
+                r_sum=row.r_sum if first.r_sum is None else first.r_sum,
+                rsum=row.rsum if first.rsum is None else first.rsum,
+                note="; ".join(dict.fromkeys(note for note in (first.note, row.note) if note)),
+            )
+        merged[key] = row
     return [Match(row, _protocol(setting, row), _warnings(setting, row)) for row in merged.values()]
 
 
@@ -198,12 +197,12 @@ def _protocol(setting: Setting, row: Row) -> tuple[str, ...]:
 
 def _warnings(setting: Setting, row: Row) -> tuple[str, ...]:
     """Differences other than of data and split."""
+    trained, printed = setting.trained_on, row.trained_on or row.dataset
     pairs = [
         ("encoder", setting.encoder, row.encoder, _encoder(setting.encoder) == row.encoder),
         ("frames", setting.frames, row.frames, setting.frames == row.frames),
+        ("trained on", trained, printed, folded_name(trained) == folded_name(printed)),
     ]
-    trained, printed = setting.trained_on, row.trained_on or row.dataset
-    pairs.append(("trained on", trained, printed, folded_name(trained) == folded_name(printed)))
     found = [
         f"{name}: {here or 'not known'} here, {there or 'not stated'} published"
         for name, here, there, same in pairs
@@ -225,30 +224,17 @@ def _encoder(name: str) -> str:
     return f"B{known[1]}" if known and "siglip" not in name.lower() else name
 
 
-def _join(first: Row, second: Row) -> Row:
-    """One row for two tables that print the same numbers."""
-    notes = dict.fromkeys(note for note in (first.note, second.note) if note)
-    return replace(
-        first,
-        table=f"{first.table}, {second.table}",
-        r_sum=first.r_sum if first.r_sum is not None else second.r_sum,
-        rsum=first.rsum if first.rsum is not None else second.rsum,
-        note="; ".join(notes),
-    )
-
-
 @functools.cache
 def _rows() -> tuple[Row, ...]:
     text = files("sureshot.metrics").joinpath("published.csv").read_text("utf-8")
-    return tuple(_row(record) for record in csv.DictReader(text.splitlines()))
-
-
-def _row(record: dict[str, str]) -> Row:
-    values: dict[str, Any] = dict(record)
-    values["frames"] = int(record["frames"]) if record["frames"] else None
-    for number in _NUMBERS:
-        values[number] = float(record[number]) if record[number] else None
-    return Row(**values)
+    rows = []
+    for record in csv.DictReader(text.splitlines()):
+        values: dict[str, Any] = dict(record)
+        values["frames"] = int(record["frames"]) if record["frames"] else None
+        for number in _NUMBERS:
+            values[number] = float(record[number]) if record[number] else None
+        rows.append(Row(**values))
+    return tuple(rows)
 
 
 @functools.cache

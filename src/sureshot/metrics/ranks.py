@@ -15,10 +15,6 @@ CELLS = 1 << 22  # numbers looked at together
 def row_blocks(rows: int, width: int) -> Iterator[slice]:
     """Slices that cover ``range(rows)``, each of at most `CELLS` numbers or of a single row.
 
-    Args:
-        rows: number of rows of the matrix.
-        width: numbers in a row.
-
     Examples:
         >>> list(row_blocks(5, CELLS // 2))
         [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -47,7 +43,6 @@ def text_ranks(
     Args:
         similarity: higher is better; ``-inf`` rules a video out, ``+inf`` beats every number.
         owner: column of the video that each text describes.
-        ties: what equal scores do to the rank.
 
     Differs:
         CLIP4Clip counts each tied place as a further query and leaves out queries whose own score
@@ -88,8 +83,6 @@ def video_ranks(
     Args:
         similarity: higher is better; ``-inf`` rules a text out, ``+inf`` beats every number.
         owner: column of the video that each text describes.
-        video_query: what a candidate is.
-        ties: what equal scores do to the rank, as in `text_ranks`.
 
     Differs:
         In the code of Collaborative Experts own texts that tie with each other share their places,
@@ -162,15 +155,8 @@ def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
 def _rank(
     better: Integer[np.ndarray, " n"], same: Integer[np.ndarray, " n"], ties: Ties
 ) -> Float64[np.ndarray, " n"]:
-    match ties:
-        case "mean":
-            return 1.0 + better + same / 2
-        case "best":
-            return 1.0 + better
-        case "worst":
-            return 1.0 + better + same
-        case _:
-            assert_never(ties)
+    share = {"best": 0.0, "mean": 0.5, "worst": 1.0}
+    return 1.0 + better + share[ties] * same
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +164,7 @@ class Recall:
     """How well the queries of one direction were answered.
 
     Attributes:
-        r1: R@1, percent of the queries whose rank is at most 1.
-        r5: R@5, percent.
-        r10: R@10, percent.
-        r50: R@50, percent.
+        r1, r5, r10, r50: R@k, percent of the queries whose rank is at most k.
         median: MdR, the median rank; the mean of the middle two where their number is even.
         mean: MnR, the mean rank.
         n: queries.
@@ -209,12 +192,9 @@ def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
     With the mean ranks of ties a query counts at k only if its shared place is within k: of two
     videos tied for the first place neither counts at 1 (rank 1.5), both count at 5.
 
-    Args:
-        ranks: 1 the best, whole or shared places.
-
     Differs:
         CLIP4Clip takes the lower of the two middle ranks of an even number of queries for sets
-        with several captions a video, and their mean for the others; here it is always the mean.
+        with several captions per video, and their mean for the others; here it is always the mean.
         Collaborative Experts count a shared place up to half a place past k for k over 1.
 
     Examples:
@@ -262,8 +242,6 @@ def rsum(texts: Recall, videos: Recall, ks: Sequence[int] = (1, 5, 10)) -> float
     """Sum of the recalls of both directions, 0 to 600 for three of them.
 
     Args:
-        texts: text to video.
-        videos: video to text.
         ks: which recalls; ActivityNet tables use 1, 5 and 50.
 
     References:

@@ -20,7 +20,7 @@ from sureshot.metrics.hubs import (
     querybank_norm,
 )
 from sureshot.metrics.intervals import Interval, intervals, mean_of, median_of, resampling_note
-from sureshot.metrics.published import Direction, Match, Row, Setting, compare, folded_name
+from sureshot.metrics.published import Direction, Match, Setting, compare, folded_name
 from sureshot.metrics.ranks import (
     Recall,
     VideoQuery,
@@ -41,14 +41,11 @@ class Line:
 
     Attributes:
         name: ``raw``, or the post-processing and what it looks at.
-        direction: text to video or video to text.
-        recall: the numbers.
         intervals: interval of each field of ``recall``, by resampling videos; empty for fewer than
             two videos.
-        gain: R@1 less that of the raw scores, in points; None for these themselves.
+        gain: R@1 minus that of the raw scores, in points; None for these themselves.
         tied: queries whose sought item ties with another.
-        r1_best: R@1 if every tie fell in our favour.
-        r1_worst: R@1 if every tie fell against us.
+        r1_best, r1_worst: R@1 if every tie fell in our favour, or against us.
         gamma: weight of the uncertainty in the scores; None where there is none.
     """
 
@@ -69,7 +66,6 @@ class CorrectedScores:
 
     Attributes:
         name: the correction, its settings and what it looks at.
-        direction: text to video or video to text.
         scores: rows are texts, columns videos, in both directions.
         gamma: weight of the uncertainty in it; None for a correction without one.
     """
@@ -82,12 +78,7 @@ class CorrectedScores:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Ranks of the queries of one direction.
-
-    Attributes:
-        mean: rank with shared places.
-        best: rank if every tie fell in our favour.
-    """
+    """Ranks of the queries of one direction: with shared places, and if ties fell in our favour."""
 
     mean: Float64[np.ndarray, " queries"]
     best: Float64[np.ndarray, " queries"]
@@ -105,8 +96,7 @@ class Judge:
     Attributes:
         owner: column of the video that each text describes.
         video_query: candidates of video to text.
-        resamples: number of times that videos are drawn for the intervals.
-        seed: seed of that chance; each line starts from it anew, so that all see the same videos.
+        seed: each line starts from it again, so that all draw the same videos for their intervals.
     """
 
     owner: Integer[np.ndarray, " texts"]
@@ -168,18 +158,12 @@ class RecallReport:
     """An evaluation of one system on one set; see `report`.
 
     Attributes:
-        title: title of the protocol.
-        system: name of what was evaluated.
-        setting: data and circumstances.
         raw: the scores as they are, text to video, then video to text.
         post: post-processed scores.
         matches: printed rows of each direction.
         undescribed: videos without a text: candidates, but no queries of video to text.
         hubness: skewness of the 10-occurrence of the raw scores.
-        video_query: candidates of video to text.
         ks: recalls that are printed.
-        resamples: number of times that videos were drawn for the intervals.
-        seed: seed of that chance.
     """
 
     title: str
@@ -229,7 +213,7 @@ class RecallReport:
         }
 
     def text(self) -> str:
-        """A table for the terminal; raw scores first, differences beside every printed row."""
+        """A table for the terminal; raw scores first, differences next to every printed row."""
         return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
 
     def _head(self) -> Iterator[str]:
@@ -259,17 +243,24 @@ class RecallReport:
             if len(lines) > 1:
                 heads.append("R@1 less raw")
             yield from aligned([heads, *(self._cells(line, len(heads)) for line in lines)])
-            yield from (_ties(line) for line in lines if line.tied)
+            for line in lines:
+                if line.tied:
+                    yield (
+                        f"Ties, {line.name}: {line.tied} of {line.recall.n} queries; R@1 is "
+                        f"{line.r1_worst:.1f} to {line.r1_best:.1f}, depending on how they fall."
+                    )
         recalls = ", ".join(f"R@{k}" for k in self.ks)
         yield f"\nrsum {self.rsum:.1f}: the sum of {recalls} of both directions, raw"
         yield f"Hubness: skewness of N_10 is {self.hubness:.2f} (raw); 0 means no hubs."
 
+    @property
+    def _fields(self) -> list[str]:
+        """What a row of a table shows, as `Recall` and the printed rows name it."""
+        return [*(f"r{k}" for k in self.ks), "median", "mean"]
+
     def _cells(self, line: Line, width: int) -> list[str]:
-        fields = [*(f"r{k}" for k in self.ks), "median", "mean"]
-        cells = [line.name]
-        cells += [
-            _value(getattr(line.recall, field), line.intervals.get(field)) for field in fields
-        ]
+        numbers = ((getattr(line.recall, field), field) for field in self._fields)
+        cells = [line.name, *(_value(x, line.intervals.get(field)) for x, field in numbers)]
         if line.gain is not None:
             cells.append(_value(line.gain.value, line.gain, "+.1f"))
         return cells + [""] * (width - len(cells))
@@ -279,12 +270,20 @@ class RecallReport:
             if not matches:
                 continue
             yield f"\nPublished, {_WAYS[way]}"
-            everywhere = _common([match.protocol for match in matches])
-            if any(match.protocol for match in matches):
+            protocols = [match.protocol for match in matches]
+            everywhere = [text for text in protocols[0] if all(text in one for one in protocols)]
+            if any(protocols):
                 of = "; ".join(everywhere) or "see each row"
                 yield f"! Other data or protocol, so the numbers do not compare: {of}"
             heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
-            table = aligned([heads, *(_row_cells(match.row, self.ks) for match in matches)])
+            cells = []
+            for row in (match.row for match in matches):
+                trained = f" trained on {row.trained_on}" if row.trained_on else ""
+                name = f"{row.name} {row.encoder}".rstrip() + trained
+                values = [getattr(row, field) for field in self._fields]
+                numbers = ("" if value is None else f"{value:.1f}" for value in values)
+                cells.append([f"{name} ({row.table}, {row.split})", *numbers])
+            table = aligned([heads, *cells])
             yield table[0]
             for match, line in zip(matches, table[1:], strict=True):
                 yield line
@@ -324,23 +323,16 @@ def report(
             its scales are those published for cosines.
         owner: column of the video that each text describes.
         title: title of the protocol: which data, which split, what is left out.
-        system: name of what is evaluated.
         dataset: name of the data set; needed for printed rows.
         split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
-        encoder: name of the encoder.
-        frames: frames a video.
         trained_on: data sets, joined by " + ".
-        against: methods whose printed rows stand beside ours.
+        against: methods whose printed rows are shown below ours.
         bank: similarities of other captions to the same videos, for ``qb_norm`` and ``nnn``.
         bank_name: what these captions are, for instance "training captions".
         post: ways of post-processing to show below the raw scores: ``dsl`` and
             ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
             those two correct videos and have no row for video to text.
         corrected: scores that were corrected elsewhere, shown below those of ``post``.
-        video_query: candidates of video to text, as in `video_ranks`.
-        ks: recalls to print, of 1, 5, 10, 50.
-        resamples: number of times that videos are drawn for the intervals.
-        seed: seed of that chance.
     """
     if not title.strip():
         raise SureshotError("The report has no title; name the protocol, that is data and split.")
@@ -351,15 +343,20 @@ def report(
         judge.line("raw", "v2t", raw_videos, None),
     )
     for k in ks:
-        raw[0].recall.at(k)
+        raw[0].recall.at(k)  # refuses a recall that is not kept
+    if against and not dataset:
+        raise SureshotError(
+            "Printed rows were asked for but no dataset is named; give dataset, or leave against "
+            "empty."
+        )
     shown = []
     for name in post:
         label, correct, transductive = _correction(name, bank, bank_name)
         found = judge.texts(correct(similarity))
         shown.append(judge.line(label, "t2v", found, raw_texts))
         if transductive:
-            turned = judge.videos(correct(similarity.T).T)
-            shown.append(judge.line(label, "v2t", turned, raw_videos))
+            found = judge.videos(correct(similarity.T).T)
+            shown.append(judge.line(label, "v2t", found, raw_videos))
     for one in corrected:
         rank, plain = judge.texts, raw_texts
         if one.direction == "v2t":
@@ -381,7 +378,14 @@ def report(
         setting=setting,
         raw=raw,
         post=tuple(shown),
-        matches={way: _matches(setting, against, way) for way in _WAYS},
+        matches={
+            way: tuple(
+                match
+                for method in against
+                for match in compare(setting, method=method, direction=way)
+            )
+            for way in _WAYS
+        },
         undescribed=videos - raw[1].recall.n,
         hubness=hubness_skewness(similarity),
         video_query=video_query,
@@ -416,39 +420,8 @@ def _correction(
             )
 
 
-def _matches(setting: Setting, against: Sequence[str], way: Direction) -> tuple[Match, ...]:
-    if against and not setting.dataset:
-        raise SureshotError(
-            "Printed rows were asked for but no dataset is named; give dataset, or leave against "
-            "empty."
-        )
-    return tuple(
-        match for method in against for match in compare(setting, method=method, direction=way)
-    )
-
-
-def _row_cells(row: Row, ks: Sequence[int]) -> list[str]:
-    fields = [*(f"r{k}" for k in ks), "median", "mean"]
-    values = [getattr(row, field) for field in fields]
-    trained = f" trained on {row.trained_on}" if row.trained_on else ""
-    name = f"{row.name} {row.encoder}".rstrip() + f"{trained} ({row.table}, {row.split})"
-    return [name, *("" if value is None else f"{value:.1f}" for value in values)]
-
-
-def _ties(line: Line) -> str:
-    return (
-        f"Ties, {line.name}: {line.tied} of {line.recall.n} queries; R@1 is {line.r1_worst:.1f} to "
-        f"{line.r1_best:.1f}, depending on how they fall."
-    )
-
-
 def _value(value: float, found: Interval | None, form: str = ".1f") -> str:
     return f"{value:{form}}" + (f" {found.ends()}" if found else "")
-
-
-def _common(lists: list[tuple[str, ...]]) -> list[str]:
-    """Texts that all lists hold, in the order of the first."""
-    return [text for text in lists[0] if all(text in other for other in lists)]
 
 
 def write_run(
@@ -467,17 +440,24 @@ def write_run(
     ties by the item's name, so numbers agree with `recall` only where no scores tie.
 
     Args:
-        path: file to write; an existing one is replaced.
         similarity: higher is better; transpose a matrix of texts and videos for video to text.
-        queries: names of the rows.
-        items: names of the columns.
         depth: items written for each query; all if None.
-        tag: name of the run.
     """
     for kind, names, count in zip(
         ("query", "item"), (queries, items), similarity.shape, strict=True
     ):
-        _names(kind, names, count)
+        if len(names) != count:
+            raise SureshotError(
+                f"{len(names)} names for {count} {kind} rows or columns; give one each."
+            )
+        seen: set[str] = set()
+        for name in names:
+            _name(kind, name)
+            if name in seen:
+                raise SureshotError(
+                    f"The {kind} name {name!r} occurs twice; names must tell apart."
+                )
+            seen.add(name)
     _name("tag", tag)
     refuse_nan(similarity)
     if np.isposinf(similarity).any():
@@ -493,31 +473,13 @@ def write_run(
 
 
 def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
-    """Write judgements: lines ``query 0 item 1`` for each pair of a query and what it seeks.
-
-    Args:
-        path: file to write; an existing one is replaced.
-        relevant: pairs of query and item.
-    """
+    """Write judgements: lines ``query 0 item 1`` for each pair of a query and what it seeks."""
     lines = []
     for query, item in relevant:
         _name("query", query)
         _name("item", item)
         lines.append(f"{query} 0 {item} 1\n")
     write_text(path, "".join(lines))
-
-
-def _names(kind: str, names: Sequence[str], count: int) -> None:
-    if len(names) != count:
-        raise SureshotError(
-            f"{len(names)} names for {count} {kind} rows or columns; give one each."
-        )
-    seen: set[str] = set()
-    for name in names:
-        _name(kind, name)
-        if name in seen:
-            raise SureshotError(f"The {kind} name {name!r} occurs twice; names must tell apart.")
-        seen.add(name)
 
 
 def _name(kind: str, name: str) -> None:

@@ -48,9 +48,9 @@ def assess(
 ) -> Assessment:
     """Judge the results of one query.
 
-    Nothing here contradicts itself. Who is sure of the first result needs no other: then the set is
-    that one alone. A set that is right so often holds results whose percentages add up to as much.
-    What is probably absent has no percentages beside it, since those hold if it is there.
+    What is said never contradicts itself. Where the first result is sure the set is that one alone;
+    otherwise the percentages of a set add up to its coverage. An absent query gets no percentages,
+    since those hold if a relevant result is there.
 
     Args:
         calibration: a card that fits the model, see `Calibration.mismatches`; None is no card.
@@ -73,11 +73,7 @@ def assess_each(
     """Judge the results of several queries to one gallery, each as `assess` does.
 
     Args:
-        calibration: a card that fits the model; None is no card.
         scores: scores of the best results of each query, descending; ``-inf`` after the last one.
-        about: what else is known of the queries, and the size of the gallery.
-        coverage: share of queries whose set is to hold a relevant result, see `assess`.
-        abstain: share of the queries whose video is there that may look like absent ones.
     """
     if calibration is None or calibration.refused:
         why = "Nothing has been calibrated." if calibration is None else calibration.refused

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -37,8 +36,7 @@ class ProbabilityQuality:
         cases: number of results that were judged.
         share: share of the cases that is right.
         auroc: how often a right case has the higher probability than a wrong one; 0.5 is chance.
-        auroc_low: lower end of the 95 % interval of ``auroc`` over videos.
-        auroc_high: upper end of that interval.
+            ``auroc_low`` and ``auroc_high`` end its 95 % interval over videos.
         brier: mean squared error of the probability.
         brier_base: mean squared error of always saying ``share``.
         ece: expected calibration error in 15 bins.
@@ -63,8 +61,8 @@ class Quality:
     Attributes:
         top1: quality of the probability that the first result is relevant.
         result: quality of the probability that one of the first ten results is.
-        absent_auroc: AUROC of the standing, queries whose relevant videos are all there against
-            the same queries with all of them removed; None where that leaves no video.
+        absent_auroc: AUROC of `margin_over_bank`, queries whose relevant videos are all there
+            against the same queries with all of them removed; None where that leaves no video.
     """
 
     top1: ProbabilityQuality
@@ -99,7 +97,7 @@ class Nonconformity:
         ascending = all(a <= b for a, b in pairwise(self.scores))
         if len(self.scores) != len(self.sharing) or min(self.sharing, default=1) < 1:
             raise SureshotError("A reference needs a number of queries, 1 or more, a score.")
-        if not self.scores or not ascending or not all(map(math.isfinite, self.scores)):
+        if not (self.scores and ascending and all(map(math.isfinite, self.scores))):
             raise SureshotError("A reference needs finite scores in ascending order, one at least.")
 
     @classmethod
@@ -113,10 +111,9 @@ class Nonconformity:
         Scores are rounded up to seven digits, which makes sets a trifle larger, never smaller.
 
         Args:
-            scores: finite score of each query, larger is stranger.
             video: number of the video that each query is about; all different if left out.
         """
-        if not len(scores) or not np.isfinite(scores).all():
+        if not np.isfinite(scores).all():
             raise SureshotError("A reference needs finite scores, one at least.")
         about = np.arange(len(scores)) if video is None else video
         _, place, count = np.unique(about, return_inverse=True, return_counts=True)
@@ -148,9 +145,6 @@ class Nonconformity:
             The score, or ``inf`` where there are too few videos to promise such a coverage. An
             infinite quantile is no set of all videos; it is no promise.
 
-        Raises:
-            SureshotError: ``coverage`` is not above 0 and below 1.
-
         References:
             Lee, Barber and Willett, "Distribution-free inference with hierarchical data",
             arXiv:2306.06342.
@@ -161,7 +155,10 @@ class Nonconformity:
             >>> Nonconformity.of(np.arange(8.0)).quantile(0.9)
             inf
         """
-        _share("coverage", coverage)
+        if not 0 < coverage < 1:
+            raise SureshotError(
+                f"coverage is {coverage}; it must be above 0 and below 1, for instance 0.9."
+            )
         place = int(np.searchsorted(self._below, coverage - 1e-12))
         return self.scores[place - 1] if place <= len(self.scores) else math.inf
 
@@ -185,12 +182,7 @@ def _rounded_up(value: float) -> float:
     return near if near >= value else round(near + 10.0**-places, places)
 
 
-def _share(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise SureshotError(f"{name} is {value}; it must be above 0 and below 1, for instance 0.9.")
-
-
-# In simulated worlds 60 to 600 labelled queries are calibrated better than with 0.3, and no worse
+# On synthetic data 60 to 600 labelled queries are calibrated better than with 0.3, and no worse
 # than with anything up to 3.
 STRENGTH = 1.0
 _STEPS = 100
@@ -199,12 +191,11 @@ _DONE = 1e-10  # gradient of one unit of weight
 
 @dataclass(frozen=True)
 class Logistic:
-    """A probability from some features.
+    """A probability from some features: sigmoid(bias + coef . (x - mean) / scale).
 
     Attributes:
         mean: mean of each feature where it was fitted.
         scale: spread of each feature where it was fitted; 1 for a constant one.
-        coef: weight of each feature after ``(feature - mean) / scale``.
         bias: logit where every feature is at its mean.
     """
 
@@ -236,7 +227,7 @@ class Logistic:
         penalised. The penalty keeps the fit finite where the labels can be separated.
 
         Args:
-            features: one row a query; a constant one gets coefficient 0.
+            features: a constant one gets coefficient 0.
             labels: 0 or 1, or a share between them.
             strength: weight of the data against the penalty, above 0.
             weights: weights of the rows, 0 or more; all 1 if left out.
@@ -246,17 +237,23 @@ class Logistic:
             >>> fitted.probability(np.array([[0.0], [2.0]])).round(2)
             array([0.15, 0.53])
         """
-        weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
-        _check(features, labels, weight, strength)
-        weight = weight[:, None]
+        if not 0 < strength < np.inf:
+            raise SureshotError(f"strength is {strength}; it must be finite and above 0.")
+        each = _checked_weights(features, labels, weights)
+        weight = each[:, None]
         mean = (weight * features).sum(0) / weight.sum()
         spread = np.sqrt((weight * (features - mean) ** 2).sum(0) / weight.sum())
         # A constant column may differ from its own mean by rounding.
         constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
         scale = np.where(constant, 1.0, spread)
         inputs = np.where(constant, 0.0, (features - mean) / scale)
-        weighed = strength * weight[:, 0]
+        weighed = strength * each
         share = (weighed * labels).sum() / weighed.sum()
+        if not 1e-12 < share < 1 - 1e-12:
+            raise SureshotError(
+                "All labels are the same; a probability needs answers that were right and answers "
+                "that were wrong. Judge more queries."
+            )
         coef = _newton(
             np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1),
             labels.astype(np.float64),
@@ -288,17 +285,14 @@ class Logistic:
         little, rows of one label only are enough, and many rows replace it.
 
         Args:
-            features: one row a query.
-            labels: 0 or 1.
             shift: spread of a, logits above 0.
             slope: spread of b; 0 keeps it at 0.
             each: spread of each c; 0 keeps them at 0.
             weights: weights of the rows, 0 or more; all 1 if left out.
         """
-        weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
-        _check_rows(features, labels, weight)
-        inputs = (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
-        coef, logit = np.array(self.coef), inputs @ np.array(self.coef) + self.bias
+        weight = _checked_weights(features, labels, weights)
+        inputs, coef = self._standardised(features), np.array(self.coef)
+        logit = inputs @ coef + self.bias
         columns, spread = [np.ones((len(inputs), 1))], [shift]
         if slope:
             columns.append(logit[:, None])
@@ -327,8 +321,12 @@ class Logistic:
             raise SureshotError(
                 f"{features.shape[1]} features were given to a fit of {len(self.coef)}."
             )
-        inputs = (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
-        return sigmoid(inputs @ np.array(self.coef) + self.bias)
+        return sigmoid(self._standardised(features) @ np.array(self.coef) + self.bias)
+
+    def _standardised(
+        self, features: Float[np.ndarray, "rows features"]
+    ) -> Float64[np.ndarray, "rows features"]:
+        return (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
 
 
 def sigmoid(logit: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
@@ -369,39 +367,25 @@ def _newton(
     return coef
 
 
-def _check(
+def _checked_weights(
     features: Float[np.ndarray, "rows features"],
     labels: Num[np.ndarray, " labels"] | Bool[np.ndarray, " labels"],
-    weights: Float[np.ndarray, " weights"],
-    strength: float,
-) -> None:
-    _check_rows(features, labels, weights)
-    if not 0 < strength < np.inf:
-        raise SureshotError(f"strength is {strength}; it must be finite and above 0.")
-    share = (weights * labels).sum() / weights.sum()
-    if not 1e-12 < share < 1 - 1e-12:
+    weights: Float[np.ndarray, " weights"] | None,
+) -> Float64[np.ndarray, " rows"]:
+    """The weights, or ones, of rows that can be fitted to."""
+    weight = np.ones(len(features)) if weights is None else weights.astype(np.float64)
+    if not len(features) or not len(features) == len(labels) == len(weight):
         raise SureshotError(
-            "All labels are the same; a probability needs answers that were right and answers "
-            "that were wrong. Judge more queries."
-        )
-
-
-def _check_rows(
-    features: Float[np.ndarray, "rows features"],
-    labels: Num[np.ndarray, " labels"] | Bool[np.ndarray, " labels"],
-    weights: Float[np.ndarray, " weights"],
-) -> None:
-    if not len(features) or not len(features) == len(labels) == len(weights):
-        raise SureshotError(
-            f"{len(features)} rows, {len(labels)} labels and {len(weights)} weights; a fit needs "
+            f"{len(features)} rows, {len(labels)} labels and {len(weight)} weights; a fit needs "
             "one of each, and one row at least."
         )
     if not np.isfinite(features).all():
         raise SureshotError("A feature is not finite; nothing can be fitted to it.")
     if not ((labels >= 0) & (labels <= 1)).all():
         raise SureshotError("A label is NaN or outside of 0 to 1.")
-    if not (np.isfinite(weights) & (weights >= 0)).all() or not weights.sum() > 0:
+    if not (np.isfinite(weight) & (weight >= 0)).all() or not weight.sum() > 0:
         raise SureshotError("Weights must be finite, 0 or more, and not all 0.")
+    return weight
 
 
 VERSION = 3
@@ -448,7 +432,7 @@ class Reference:
 
     Attributes:
         videos: size of the gallery.
-        best: minus the `sureshot.trust.signals.standing` of each.
+        best: minus the `sureshot.trust.signals.margin_over_bank` of each.
         below: how far the best relevant video of each lies below the best of all.
     """
 
@@ -496,9 +480,8 @@ class Calibration:
         quality: how good the probabilities are on queries they were not fitted to; None before
             that was measured.
         personal: what judgements of the library itself changed; None where there are none.
-        signals: names of the signals of a query, which must be those of this version.
-        result_signals: names of the signals of a result, which must be those of this version.
-        version: version of the file format.
+        signals, result_signals: names of the signals of a query and of a result, which must be
+            those of this version.
     """
 
     valid_for: Validity
@@ -575,7 +558,7 @@ class Calibration:
         """p-value of "a relevant video is in the gallery", above 0.
 
         Of the queries whose video is there, at most a share a gets a value below a, on average over
-        the data sets of the card. The best score in a gallery, and with it the standing, rises with
+        the data sets of the card. The best score in a gallery, and with it the margin, rises with
         its size; between the calibrated sizes the p-value is interpolated in log size, and outside
         of them that of the nearest is taken: too large in a gallery that has outgrown the card,
         too small in one below its range.
@@ -583,8 +566,17 @@ class Calibration:
         self._check_known(about)
         if not (scores.max(1) > -np.inf).all():
             raise SureshotError("A row of scores rules out every video.")
-        best, sizes = margin_over_bank(scores, about.background), _sizes(scores, about)
-        return np.mean([_at_size(part, sizes, -best) for part in self.references], axis=0)
+        strange = -margin_over_bank(scores, about.background)
+        sizes, queries = np.log(_sizes(scores, about)), np.arange(len(scores))
+        found = []
+        for part in self.references:
+            values = np.stack([reference.best.p_value(strange) for reference in part])
+            known = np.log([reference.videos for reference in part])
+            place = np.interp(sizes, known, np.arange(len(known)))
+            low = np.floor(place).astype(int)
+            high, share = np.minimum(low + 1, len(known) - 1), place - low
+            found.append((1 - share) * values[low, queries] + share * values[high, queries])
+        return np.mean(found, axis=0)
 
     def reach(
         self,
@@ -628,15 +620,16 @@ class Calibration:
         return scores >= top - reach[:, None] - _EPS * np.abs(top)
 
     def _check_known(self, about: QueryContext) -> None:
-        for what, given, needed in (
-            ("scores of videos from elsewhere", about.background, self.valid_for.background),
-            ("their number of words", about.words, self.valid_for.words),
-        ):
-            if needed and given is None:
-                raise SureshotError(
-                    f"Queries came without {what}, and the calibration was made with it; its "
-                    f"percentages would mean something else. {_AGAIN}"
-                )
+        missing = ""
+        if self.valid_for.words and about.words is None:
+            missing = "their number of words"
+        if self.valid_for.background and about.background is None:
+            missing = "scores of videos from elsewhere"
+        if missing:
+            raise SureshotError(
+                f"Queries came without {missing}, and the calibration was made with it; its "
+                f"percentages would mean something else. {_AGAIN}"
+            )
 
     def mismatches(self, model: str, bank: str | None) -> tuple[str, ...]:
         """Why this card is not about some scores; empty if it is. Show no percentage otherwise."""
@@ -698,22 +691,6 @@ def _sizes(
     return (scores > -np.inf).sum(1)
 
 
-def _at_size(
-    references: Sequence[Reference],
-    sizes: Int[np.ndarray, " queries"],
-    strange: Float64[np.ndarray, " queries"],
-) -> Float64[np.ndarray, " queries"]:
-    """p-values among the references of one data set, between two sizes interpolated."""
-    known = np.log([reference.videos for reference in references])
-    values = np.stack([reference.best.p_value(strange) for reference in references])
-    at = np.interp(np.log(sizes), known, np.arange(len(known)))
-    low = np.floor(at).astype(int)
-    high = np.minimum(low + 1, len(known) - 1)
-    queries = np.arange(len(strange))
-    share = at - low
-    return (1 - share) * values[low, queries] + share * values[high, queries]
-
-
 def _checksum(values: dict[str, Any]) -> str:
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -744,7 +721,7 @@ def load_card(path: Path) -> Calibration:
 
 
 def save_card(card: Calibration, path: Path) -> None:
-    """Write a card, whole or not at all; one that lay there before is replaced.
+    """Write a card, whole or not at all; an older one is replaced.
 
     Raises:
         SureshotError: the card allows no percentages, or it cannot be written.
@@ -754,5 +731,7 @@ def save_card(card: Calibration, path: Path) -> None:
     try:
         write_text(path, card.to_json() + "\n")
     except OSError as error:
-        why = f"The calibration card {path} cannot be written: {reason_of(error)}."
-        raise SureshotError(f"{why} Fix that, then try again.") from None
+        raise SureshotError(
+            f"The calibration card {path} cannot be written: {reason_of(error)}. Fix that, then "
+            "try again."
+        ) from None

@@ -6,14 +6,14 @@ and p-values, and judge the probabilities. No video is on both sides. Every quer
 video in its galleries: a percentage says how likely a hit is right *if* what was asked for is here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int, Integer
+from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.confidence import auroc, auroc_of, brier, ece, ece_floor
@@ -53,7 +53,6 @@ def gallery_sizes(videos: int, *, count: int = 6, smallest: float = 0.02) -> tup
     The smallest share is low, since a library may be far smaller than the labelled gallery.
 
     Args:
-        videos: number of videos in the whole gallery.
         count: number of sizes; fewer come out where they coincide.
         smallest: smallest size as a share of the whole gallery; two videos at the least.
 
@@ -79,10 +78,6 @@ def draw_present(
     One relevant video is put in; the others are drawn from the rest of the gallery, so that other
     relevant ones come along as often as any.
 
-    Args:
-        relevant: which videos are relevant to which query.
-        size: videos of each gallery.
-
     Returns:
         Columns, in ascending order.
     """
@@ -94,28 +89,18 @@ def draw_present(
     if not relevant.any(1).all():
         query = int(np.argmin(relevant.any(1)))
         raise SureshotError(f"Query {query} has no relevant video, so none can be put in.")
-    drawn = []
-    for rows, keys in _keys(relevant, rng):
+    drawn = np.empty((len(relevant), size), int)
+    for rows in row_blocks(*relevant.shape):
+        keys = rng.random(relevant[rows].shape, dtype=np.float32)
         first = np.where(relevant[rows], keys, 2).argmin(1)
-        # Its key was the smallest of some, so the rest is drawn anew for all to be alike.
+        # Its key was the smallest of some, so the rest is drawn again for all to be alike.
         keys = rng.random(keys.shape, dtype=np.float32)
         keys[np.arange(len(keys)), first] = -1
-        drawn.append(_smallest(keys, size))
-    return np.concatenate(drawn)
-
-
-def _keys(
-    relevant: Bool[np.ndarray, "queries videos"], rng: np.random.Generator
-) -> Iterator[tuple[slice, Float32[np.ndarray, "rows videos"]]]:
-    """Random numbers from 0 to 1 for some queries at a time; the smallest ones draw a gallery."""
-    for rows in row_blocks(*relevant.shape):
-        yield rows, rng.random(relevant[rows].shape, dtype=np.float32)
-
-
-def _smallest(keys: np.ndarray, size: int) -> Int[np.ndarray, "queries size"]:
-    if size == keys.shape[1]:
-        return np.broadcast_to(np.arange(size), keys.shape).copy()
-    return np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1)
+        if size < keys.shape[1]:
+            drawn[rows] = np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1)
+        else:
+            drawn[rows] = np.arange(size)
+    return drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +117,11 @@ class Labelled:
     video: Int[np.ndarray, " queries"]
     about: QueryContext
 
+    @property
+    def videos(self) -> int:
+        """Videos, or groups of near copies, that the queries belong to."""
+        return len(np.unique(self.video))
+
     def of(self, rows: Int[np.ndarray, " rows"]) -> "Labelled":
         """Some of the queries."""
         return Labelled(
@@ -143,7 +133,7 @@ class Labelled:
 
     def at_most(self, queries: int, rng: np.random.Generator) -> "Labelled":
         """So many queries of each video that all together are no more, or one of each."""
-        each = max(1, queries // len(np.unique(self.video)))
+        each = max(1, queries // self.videos)
         mixed = rng.permutation(len(self.video))
         mixed = mixed[np.argsort(self.video[mixed], kind="stable")]
         _, first, count = np.unique(self.video[mixed], return_index=True, return_counts=True)
@@ -175,9 +165,7 @@ def labelled(
     Args:
         scores: finite scores that order all videos of a gallery for labelled queries: similarities,
             less the hub correction where there is one.
-        relevant: whether each video is relevant to each query.
         video: number of the video, or of the group of near copies, that a query belongs to.
-        about: what else is known of the queries.
     """
     none = np.zeros(len(scores))
     apart = none if about.background is None else about.background
@@ -222,7 +210,7 @@ def fit_card(
     sizes: tuple[int, ...] | None = None,
     seed: int = 0,
 ) -> Calibration:
-    """Calibrate on labelled queries of one gallery; see `fit_over`, and `labelled` for the data."""
+    """Calibrate on labelled queries of one gallery; see `labelled` and `fit_over`."""
     return fit_over(
         [labelled(scores, relevant, video, about)],
         model=model,
@@ -252,8 +240,6 @@ def fit_over(
             Of all, or of none, it is known what they score elsewhere and how many words they have.
         model: fingerprint of what gave the scores.
         bank: fingerprint of the hub correction; None without one.
-        dataset: title of the labels.
-        date: date to note on the card.
         sizes: numbers of videos of the galleries to fit on; six from a fiftieth of each gallery to
             all of it if left out.
 
@@ -267,10 +253,19 @@ def fit_over(
     """
     rng = np.random.default_rng(seed)
     _enough(galleries)
-    drawn = [_sizes(sizes, part.scores.shape[1]) for part in galleries]
-    parts = [_split(part, rng) for part in galleries]
-    fitted = [part.at_most(_FITTED, rng) for part, _ in parts]
-    certifying = [rest for _, rest in parts]
+    drawn = []
+    for part in galleries:
+        videos = part.scores.shape[1]
+        if sizes is not None and (not sizes or min(sizes) < 1 or max(sizes) > videos):
+            raise SureshotError(f"Galleries of {sizes} cannot be drawn from {videos} videos.")
+        drawn.append(gallery_sizes(videos) if sizes is None else tuple(sorted(set(sizes))))
+    thirds, certifying = [], []
+    for part in galleries:
+        names = rng.permutation(np.unique(part.video))
+        third = np.isin(part.video, names[: len(names) // 3])
+        thirds.append(part.of(np.flatnonzero(third)))
+        certifying.append(part.of(np.flatnonzero(~third)))
+    fitted = [part.at_most(_FITTED, rng) for part in thirds]
     cooled = [np.log(fit_temperature(part.scores, part.relevant)) for part in fitted]
     temperature = float(np.exp(np.mean(cooled)))
     top1, result = _probabilities(fitted, drawn, temperature, rng)
@@ -284,9 +279,9 @@ def fit_over(
             smallest=min(sizes[0] for sizes in drawn),
             largest=max(sizes[-1] for sizes in drawn),
             queries=sum(len(part.video) for part in galleries),
-            videos=sum(_videos(part) for part in galleries),
-            fitted=sum(_videos(part) for part in fitted),
-            certified=sum(_videos(part) for part in certifying),
+            videos=sum(part.videos for part in galleries),
+            fitted=sum(part.videos for part in fitted),
+            certified=sum(part.videos for part in certifying),
             background=known.background is not None,
             words=known.words is not None,
             dataset=dataset,
@@ -297,24 +292,13 @@ def fit_over(
         top1=top1,
         result=result,
         references=tuple(
-            _references(_thinned(part, len(galleries), certified), sizes, certified)
+            _references(part, sizes, len(galleries) > 1, certified)
             for part, sizes in zip(certifying, drawn, strict=True)
         ),
         quality=None,
     )
     quality = _quality(card, certifying, judged)
     return replace(card, quality=quality, refused=_refusal(quality.top1))
-
-
-def _split(part: Labelled, rng: np.random.Generator) -> tuple[Labelled, Labelled]:
-    """The queries of a third of the videos, and those of the others."""
-    names = rng.permutation(np.unique(part.video))
-    third = np.isin(part.video, names[: len(names) // 3])
-    return part.of(np.flatnonzero(third)), part.of(np.flatnonzero(~third))
-
-
-def _videos(part: Labelled) -> int:
-    return len(np.unique(part.video))
 
 
 def _probabilities(
@@ -325,40 +309,34 @@ def _probabilities(
 ) -> tuple[Logistic, Logistic]:
     """Fits for the first result and for the first ten; all galleries of a query weigh as one."""
     every = sum(len(part.video) for part in fitted) / len(fitted)
-    firsts, results = [], []
+    signals: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    right: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    weights: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for part, sizes in zip(fitted, drawn, strict=True):
         weight = every / len(part.video) / len(sizes)
         for size in sizes:
             one = part.present(size, rng)
-            first = features(query_signals(one.scores, temperature, one.about))
-            firsts.append((first, top_is_relevant(one.scores, one.relevant), weight))
-            order, signals = result_signals(one.scores, temperature, one.about, results=RESULTS)
-            relevant = np.take_along_axis(one.relevant, order, 1).ravel()
-            results.append((features(signals), relevant, weight))
-    return _logistic(firsts), _logistic(results)
-
-
-def _logistic(
-    parts: list[tuple[Float64[np.ndarray, "_ signals"], Bool[np.ndarray, " _"], float]],
-) -> Logistic:
-    return Logistic.fit(
-        np.concatenate([signals for signals, _, _ in parts]),
-        np.concatenate([right for _, right, _ in parts]),
-        weights=np.concatenate([np.full(len(right), weight) for _, right, weight in parts]),
+            order, results = result_signals(one.scores, temperature, one.about, results=RESULTS)
+            signals[0].append(features(query_signals(one.scores, temperature, one.about)))
+            signals[1].append(features(results))
+            right[0].append(top_is_relevant(one.scores, one.relevant))
+            right[1].append(np.take_along_axis(one.relevant, order, 1).ravel())
+            for kind in (0, 1):
+                weights[kind].append(np.full(len(right[kind][-1]), weight))
+    top1, result = (
+        Logistic.fit(np.concatenate(rows), np.concatenate(labels), weights=np.concatenate(known))
+        for rows, labels, known in zip(signals, right, weights, strict=True)
     )
-
-
-def _thinned(part: Labelled, parts: int, rng: np.random.Generator) -> Labelled:
-    """As many queries as the references of one of some data sets are to hold."""
-    if parts == 1:
-        return part.at_most(_KEPT, rng)
-    single = part.at_most(1, rng)
-    return single.of(np.sort(rng.permutation(len(single.video))[:_SHARED]))
+    return top1, result
 
 
 def _references(
-    queries: Labelled, sizes: tuple[int, ...], rng: np.random.Generator
+    queries: Labelled, sizes: tuple[int, ...], shared: bool, rng: np.random.Generator
 ) -> tuple[Reference, ...]:
+    """Scores of the certifying queries of one data set; fewer where several share the card."""
+    queries = queries.at_most(1 if shared else _KEPT, rng)
+    if shared:
+        queries = queries.of(np.sort(rng.permutation(len(queries.video))[:_SHARED]))
     references = []
     for size in sizes:
         one = queries.present(size, rng)
@@ -376,7 +354,9 @@ def _references(
 
 def _quality(card: Calibration, parts: Sequence[Labelled], rng: np.random.Generator) -> Quality:
     """Queries of a data set are of videos of their own, so their numbers go on."""
-    said, right, of_first, pairs, relevant, of_pair, before = [], [], [], [], [], [], 0
+    said, right, of_first = [], [], []
+    pairs, relevant, of_pair = [], [], []
+    before = 0
     for part in parts:
         said.append(card.p_top1(part.scores, part.about))
         right.append(top_is_relevant(part.scores, part.relevant))
@@ -443,17 +423,9 @@ def _refusal(judged: ProbabilityQuality) -> str:
     return ""
 
 
-def _sizes(sizes: tuple[int, ...] | None, gallery: int) -> tuple[int, ...]:
-    if sizes is None:
-        return gallery_sizes(gallery)
-    if not sizes or min(sizes) < 1 or max(sizes) > gallery:
-        raise SureshotError(f"Galleries of {sizes} cannot be drawn from {gallery} videos.")
-    return tuple(sorted(set(sizes)))
-
-
 def _enough(galleries: Sequence[Labelled]) -> None:
     queries = sum(len(part.video) for part in galleries)
-    videos = sum(_videos(part) for part in galleries)
+    videos = sum(part.videos for part in galleries)
     right = sum(int(top_is_relevant(part.scores, part.relevant).sum()) for part in galleries)
     wrong = queries - right
     wanted = [
@@ -473,7 +445,6 @@ JUDGED = 10  # queries that the level of the percentages is learned from, at lea
 SLOPE = 50  # from which their spread is learned as well
 ALL = 200  # from which every weight is
 SETS = 9  # queries with a right hit from which sets are of the library's own
-_RESULTS = 10  # hits of a query that are learned from
 _LEVEL, _SPREAD, _EACH = 0.7, 0.3, 0.5  # spreads of the prior, in logits; see LOG.md
 
 
@@ -500,14 +471,21 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     around the card, so none is refused.
 
     Args:
-        card: card that was learned elsewhere.
         judged: queries whose first hit was judged, or another one; at least one of them.
     """
     known = [query for query in judged if query.right[0] >= 0]
     level = "level" if len(known) < SLOPE else "slope" if len(known) < ALL else "all"
     slope = 0.0 if level == "level" else _SPREAD
     each = _EACH if level == "all" else 0.0
-    firsts = np.concatenate([_first(card, query) for query in known])
+    smallest = card.valid_for.smallest
+    firsts = np.concatenate(
+        [
+            features(
+                query_signals(query.scores[None], card.temperature, query.about), smallest=smallest
+            )
+            for query in known
+        ]
+    )
     right = np.array([query.right[0] for query in known])
     top1 = card.top1.adapted(firsts, right, shift=_LEVEL, slope=slope, each=each)
     rows, labels, weights = _results(card, judged)
@@ -527,17 +505,12 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     personal = Personal(
         queries=len(known),
         right=float(right.mean()),
-        before=_mean(card.top1, firsts),
-        after=_mean(top1, firsts),
+        before=float(card.top1.probability(firsts).mean()),
+        after=float(top1.probability(firsts).mean()),
         level=level,
         sets=below is not None,
     )
     return replace(moved, personal=personal)
-
-
-def _first(card: Calibration, query: JudgedQuery) -> Float64[np.ndarray, "one signals"]:
-    signals = query_signals(query.scores[None], card.temperature, query.about)
-    return features(signals, smallest=card.valid_for.smallest)
 
 
 def _results(
@@ -548,10 +521,9 @@ def _results(
     """Signals of the judged hits, which are right, and weights: a query weighs 1, however many."""
     rows, labels, weights = [], [], []
     for query in judged:
-        known = np.flatnonzero(query.right[:_RESULTS] >= 0)
-        _, signals = result_signals(
-            query.scores[None], card.temperature, query.about, results=_RESULTS
-        )
+        known = np.flatnonzero(query.right[:RESULTS] >= 0)
+        row = query.scores[None]
+        _, signals = result_signals(row, card.temperature, query.about, results=RESULTS)
         rows.append(features(signals, smallest=card.valid_for.smallest)[known])
         labels.append(query.right[known])
         weights.append(np.full(len(known), 1 / max(1, len(known))))
@@ -561,32 +533,21 @@ def _results(
 def _below(judged: Sequence[JudgedQuery]) -> Nonconformity | None:
     """How far the right hits of these queries lie below the best; None if they are too few.
 
-    Of a query without a right hit all its hits are thought of as wrong.
+    Where none is right all hits are taken as wrong: the right one lies below the last.
     """
-    found = [query for query in judged if (query.right == 1).any()]
-    if len(found) < SETS:
+    found = [(query.right == 1).any() for query in judged]
+    if sum(found) < SETS:
         return None
     below = [
-        query.scores[0] - query.scores[query.right == 1].max()
-        if (query.right == 1).any()
-        else query.scores[0] - query.scores[-1]
-        for query in judged
+        query.scores[0] - (query.scores[query.right == 1].max() if right else query.scores[-1])
+        for query, right in zip(judged, found, strict=True)
     ]
     return Nonconformity.of(np.array(below, np.float64))
 
 
-def _mean(fit: Logistic, rows: Float64[np.ndarray, "rows signals"]) -> float:
-    return float(fit.probability(rows).mean())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A calibration and the queries that it is asked about.
-
-    Attributes:
-        card: calibration that was fitted to none of them.
-        rows: places of these queries among all of them.
-    """
+    """A calibration and the rows of the queries it judges, none of which it was fitted to."""
 
     card: Calibration
     rows: Int[np.ndarray, " rows"]
@@ -594,10 +555,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedSets:
-    """The conformal set of each query at one coverage.
+    """The conformal set of each query at one coverage, 0 to 1.
 
     Attributes:
-        coverage: share of the sets that was promised to hold the video sought.
         holds: whether the set of each query holds its video.
         size: number of videos in each set.
     """
@@ -647,8 +607,6 @@ def cross_fitted(
 
     Args:
         owner: column of the video that each query is about.
-        folds: number of parts, 2 or more.
-        about: what else is known of the queries.
     """
     videos = np.random.default_rng(seed).permutation(np.unique(owner))
     fold = np.empty(scores.shape[1], int)
@@ -677,33 +635,35 @@ def predict_unseen(
         owner: column of the video that each query is about.
     """
     queries, results = len(scores), min(RESULTS, scores.shape[1])
-    of_first = {name: np.empty(queries) for name in _OF_FIRST}
-    of_each = {name: np.empty((queries, results)) for name in ("p_relevant", "mass")}
+    p_top1, softmax, p_inside, absent_p_top1, absent_p_inside = np.empty((5, queries))
+    p_relevant, mass = np.empty((2, queries, results))
     relevant = np.empty((queries, results), bool)
     for part in parts:
         rows, card = part.rows, part.card
         present, own = scores[rows], owner[rows]
         absent = np.where(own[:, None] == np.arange(scores.shape[1]), -np.inf, present)
         known = about.of(rows)
-        of_first["p_top1"][rows] = card.p_top1(present, known)
-        of_first["softmax"][rows] = sigmoid(query_signals(present, card.temperature).top_logit)
-        of_first["p_inside"][rows] = card.p_inside(present, known)
-        of_first["absent_p_top1"][rows] = card.p_top1(absent, known)
-        of_first["absent_p_inside"][rows] = card.p_inside(absent, known)
-        order, of_each["p_relevant"][rows] = card.p_relevant(present, known, results=results)
+        p_top1[rows] = card.p_top1(present, known)
+        softmax[rows] = sigmoid(query_signals(present, card.temperature).top_logit)
+        p_inside[rows] = card.p_inside(present, known)
+        absent_p_top1[rows] = card.p_top1(absent, known)
+        absent_p_inside[rows] = card.p_inside(absent, known)
+        order, p_relevant[rows] = card.p_relevant(present, known, results=results)
         _, signals = result_signals(present, card.temperature, results=results)
-        of_each["mass"][rows] = sigmoid(signals.logit)
+        mass[rows] = sigmoid(signals.logit)
         relevant[rows] = order == own[:, None]
     sets = (_sets(parts, scores, owner, coverage, about) for coverage in COVERAGES)
     return Predictions(
-        **of_first,
-        **of_each,
+        p_top1=p_top1,
+        softmax=softmax,
+        p_relevant=p_relevant,
+        mass=mass,
         relevant=relevant,
+        p_inside=p_inside,
+        absent_p_top1=absent_p_top1,
+        absent_p_inside=absent_p_inside,
         sets=tuple(promised for promised in sets if promised is not None),
     )
-
-
-_OF_FIRST = ("p_top1", "softmax", "p_inside", "absent_p_top1", "absent_p_inside")
 
 
 def _sets(
@@ -726,10 +686,9 @@ def _sets(
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """The conformal sets of one coverage, on the queries of the calibration.
+    """The conformal sets of one coverage: share of queries whose set holds a right video.
 
     Attributes:
-        coverage: share of queries whose set holds a right video, of those that have one.
         videos: mean number of videos in a set; None with too few labels to promise the coverage.
     """
 
@@ -761,7 +720,7 @@ class Calibrated:
     file: Path | None = None
 
     def saved(self, file: Path) -> "Calibrated":
-        """The same with its card in a file. A refused card is not written: what lay there stays."""
+        """The same with its card in a file. A refused card is not written; an older one stays."""
         if self.card.refused:
             return self
         save_card(self.card, file)
@@ -785,8 +744,9 @@ class Calibrated:
 
     def __repr__(self) -> str:
         """What the labels gave, in a few sentences."""
+        place = [] if self.file is None else [f"Card: {plain(self.file)}"]
         if self.card.personal is not None:
-            return "\n".join([*self._moved(self.card.personal), *self._place()])
+            return "\n".join([*self._moved(self.card.personal), *place])
         valid, refused = self.card.valid_for, self.card.refused
         queries = counted(valid.queries, "query", "queries")
         lines = [
@@ -799,11 +759,19 @@ class Calibrated:
             return "\n".join([*lines, f"No percentages and no card: {plain(refused)} {stays}"])
         lines += [
             "How many videos to check for the right one to be among them:",
-            *(_set_line(row) for row in self.sets),
+            *(
+                f"  for {100 * row.coverage:.0f} % of queries: "
+                + (
+                    "too few labels to promise that"
+                    if row.videos is None
+                    else f"{row.videos:.1f} on average"
+                )
+                for row in self.sets
+            ),
             f"Valid for this model, libraries of {valid.smallest} to {valid.largest} "
             f"moments and queries like these. Date: {plain(valid.date)}.",
         ]
-        return "\n".join([*lines, *self._place()])
+        return "\n".join([*lines, *place])
 
     def _moved(self, personal: Personal) -> list[str]:
         """What judgements changed, and what more of them would."""
@@ -825,9 +793,6 @@ class Calibrated:
             f"{percent(personal.before)} before, {percent(personal.after)} now.",
             f"{more[personal.level]}{sets}",
         ]
-
-    def _place(self) -> list[str]:
-        return [] if self.file is None else [f"Card: {plain(self.file)}"]
 
     def _others(self) -> str:
         parts = [
@@ -868,9 +833,7 @@ class Calibrated:
 def date_or_today(text: str) -> str:
     """A date as ``2026-11-30``; where none is given, today's in UTC."""
     try:
-        return (
-            date.fromisoformat(text).isoformat() if text else datetime.now(UTC).date().isoformat()
-        )
+        return (date.fromisoformat(text) if text else datetime.now(UTC).date()).isoformat()
     except ValueError:
         raise ArgumentError(
             f"{option('date', text)} is not a date; write it as 2026-11-30."
@@ -880,20 +843,9 @@ def date_or_today(text: str) -> str:
 def sets_of(
     card: Calibration, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
 ) -> tuple[Sets, ...]:
-    """How large the conformal sets of a card are on average, for each of `COVERAGES`.
-
-    Args:
-        scores: scores of the queries that the sets are counted on.
-    """
+    """How large the conformal sets of a card are on average, for each of `COVERAGES`."""
     rows = []
     for coverage in COVERAGES:
         members = card.members(scores, coverage, about)
         rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
     return tuple(rows)
-
-
-def _set_line(row: Sets) -> str:
-    head = f"  for {100 * row.coverage:.0f} % of queries:"
-    if row.videos is None:
-        return f"{head} too few labels to promise that"
-    return f"{head} {row.videos:.1f} on average"

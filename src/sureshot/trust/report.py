@@ -1,8 +1,9 @@
-"""What was measured of trust: numbers for programs, and tables for a terminal."""
+"""How far answers of a model can be believed: numbers for programs, and tables for a terminal."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -68,13 +69,11 @@ class Graded:
         return interval(statistic, self.video, self.rng, resamples=self.resamples)
 
     def share(
-        self, hits: Bool[np.ndarray, " cases"], among: Bool[np.ndarray, " cases"] | None = None
+        self, hits: Bool[np.ndarray, " cases"], among: Bool[np.ndarray, " cases"] | float = 1.0
     ) -> Interval:
         """Share of hits, in which each video counts once, however many queries it has."""
         _, place, count = np.unique(self.video, return_inverse=True, return_counts=True)
-        weight = 1 / count[place]
-        if among is not None:
-            weight = weight * among
+        weight = among / count[place]
         return self.interval(ratio_of(hits * weight, weight))
 
 
@@ -173,14 +172,20 @@ def plain_confidences(
     """Confidences that need no labels: of the scores alone, higher is surer.
 
     The highest similarity, the margin and the standard deviation are those that mteb abstains by.
-    The last three are one less the vacuity that DUQ reads as uncertainty, of evidence from raw
+    The last three are one minus the vacuity that DUQ reads as uncertainty, of evidence from raw
     similarities.
 
     Args:
-        scores: finite similarities.
         temperature: temperature of the softmax, fitted on other queries.
     """
     signals = query_signals(scores, temperature)
+
+    def belief(evidence: Callable[[np.ndarray], np.ndarray]) -> Float64[np.ndarray, " queries"]:
+        """The share of the mass that evidence holds, which is all but the vacuity."""
+        blocks = (scores[rows].astype(np.float64) for rows in row_blocks(*scores.shape))
+        mean = np.concatenate([evidence(block).mean(1) for block in blocks])
+        return mean / (mean + 1)
+
     return {
         "highest similarity": signals.top,
         "margin": signals.margin,
@@ -188,20 +193,16 @@ def plain_confidences(
         "softmax probability": signals.top_logit,
         "entropy": -signals.entropy,
         "energy": signals.top - signals.top_less_lse,
-        "DUQ 1-u, ReLU evidence": _belief(scores, lambda s: np.maximum(s, 0)),
-        "DUQ 1-u, softplus evidence": _belief(scores, lambda s: np.logaddexp(0, s)),
-        "DUQ 1-u, exp evidence": _belief(scores, lambda s: np.exp(np.minimum(s / _TAU, _LARGEST))),
+        "DUQ 1-u, ReLU evidence": belief(lambda s: np.maximum(s, 0)),
+        "DUQ 1-u, softplus evidence": belief(lambda s: np.logaddexp(0, s)),
+        "DUQ 1-u, exp evidence": belief(lambda s: np.exp(np.minimum(s / _TAU, _LARGEST))),
     }
 
 
 def orders(
     confidences: Mapping[str, Float[np.ndarray, " queries"]], graded: Graded
 ) -> tuple[Order, ...]:
-    """How each confidence orders the queries.
-
-    Args:
-        confidences: confidence of each query by the name of the signal, higher is surer.
-    """
+    """How each confidence, by the name of its signal, orders the queries; higher is surer."""
     right = graded.right
     return tuple(
         Order(
@@ -221,11 +222,7 @@ def orders(
 def probabilities(
     predicted: Mapping[str, Float[np.ndarray, " cases"]], graded: Graded
 ) -> tuple[Probability, ...]:
-    """How true each probability is.
-
-    Args:
-        predicted: probability that each result is right by the name of the signal, 0 to 1.
-    """
+    """How true each probability of a right result is, by the name of its signal."""
     right = graded.right
     return tuple(
         Probability(
@@ -240,24 +237,6 @@ def probabilities(
     )
 
 
-def place_rows(
-    predicted: Float[np.ndarray, "queries results"], right: Bool[np.ndarray, "queries results"]
-) -> tuple[PlaceRow, ...]:
-    """How true the probabilities are at each of the first six places."""
-    columns = enumerate(zip(predicted.T[:_PLACES], right.T, strict=False), 1)
-    return tuple(
-        PlaceRow(place, float(said.mean()), float(true.mean())) for place, (said, true) in columns
-    )
-
-
-def auroc_gain(
-    ours: Float[np.ndarray, " queries"], theirs: Float[np.ndarray, " queries"], graded: Graded
-) -> Interval:
-    """AUROC of the one confidence less that of the other, on the same queries."""
-    one, other = auroc_of(ours, graded.right), auroc_of(theirs, graded.right)
-    return graded.interval(lambda weights: one(weights) - other(weights))
-
-
 def set_row(
     sets: PredictedSets,
     entropy: Float64[np.ndarray, " queries"],
@@ -267,7 +246,6 @@ def set_row(
     """How large the sets of one coverage are, and how often they hold the video.
 
     Args:
-        sets: set of each query.
         entropy: entropy of the scores of each query.
         p_top1: probability that the first result of each query is right.
     """
@@ -283,43 +261,6 @@ def set_row(
         worst_third=min(groups),
         answered=graded.share(sets.holds, surest).value,
     )
-
-
-def absent_row(
-    signal: str,
-    present: Float[np.ndarray, " queries"],
-    absent: Float[np.ndarray, " queries"],
-    graded: Graded,
-) -> AbsentRow:
-    """How a signal tells each query from the same one without its own video.
-
-    Args:
-        present: value of each query with its video in the gallery.
-        absent: value of each query with its video taken out.
-    """
-    values = np.concatenate([present, absent])
-    there = np.repeat([1.0, 0.0], len(present))
-    both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
-    # Calling so many of the present absent, how many of the absent are caught.
-    cut = np.sort(present)[int(ABSTAIN * len(present))]
-    return AbsentRow(
-        signal=signal,
-        auroc=both.interval(auroc_of(values, there)),
-        fpr_95=fpr_at_tpr(values, there),
-        caught=float((absent < cut).mean()),
-    )
-
-
-def _belief(
-    scores: Float[np.ndarray, "queries videos"],
-    evidence: Callable[[Float64[np.ndarray, "part videos"]], Float64[np.ndarray, "part videos"]],
-) -> Float64[np.ndarray, " queries"]:
-    """The share of the mass that evidence holds, which is all but the vacuity."""
-    means = [
-        evidence(scores[part].astype(np.float64)).mean(1) for part in row_blocks(*scores.shape)
-    ]
-    mean = np.concatenate(means)
-    return mean / (mean + 1)
 
 
 def _places(values: Float64[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
@@ -425,13 +366,13 @@ class TrustReport:
         if self.correction:
             yield f"Scores include the {self.correction}."
         if self.nothing:
-            yield from _warning(self.nothing)
+            yield from _wrapped(f"! {self.nothing}")
             return
         yield from _wrapped(self.calibration)
         if self.refused:
-            yield from _warning(f"Nothing could be calibrated. {self.refused}")
+            yield from _wrapped(f"! Nothing could be calibrated. {self.refused}")
         for warning in self.warnings:
-            yield from _warning(warning)
+            yield from _wrapped(f"! {warning}")
         yield resampling_note(self.resamples, self.seed)
         yield from self._orders()
         if self.refused:
@@ -444,20 +385,11 @@ class TrustReport:
     def _orders(self) -> Iterator[str]:
         yield "\nWhich signal separates right first results from wrong ones?"
         yield "AUROC 0.5 is chance; risk 50, risk 80: how many of the surest 50 or 80 % are wrong."
-        yield from aligned(
-            [
-                ["", "AUROC", "AURC", "E-AURC", "AUGRC", "risk 50", "risk 80", "nAUC"],
-                *(
-                    [
-                        row.signal,
-                        _value(row.auroc),
-                        *(f"{x:.3f}" for x in (row.aurc, row.excess_aurc, row.augrc)),
-                        *(f"{x:.3f}" for x in (row.risk_50, row.risk_80, row.nauc)),
-                    ]
-                    for row in self.orders
-                ),
-            ]
-        )
+        table = [["", "AUROC", "AURC", "E-AURC", "AUGRC", "risk 50", "risk 80", "nAUC"]]
+        for row in self.orders:
+            numbers = (row.aurc, row.excess_aurc, row.augrc, row.risk_50, row.risk_80, row.nauc)
+            table.append([row.signal, _value(row.auroc), *(f"{x:.3f}" for x in numbers)])
+        yield from aligned(table)
         if self.gain is not None:
             yield f"AUROC of {OURS} minus that of {BEST}: {_value(self.gain, '+.3f')}"
 
@@ -468,12 +400,8 @@ class TrustReport:
         yield f"\nAnd for each of the first {min(RESULTS, self.videos)} results?"
         yield from _probability_table(self.results)
         yield "\nPredicted at each place, and how often it is right:"
-        yield from aligned(
-            [
-                ["place", "predicted", "right"],
-                *([f"{row.place}", _percent(row.said), _percent(row.right)] for row in self.places),
-            ]
-        )
+        rows = ([f"{row.place}", _percent(row.said), _percent(row.right)] for row in self.places)
+        yield from aligned([["place", "predicted", "right"], *rows])
 
     def _sets(self) -> Iterator[str]:
         yield "\nHow often do the sets hold the annotated video?"
@@ -484,34 +412,21 @@ class TrustReport:
             "Worst third: the third of the queries, by entropy, where they do so least often. "
             "Surest 70 %: by the probability of a right first result."
         )
-        yield from aligned(
-            [
-                ["promised", "held", "mean size", "median", "empty", "worst third", "surest 70 %"],
-                *(
-                    [
-                        _percent(row.coverage),
-                        _percents(row.covered),
-                        f"{row.mean:.1f}",
-                        f"{row.median:.0f}",
-                        *(_percent(x) for x in (row.empty, row.worst_third, row.answered)),
-                    ]
-                    for row in self.sets
-                ),
-            ]
-        )
+        table = [["promised", "held", "mean size", "median", "empty", "worst third", "surest 70 %"]]
+        for row in self.sets:
+            sizes = [f"{row.mean:.1f}", f"{row.median:.0f}"]
+            shares = map(_percent, (row.empty, row.worst_third, row.answered))
+            table.append([_percent(row.coverage), _percents(row.covered), *sizes, *shares])
+        yield from aligned(table)
 
     def _absent(self) -> Iterator[str]:
         yield "\nDoes it show when the video is not there?"
         yield "Each query is asked with its video and without it; videos like it stay."
-        yield from aligned(
-            [
-                ["", "AUROC", "FPR95", "caught at 10 %"],
-                *(
-                    [row.signal, _value(row.auroc), f"{row.fpr_95:.3f}", _percent(row.caught)]
-                    for row in self.absent
-                ),
-            ]
+        rows = (
+            [row.signal, _value(row.auroc), f"{row.fpr_95:.3f}", _percent(row.caught)]
+            for row in self.absent
         )
+        yield from aligned([["", "AUROC", "FPR95", "caught at 10 %"], *rows])
         if self.false_abstention is not None:
             yield (
                 f"Called absent though the video is there: {_percents(self.false_abstention)} of "
@@ -520,29 +435,17 @@ class TrustReport:
 
 
 def _probability_table(rows: Sequence[Probability]) -> list[str]:
-    return aligned(
-        [
-            ["", "Brier", "of base rate", "NLL", "ECE", "best ECE"],
-            *(
-                [
-                    row.signal,
-                    _value(row.brier),
-                    f"{row.brier_of_base_rate:.3f}",
-                    *(f"{x:.3f}" for x in (row.nll, row.ece, row.ece_floor)),
-                ]
-                for row in rows
-            ),
-        ]
-    )
+    table = [["", "Brier", "of base rate", "NLL", "ECE", "best ECE"]]
+    for row in rows:
+        numbers = (row.brier_of_base_rate, row.nll, row.ece, row.ece_floor)
+        table.append([row.signal, _value(row.brier), *(f"{x:.3f}" for x in numbers)])
+    return aligned(table)
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def _wrapped(text: str) -> list[str]:
     """Whole sentences, broken where they do not fit."""
+    indent = "  " if text.startswith("! ") else ""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def _warning(text: str) -> list[str]:
-    return _wrapped(f"! {text}", "  ")
 
 
 def _value(found: Interval, form: str = ".3f") -> str:
@@ -559,23 +462,6 @@ def _percents(found: Interval) -> str:
 
 
 _MORE = 5  # parts, where the queries of fewer are too few to calibrate on
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """The queries, which video each is about, and what the paper of the model says of each."""
-
-    scores: Float[np.ndarray, "queries videos"]
-    owner: Integer[np.ndarray, " queries"]
-    about: QueryContext
-    papers: Mapping[str, Float[np.ndarray, " queries"]]
-
-    def confidences(self, temperature: float) -> dict[str, Float[np.ndarray, " queries"]]:
-        """Confidences without labels, and those of the paper turned round."""
-        return {
-            **plain_confidences(self.scores, temperature),
-            **{f"minus {name}": -values for name, values in self.papers.items()},
-        }
 
 
 def measure(
@@ -595,11 +481,11 @@ def measure(
     """Judge every query by a calibration that has not seen it, and count how often that was true.
 
     The first result is right if it is the annotated video; no other video counts as relevant.
+    Where nothing can be measured, or nothing calibrated, the report says why.
 
     Args:
         scores: scores that order the results; rows are queries, columns videos.
         owner: column of the video that each query is about.
-        title: title of the data and split.
         correction: what was done to the scores before, if anything.
         card: calibration to measure, of the same model and hub correction. If left out, the videos
             are split by lot, and the queries of each part are judged by a calibration on those of
@@ -608,16 +494,11 @@ def measure(
         scale: factor on the scores in the model's own softmax, if it has one.
         folds: number of parts of the videos; five where what these leave is too little to calibrate
             on.
-        resamples: number of times that whole videos are drawn for the intervals.
-
-    Returns:
-        A report. Where nothing can be measured, or nothing calibrated, it says why.
     """
     papers = papers or {}
     known = {} if about.background is None else {"background": about.background}
     _check(scores, owner, {**papers, **known}, scale, folds)
     relevant = owner[:, None] == np.arange(scores.shape[1])
-    asked = _Asked(scores=scores, owner=owner, about=about, papers=papers)
     graded = Graded(
         right=top_is_relevant(scores, relevant),
         video=owner,
@@ -635,13 +516,14 @@ def measure(
         resamples=resamples,
         seed=seed,
     )
-    nothing = _nothing(asked, graded)
+    nothing = _nothing(scores, owner, graded.right)
     if nothing:
         return replace(report, nothing=nothing)
+    of_papers = {f"minus {name}": -values for name, values in papers.items()}
     try:
-        parts = _parts(asked, card, folds, seed)
+        parts = _parts(scores, owner, about, card, folds, seed)
     except SureshotError as error:
-        confidences = asked.confidences(fit_temperature(scores, relevant))
+        confidences = {**plain_confidences(scores, fit_temperature(scores, relevant)), **of_papers}
         return replace(
             report,
             refused=f"Part of these queries was to calibrate for the rest. {error}",
@@ -649,48 +531,45 @@ def measure(
             confidences=confidences,
         )
     calibration, warnings = _described(parts, card, report)
-    return _measured(
-        replace(report, calibration=calibration, warnings=warnings), asked, graded, parts, scale
-    )
-
-
-def _measured(
-    report: TrustReport, asked: _Asked, graded: Graded, parts: list[Part], scale: float | None
-) -> TrustReport:
-    """Everything there is to say, from calibrations that have not seen their queries."""
-    said = predict_unseen(parts, asked.scores, asked.owner, asked.about)
+    said = predict_unseen(parts, scores, owner, about)
     # The fits differ a little; signals are compared over all queries, so at one temperature.
     temperature = float(np.exp(np.mean([np.log(part.card.temperature) for part in parts])))
-    confidences = {OURS: said.p_top1, **asked.confidences(temperature)}
+    confidences = {OURS: said.p_top1, **plain_confidences(scores, temperature), **of_papers}
     predicted = {OURS: said.p_top1, f"{SOFTMAX}, fitted temperature": said.softmax}
     if scale is not None:
-        logit = query_signals(asked.scores, 1 / scale).top_logit
+        logit = query_signals(scores, 1 / scale).top_logit
         predicted[f"{SOFTMAX}, model's scale {scale:.4g}"] = sigmoid(logit)
     each = replace(
-        graded,
-        right=said.relevant.ravel(),
-        video=np.repeat(asked.owner, said.relevant.shape[1]),
+        graded, right=said.relevant.ravel(), video=np.repeat(owner, said.relevant.shape[1])
     )
     by_result = {
         "P(result is right)": said.p_relevant.ravel(),
         f"{SOFTMAX} of the result": said.mass.ravel(),
     }
-    entropy = query_signals(asked.scores, temperature).entropy
-    best = asked.scores.max(1)
-    gone = asked.scores.copy()
-    gone[np.arange(len(gone)), asked.owner] = -np.inf
+    entropy = query_signals(scores, temperature).entropy
+    best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
+    ours, theirs = auroc_of(said.p_top1, graded.right), auroc_of(best, graded.right)
+    columns = zip(said.p_relevant.T, said.relevant.T, strict=True)
     return replace(
         report,
+        calibration=calibration,
+        warnings=warnings,
         orders=orders(confidences, graded),
-        gain=auroc_gain(said.p_top1, best, graded),
+        gain=graded.interval(lambda weights: ours(weights) - theirs(weights)),
         probabilities=probabilities(predicted, graded),
         results=probabilities(by_result, each),
-        places=place_rows(said.p_relevant, said.relevant),
+        places=tuple(
+            PlaceRow(place, float(p.mean()), float(right.mean()))
+            for place, (p, right) in enumerate(islice(columns, _PLACES), 1)
+        ),
         sets=tuple(set_row(sets, entropy, said.p_top1, graded) for sets in said.sets),
-        absent=(
-            absent_row(BEST, best, gone.max(1), graded),
-            absent_row(INSIDE, said.p_inside, said.absent_p_inside, graded),
-            absent_row(OURS, said.p_top1, said.absent_p_top1, graded),
+        absent=tuple(
+            _absent_row(signal, present, absent, graded)
+            for signal, present, absent in (
+                (BEST, best, gone),
+                (INSIDE, said.p_inside, said.absent_p_inside),
+                (OURS, said.p_top1, said.absent_p_top1),
+            )
         ),
         false_abstention=graded.share(said.p_inside < ABSTAIN),
         reliability={name: reliability(p, graded.right) for name, p in predicted.items()},
@@ -699,28 +578,58 @@ def _measured(
     )
 
 
-def _parts(asked: _Asked, card: Calibration | None, folds: int, seed: int) -> list[Part]:
+def _absent_row(
+    signal: str,
+    present: Float[np.ndarray, " queries"],
+    absent: Float[np.ndarray, " queries"],
+    graded: Graded,
+) -> AbsentRow:
+    """How a signal tells each query from the same one without its own video."""
+    values = np.concatenate([present, absent])
+    there = np.repeat([1.0, 0.0], len(present))
+    both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
+    # Calling so many of the present absent, how many of the absent are caught.
+    cut = np.sort(present)[int(ABSTAIN * len(present))]
+    return AbsentRow(
+        signal=signal,
+        auroc=both.interval(auroc_of(values, there)),
+        fpr_95=fpr_at_tpr(values, there),
+        caught=float((absent < cut).mean()),
+    )
+
+
+def _parts(
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " owners"],
+    about: QueryContext,
+    card: Calibration | None,
+    folds: int,
+    seed: int,
+) -> list[Part]:
     if card is not None:
-        return [Part(card, np.arange(len(asked.scores)))]
+        return [Part(card, np.arange(len(scores)))]
     try:
-        return cross_fitted(asked.scores, asked.owner, folds, seed, asked.about)
+        return cross_fitted(scores, owner, folds, seed, about)
     except SureshotError:
         # What is left of several parts without one is more than half of the videos.
-        return cross_fitted(asked.scores, asked.owner, max(folds, _MORE), seed, asked.about)
+        return cross_fitted(scores, owner, max(folds, _MORE), seed, about)
 
 
-def _nothing(asked: _Asked, graded: Graded) -> str:
+def _nothing(
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " owners"],
+    right: Bool[np.ndarray, " queries"],
+) -> str:
     """Why there is nothing to measure; empty if there is."""
-    count, videos = len(graded.right), asked.scores.shape[1]
-    if videos < 2:
+    if scores.shape[1] < 2:
         return "The gallery has one video, so every answer is that one; there is nothing to judge."
-    if (asked.scores == asked.scores[:, :1]).all():
+    if (scores == scores[:, :1]).all():
         return "All videos score the same for each query, so nothing can be found."
-    if len(np.unique(asked.owner)) < 2:
+    if len(np.unique(owner)) < 2:
         return "All queries are about one video; trust needs queries about several."
-    if graded.right.all() or not graded.right.any():
-        which = "right" if graded.right.all() else "wrong"
-        return f"All {count} first results are {which}: there is nothing to tell apart."
+    if right.all() or not right.any():
+        which = "right" if right.all() else "wrong"
+        return f"All {len(right)} first results are {which}: there is nothing to tell apart."
     return ""
 
 

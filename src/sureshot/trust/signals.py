@@ -1,10 +1,10 @@
 """What the scores of one query tell about how far its ranking can be believed.
 
-The scores are those that order the results: similarities less the hub correction where there is
-one. Rows are queries, higher is better; ``-inf`` rules a column out, which is then no part of the
-gallery. Columns are what can be right or wrong by itself: the videos of a data set, the moments of
-a library. Below they are called videos. Every signal is finite for every row of numbers: constant
-scores, ties and a gallery of one video included.
+The scores are those that order the results: similarities minus the hub correction, if any. Rows
+are queries, higher is better; ``-inf`` rules a column out, which is then no part of the gallery.
+Columns, called videos below, are what can be right or wrong by itself: the videos of a data set,
+the moments of a library. Every signal is finite for every row of numbers: constant scores, ties and
+a gallery of one video included.
 
 All but N look at the best hundred videos only. A search knows no more of a large library, and no
 signal changes by what lies further down.
@@ -28,7 +28,7 @@ _ELSEWHERE = 0.75  # chosen on validation data, see LOG.md
 
 
 class QuerySignals(NamedTuple):
-    """One number of each kind a query.
+    """One number of each kind per query.
 
     With the scores s(1) >= s(2) >= ... of the best videos and p = softmax(s / T):
 
@@ -56,7 +56,7 @@ class QuerySignals(NamedTuple):
 
 
 class ResultSignals(NamedTuple):
-    """One number of each kind a result, the results of a query best first.
+    """One number of each kind per result, the results of a query best first.
 
     With the score s of the result, those of the best videos and p = softmax(s / T):
 
@@ -67,9 +67,7 @@ class ResultSignals(NamedTuple):
         gap: s less the mean of the nine scores after it, or of as many as there are; at the end of
             the list 0.
         log_rank: log(1 + rank), the first rank 1; ties keep the order of the columns.
-        background: what the query scores elsewhere, as in `QuerySignals`.
-        log_words: log of its number of words, as in `QuerySignals`.
-        log_videos: log N, the size of the whole gallery.
+        background, log_words, log_videos: as in `QuerySignals`.
     """
 
     score: Float64[np.ndarray, "queries results"]
@@ -84,7 +82,7 @@ class ResultSignals(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryContext:
-    """What is known of some queries beside the scores of a gallery.
+    """What is known of some queries besides the scores of a gallery.
 
     Attributes:
         background: what each scores with videos from elsewhere; None for a model without any.
@@ -119,12 +117,11 @@ def query_signals(
 ) -> QuerySignals:
     """The signals of each query.
 
-    A single video has nothing beside it to be compared with. It gets the signals of a gallery that
+    A single video has nothing to be compared with. It gets the signals of a gallery that
     holds it twice, a tie, so one video alone never looks sure.
 
     Args:
         temperature: T, above 0, see `fit_temperature`.
-        about: what else is known of the queries.
 
     Examples:
         >>> signals = query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)
@@ -133,7 +130,7 @@ def query_signals(
     """
     _check(scores, temperature)
     parts = [
-        _query_signals(_Softmax.of(scores[rows], temperature, about.of(rows)))
+        _query_signals(_softmax(scores[rows], temperature, about.of(rows)))
         for rows in row_blocks(*scores.shape)
     ]
     return QuerySignals._make(map(np.concatenate, zip(*parts, strict=True)))
@@ -160,24 +157,23 @@ def result_signals(
         raise SureshotError(f"results is {results}; at least 1 is needed.")
     _check(scores, temperature)
     count = min(results or scores.shape[1], scores.shape[1])
-    parts = [
-        _result_signals(_Softmax.of(scores[rows], temperature, about.of(rows)), count)
-        for rows in row_blocks(*scores.shape)
-    ]
-    signals = (signals for _, signals in parts)
-    return (
-        np.concatenate([order for order, _ in parts]),
-        ResultSignals._make(map(np.concatenate, zip(*signals, strict=True))),
+    orders, parts = zip(
+        *(
+            _result_signals(_softmax(scores[rows], temperature, about.of(rows)), count)
+            for rows in row_blocks(*scores.shape)
+        ),
+        strict=True,
     )
+    signals = ResultSignals._make(map(np.concatenate, zip(*parts, strict=True)))
+    return np.concatenate(orders), signals
 
 
 def features(
     signals: QuerySignals | ResultSignals, *, smallest: int = 1
 ) -> Float64[np.ndarray, "rows signals"]:
-    """Signals as a logistic regression takes them: a row a query, or a row a result.
+    """Signals as a logistic regression takes them: one row per query, or per result.
 
     Args:
-        signals: signals of queries or of results.
         smallest: number of videos that a smaller gallery counts as having.
     """
     videos = np.maximum(signals.log_videos, np.log(smallest))
@@ -258,53 +254,41 @@ def margin_over_bank(
 
 
 class _Softmax(NamedTuple):
-    """What both kinds of signals need of some queries.
-
-    Attributes:
-        scores: the scores in float64.
-        best: scores of the best videos, descending.
-        z: exp((s - s(1)) / T) of these.
-        rest: sum of z without the first; that of a single video is its own.
-        videos: size of the gallery of each query, 2 at the least.
-        temperature: T.
-        background: what each scores with videos from elsewhere, 0 if unknown.
-        log_words: log of its number of words, 0 if unknown.
-    """
+    """What both kinds of signals need of some queries; ``z`` is exp((s - s(1)) / T)."""
 
     scores: Float64[np.ndarray, "queries videos"]
-    best: Float64[np.ndarray, "queries best"]
+    best: Float64[np.ndarray, "queries best"]  # descending
     z: Float64[np.ndarray, "queries best"]
-    rest: Float64[np.ndarray, " queries"]
-    videos: Int[np.ndarray, " queries"]
+    rest: Float64[np.ndarray, " queries"]  # sum of z without the first; of one video its own
+    videos: Int[np.ndarray, " queries"]  # 2 at the least
     temperature: float
     background: Float64[np.ndarray, " queries"]
     log_words: Float64[np.ndarray, " queries"]
+    top_logit: Float64[np.ndarray, " queries"]
 
-    @classmethod
-    def of(
-        cls, given: Float[np.ndarray, "queries videos"], temperature: float, about: QueryContext
-    ) -> "_Softmax":
-        scores = given.astype(np.float64)
-        shown = min(BEST, scores.shape[1])
-        best = -np.sort(-np.partition(scores, -shown, axis=1)[:, -shown:], axis=1)
-        z = np.exp((best - best[:, :1]) / temperature)
-        there = (scores > -np.inf).sum(1)
-        videos = there if about.videos is None else np.full(len(scores), about.videos)
-        none = np.zeros(len(scores))
-        return cls(
-            scores=scores,
-            best=best,
-            z=z,
-            rest=np.where(there > 1, z[:, 1:].sum(1), 1.0),
-            videos=np.maximum(videos, 2),
-            temperature=temperature,
-            background=none if about.background is None else about.background.astype(np.float64),
-            log_words=none if about.words is None else np.log(about.words),
-        )
 
-    @property
-    def top_logit(self) -> Float64[np.ndarray, " queries"]:
-        return np.maximum(-np.log(np.maximum(self.rest, np.exp(-_SUREST))), -_SUREST)
+def _softmax(
+    given: Float[np.ndarray, "queries videos"], temperature: float, about: QueryContext
+) -> _Softmax:
+    scores = given.astype(np.float64)
+    shown = min(BEST, scores.shape[1])
+    best = -np.sort(-np.partition(scores, -shown, axis=1)[:, -shown:], axis=1)
+    z = np.exp((best - best[:, :1]) / temperature)
+    there = (scores > -np.inf).sum(1)
+    rest = np.where(there > 1, z[:, 1:].sum(1), 1.0)
+    videos = there if about.videos is None else np.full(len(scores), about.videos)
+    unknown = np.zeros(len(scores))
+    return _Softmax(
+        scores=scores,
+        best=best,
+        z=z,
+        rest=rest,
+        videos=np.maximum(videos, 2),
+        temperature=temperature,
+        background=unknown if about.background is None else about.background.astype(np.float64),
+        log_words=unknown if about.words is None else np.log(about.words),
+        top_logit=np.maximum(-np.log(np.maximum(rest, np.exp(-_SUREST))), -_SUREST),
+    )
 
 
 def _query_signals(row: _Softmax) -> QuerySignals:
@@ -334,7 +318,7 @@ def _result_signals(
     z = np.exp((score - top) / row.temperature)
     inside = np.where(np.arange(count) < BEST, z, 0)
     with np.errstate(divide="ignore"):
-        # Beside any but the best there is the best, so the sum of the others is 1 or more.
+        # The others of any but the best include the best, so the sum of the others is 1 or more.
         others = np.maximum(1 + row.rest[:, None] - inside, 1.0)
         logit = np.clip(np.log(z) - np.log(others), -_SUREST, _SUREST)
     logit[:, 0] = row.top_logit

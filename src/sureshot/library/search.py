@@ -479,15 +479,12 @@ class Searcher:
     ) -> Answer:
         """Moments that look like a video or photo, or like what a video shows at one time.
 
+        The other arguments are those of `search`.
+
         Args:
             video: any video file, photo or folder of frames, indexed or not.
             at: seconds; other moments of the same video count too. None takes the whole video,
                 whose best-fitting window counts, and looks in the other ones.
-            limit: how many moments at most.
-            folder: only videos at or below this path, or those that were chosen.
-            per_video: moments of one video at most; None takes 3, and more only where the other
-                videos do not fill the answer.
-            merge_copies: whether copies of a video share a row.
         """
         began = time.perf_counter()
         path = absolute(video)

@@ -66,12 +66,6 @@ def test_dual_softmax_loses_no_caption_where_videos_have_unequal_numbers(golden)
     assert len(found) == sum(case["config"]["captions"])
 
 
-def test_dual_softmax_turns_a_row_of_negative_scores_round_as_documented():
-    similarity = np.array([[-0.1, -0.9], [0.8, 0.9]])
-    assert similarity[0].argmax() == 0
-    assert dual_softmax(similarity)[0].argmax() == 1
-
-
 def test_inverted_softmax_term_by_term_with_and_without_a_bank():
     similarity, bank = cosines(6, 4), cosines(9, 4, 1)
     for against, given_bank in ((similarity, None), (bank, bank)):
@@ -156,42 +150,6 @@ def test_nearest_neighbour_normalisation_term_by_term():
     np.testing.assert_allclose(everything, similarity - bank.mean(0))
 
 
-def test_nearest_neighbour_normalisation_changes_no_rank_of_texts_for_a_video():
-    similarity, bank = cosines(8, 5), cosines(20, 5, 1)
-    found = nearest_neighbour_normalised(similarity, bank, k=4)
-    np.testing.assert_array_equal(np.argsort(found, 0), np.argsort(similarity, 0))
-
-
-def hubs_world():
-    """Texts near their own video; some videos lie near everything."""
-    rng = np.random.default_rng(5)
-    pull = np.where(np.arange(80) < 8, 0.5, 0.0)
-    similarity = rng.normal(scale=0.2, size=(80, 80)) + pull + 0.7 * np.eye(80)
-    return similarity, rng.normal(scale=0.2, size=(300, 80)) + pull
-
-
-def hits(similarity):
-    return np.mean(similarity.argmax(1) == np.arange(len(similarity)))
-
-
-@pytest.mark.parametrize(
-    "correct",
-    [
-        lambda s, b: dual_softmax(s, 20.0),
-        lambda s, b: inverted_softmax(s, scale=20.0),
-        lambda s, b: inverted_softmax(s, b, scale=20.0),
-        querybank_norm,
-        nearest_neighbour_normalised,
-    ],
-)
-def test_each_correction_finds_more_where_there_are_hubs(correct):
-    similarity, bank = hubs_world()
-    found = correct(similarity, bank)
-    assert hits(found) > hits(similarity) + 0.1
-    assert hubness_skewness(similarity) > 1.5
-    assert hubness_skewness(found) < hubness_skewness(similarity)
-
-
 CALLS = [
     lambda s, b: dual_softmax(s),
     lambda s, b: inverted_softmax(s),
@@ -216,12 +174,6 @@ def test_the_input_stays_as_it_is(call):
 def test_with_a_bank_a_query_scores_the_same_whatever_else_is_asked(call):
     similarity, bank = cosines(6, 4), cosines(9, 4, 1)
     np.testing.assert_allclose(call(similarity[2:3], bank)[0], call(similarity, bank)[2])
-
-
-@pytest.mark.parametrize("call", CALLS[:2])
-def test_without_a_bank_it_does_not(call):
-    similarity = cosines(6, 4)
-    assert not np.allclose(call(similarity[2:3], None)[0], call(similarity, None)[2])
 
 
 @pytest.mark.parametrize("call", CALLS[:5])
@@ -278,7 +230,6 @@ def test_settings_out_of_range_are_refused():
         lambda: nearest_neighbour_normalised(similarity, bank, k=0),
         lambda: nearest_neighbour_normalised(similarity, bank, weight=-0.1),
         lambda: occurrences(similarity, 5),
-        lambda: occurrences(similarity, 0),
         lambda: hubness_skewness(similarity, 0),
         lambda: dual_softmax(similarity[:0]),
         lambda: hubness_skewness(similarity[:0], 2),

@@ -1,5 +1,7 @@
 """Intervals: seeded, by whole videos, and as wide as theory says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import t
@@ -42,28 +44,6 @@ def test_agrees_with_drawing_videos_one_by_one():
     assert found == Interval(5.0, *map(float, np.quantile(draws, [0.1, 0.9])))
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_one_another():
-    values, cluster = rng(1).normal(size=40), np.arange(40)
-    first = interval(mean_of(values), cluster, rng(0))
-    assert interval(mean_of(values), cluster, rng(0)) == first
-    assert interval(mean_of(values), cluster, rng(1)) != first
-
-
-def test_the_width_for_a_mean_is_that_of_theory():
-    values = rng(2).normal(size=400)
-    found = interval(mean_of(values), np.arange(400), rng(), resamples=2000)
-    width = 2 * 1.96 * values.std() / 20
-    assert found.high - found.low == pytest.approx(width, rel=0.08)
-    assert found.low < found.value < found.high
-
-
-def test_captions_of_one_video_do_not_count_as_independent():
-    values = np.repeat(rng(4).normal(size=50), 16)
-    whole = interval(mean_of(values), np.repeat(np.arange(50), 16), rng())
-    single = interval(mean_of(values), np.arange(800), rng())
-    assert (whole.high - whole.low) / (single.high - single.low) == pytest.approx(4, rel=0.15)
-
-
 def test_several_statistics_come_from_the_same_resamples():
     values, cluster = rng(5).exponential(size=60), rng(6).integers(0, 20, 60)
     both = intervals({"mean": mean_of(values), "twice": mean_of(2 * values)}, cluster, rng())
@@ -81,15 +61,6 @@ def test_blocks_of_resamples_change_nothing(monkeypatch):
 def test_both_ends_are_written_as_asked():
     assert Interval(1.0, 0.25, 2.0).ends(".2f") == "[0.25, 2.00]"
     assert "from 20 resamples of whole videos, seed 3" in resampling_note(20, 3)
-
-
-def test_the_difference_of_two_systems_cancels_what_is_hard_for_both():
-    hard, cluster = rng(7).normal(scale=10, size=100), np.arange(100)
-    found = interval(mean_of(hard + 1 - hard), cluster, rng())
-    assert found.low == pytest.approx(1)
-    assert found.high == pytest.approx(1)
-    alone = interval(mean_of(hard + 1), cluster, rng())
-    assert alone.high - alone.low > 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 30])
@@ -122,17 +93,6 @@ def test_too_little_to_resample_is_refused():
 def test_settings_out_of_range_are_refused(setting):
     with pytest.raises(SureshotError, match=next(iter(setting))):
         interval(mean_of(np.ones(2)), np.arange(2), rng(), **setting)
-
-
-def test_a_ratio_is_drawn_by_whole_videos():
-    hits, asked = rng(10).random((2, 12))
-    found = interval(ratio_of(hits, asked), np.arange(12) // 2, rng(), resamples=30)
-    assert found.value == pytest.approx(hits.sum() / asked.sum())
-    draws, source = [], rng()
-    for _ in range(30):
-        drawn = np.concatenate([[2 * d, 2 * d + 1] for d in source.integers(6, size=6)])
-        draws.append(hits[drawn].sum() / asked[drawn].sum())
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
 
 
 def drawn(draw, seeds, videos, shared, own, alone, gap=0.0):
@@ -197,12 +157,12 @@ def test_other_measures_are_of_the_same_recalls():
 def test_only_seeds_of_both_count_and_one_is_not_enough():
     draw = np.random.default_rng(3)
     more, less = drawn(draw, 4, 30, 0.3, 0.1, 0.3)
-    shifted = SeedRanks(seeds=(3, 2, 8, 9), texts=less.texts, owner=less.owner, videos=less.videos)
+    shifted = replace(less, seeds=(3, 2, 8, 9))
     gap = paired_gap(more, shifted, recall_at_one, draw)
     hits = (more.texts[[3, 2]] <= 1).mean() - (less.texts[[0, 1]] <= 1).mean()
     assert gap.seeds == 2
     assert gap.value == pytest.approx(100 * hits)
-    alone = SeedRanks(seeds=(7, 3, 8, 9), texts=less.texts, owner=less.owner, videos=less.videos)
+    alone = replace(less, seeds=(7, 3, 8, 9))
     with pytest.raises(SureshotError, match="two seeds"):
         paired_gap(more, alone, recall_at_one, draw)
 
@@ -210,9 +170,7 @@ def test_only_seeds_of_both_count_and_one_is_not_enough():
 def test_systems_asked_for_other_videos_are_not_compared():
     draw = np.random.default_rng(4)
     more, less = drawn(draw, 3, 30, 0.3, 0.1, 0.3)
-    other = SeedRanks(
-        seeds=less.seeds, texts=less.texts, owner=less.owner[::-1], videos=less.videos
-    )
+    other = replace(less, owner=less.owner[::-1])
     with pytest.raises(SureshotError, match="other videos"):
         paired_gap(more, other, recall_at_one, draw)
 
@@ -297,13 +255,3 @@ def test_a_family_is_seldom_wrong_where_nothing_is_true():
 def test_at_most_five_in_a_hundred_families_are_wrong(printed, ten):
     """Of 600 families 5 % are 30; more than 43 have a chance below 1 %."""
     assert wrong_families(600, seed=1, claims=12, printed=printed, seeds=ten) <= 43
-
-
-def test_the_simulated_families_are_wrong_with_a_rule_that_counts_no_claims():
-    """Without correction for the number of claims, 8 claims are wrong far more often."""
-    draw = np.random.default_rng(0)
-    alone = 0
-    for _ in range(200):
-        family = [Comparison(gap(float(draw.normal(0, 0.3)))) for _ in range(8)]
-        alone += any(decide([one])[0].verdict == "supported" for one in family)
-    assert alone > 20

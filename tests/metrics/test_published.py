@@ -1,15 +1,11 @@
 """Printed numbers, and the warnings beside them."""
 
-import importlib.resources
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.published import Setting, _encoder, compare, published
-from tests.paths import ROOT
 
 NUMBERS = ("r1", "r5", "r10", "r50")
 SETS = ["MSRVTT", "MSVD", "VATEX", "DiDeMo", "LSMDC", "ActivityNet", "Charades"]
@@ -224,12 +220,3 @@ def test_every_split_has_its_sizes(dataset):
 )
 def test_names_of_clip_encoders(name, short):
     assert _encoder(name) == short
-
-
-def test_the_table_lies_inside_the_package_that_the_build_takes_whole():
-    table = importlib.resources.files("sureshot.metrics").joinpath("published.csv")
-    root = ROOT
-    build = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
-    assert build["targets"]["wheel"] == {"packages": ["src/sureshot"]}
-    assert Path(str(table)).is_relative_to(root / "src" / "sureshot")
-    assert table.is_file()

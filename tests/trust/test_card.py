@@ -41,12 +41,8 @@ def test_a_card_survives_its_file(card):
 
 def test_a_card_says_what_it_is_valid_for(card):
     valid = card.valid_for
-    assert (valid.model, valid.bank, valid.dataset, valid.date) == (
-        "abc",
-        None,
-        "a world",
-        "2026-01-01",
-    )
+    assert (valid.model, valid.bank) == ("abc", None)
+    assert (valid.dataset, valid.date) == ("a world", "2026-01-01")
     assert (valid.smallest, valid.largest) == (20, 200)
     assert (valid.queries, valid.videos, valid.fitted, valid.certified) == (200, 200, 66, 134)
     assert card.references[0][0].below.videos == 134
@@ -108,7 +104,7 @@ def signed(values):
     """A file with these values and the checksum they would have."""
     from sureshot.trust.card import _checksum
 
-    values = {k: v for k, v in values.items() if k != "checksum"}
+    values = {k: v for k, v in values.items() if k != "checksum" and v is not ...}
     return json.dumps({**values, "checksum": _checksum(values)})
 
 
@@ -128,18 +124,12 @@ UNSORTED = {"scores": [2.0, 1.0], "sharing": [1, 1]}
         ({"top1": {"mean": [], "scale": [], "coef": [], "bias": 0.0}}, "coefficient a signal"),
         ({"references": [[{"videos": 3, "best": UNSORTED, "below": UNSORTED}]]}, "ascending"),
         ({"personal": 3}, "expected a table"),
+        ({"references": ...}, "references is missing"),
     ],
 )
 def test_a_signed_card_that_is_wrong_inside_is_refused(card, change, message):
     with pytest.raises(SureshotError, match=message):
         Calibration.from_json(signed({**json.loads(card.to_json()), **change}))
-
-
-def test_a_missing_part_is_refused(card):
-    values = json.loads(card.to_json())
-    del values["references"]
-    with pytest.raises(SureshotError, match="references is missing"):
-        Calibration.from_json(signed(values))
 
 
 def test_no_number_that_is_none_is_written(card):
@@ -228,32 +218,26 @@ def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
     assert two[1] < two[0]
 
 
-@pytest.fixture(scope="module")
-def filed():
-    made = world(seed=3, videos=200, captions=2)
-    return fit_card(made.scores, made.relevant, made.video, model="abc", date="2026-11-21")
-
-
-def test_what_is_written_is_what_is_read(tmp_path, filed):
+def test_what_is_written_is_what_is_read(tmp_path, card):
     (tmp_path / FILE).write_text("an older one")
-    save_card(filed, tmp_path / FILE)
-    assert Calibration.from_json((tmp_path / FILE).read_text("utf-8")) == filed
+    save_card(card, tmp_path / FILE)
+    assert Calibration.from_json((tmp_path / FILE).read_text("utf-8")) == card
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
-def test_a_refused_card_is_not_kept(tmp_path, filed):
+def test_a_refused_card_is_not_kept(tmp_path, card):
     (tmp_path / FILE).write_text("an older one")
     with pytest.raises(SureshotError, match=r"not kept: they do not separate\."):
-        save_card(replace(filed, refused="they do not separate."), tmp_path / FILE)
+        save_card(replace(card, refused="they do not separate."), tmp_path / FILE)
     assert (tmp_path / FILE).read_text() == "an older one"
 
 
-def test_a_place_that_cannot_be_written_is_said_and_left_as_it_was(tmp_path, filed):
+def test_a_place_that_cannot_be_written_is_said_and_left_as_it_was(tmp_path, card):
     with pytest.raises(SureshotError, match=rf"{tmp_path}/none/{FILE} cannot be written: no such"):
-        save_card(filed, tmp_path / "none" / FILE)
+        save_card(card, tmp_path / "none" / FILE)
     (tmp_path / FILE).mkdir()
     with pytest.raises(SureshotError, match="cannot be written: is a directory"):
-        save_card(filed, tmp_path / FILE)
+        save_card(card, tmp_path / FILE)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
@@ -277,14 +261,6 @@ def test_p_values_count_what_is_as_strange():
     for value in (-2.0, -1.0, 0.3, 0.4, 2.0, 3.0):
         expected = (1 + (scores >= value).sum()) / 5
         assert reference.p_value(np.array([value]))[0] == pytest.approx(expected)
-
-
-def test_p_values_agree_with_crepes():
-    crepes = pytest.importorskip("crepes.base")
-    scores, fresh = rng(1).normal(size=80), rng(2).normal(size=50)
-    theirs = crepes.p_values_batch(scores, fresh, smoothing=False)
-    ours = Nonconformity.of(scores).p_value(fresh)
-    np.testing.assert_allclose(ours, np.ravel(theirs))
 
 
 def test_all_queries_of_a_video_weigh_as_one():
@@ -322,11 +298,6 @@ def test_coverage_is_as_promised(captions):
     # With one query a video it is 37/41 exactly; the error of 800 draws is 0.01.
     assert np.mean(covered) == pytest.approx(37 / 41, abs=0.025)
     assert np.mean(below) <= 0.12
-
-
-def test_what_cannot_be_promised_is_said():
-    reference = Nonconformity.of(np.arange(8.0))
-    assert reference.quantile(0.9) == math.inf
 
 
 def test_bad_references_and_shares_are_refused():
@@ -371,17 +342,6 @@ def test_agrees_with_scikit_learn(strength):
     )
 
 
-def test_agrees_with_slow_descent():
-    features, labels = some(2, 60, 2)
-    inputs = (features - features.mean(0)) / features.std(0)
-    coef = np.zeros(3)
-    for _ in range(20_000):
-        residual = 1 / (1 + np.exp(-(inputs @ coef[:2] + coef[2]))) - labels
-        coef -= 0.02 * (0.3 * np.append(residual @ inputs, residual.sum()) + [*coef[:2], 0])
-    found = Logistic.fit(features, labels, strength=0.3)
-    np.testing.assert_allclose([*found.coef, found.bias], coef, atol=1e-8)
-
-
 def test_shares_as_labels_are_rows_of_both_kinds():
     features, labels = some(3, 50)
     share = Logistic.fit(features, 0.25 + 0.5 * labels)
@@ -391,12 +351,6 @@ def test_shares_as_labels_are_rows_of_both_kinds():
         weights=np.concatenate([0.25 + 0.5 * labels, 0.75 - 0.5 * labels]),
     )
     np.testing.assert_allclose(share.coef, both.coef, atol=1e-8)
-
-
-def test_the_mean_probability_is_the_share_of_right_answers():
-    features, labels = some(4)
-    found = Logistic.fit(features, labels).probability(features)
-    assert found.mean() == pytest.approx(labels.mean())
 
 
 def test_separable_labels_stay_finite():
@@ -418,25 +372,17 @@ def test_a_constant_feature_counts_nothing():
     np.testing.assert_allclose(alone.probability(features[:, 1:2]), labels.mean())
 
 
-def test_one_right_answer_among_many_wrong_is_fitted():
-    features = np.random.default_rng(0).normal(size=(1000, 2))
-    found = Logistic.fit(features, (np.arange(1000) == 3).astype(int))
-    assert found.probability(features).mean() == pytest.approx(0.001)
-
-
 @pytest.mark.parametrize(
     ("features", "labels", "rest", "message"),
     [
         (np.zeros((0, 2)), [], {}, "one row at least"),
         (np.zeros((2, 2)), [1, 0, 1], {}, "3 labels"),
         (np.zeros((2, 2)), [1, 1], {}, "All labels are the same"),
-        (np.zeros((2, 2)), [0, 0], {}, "All labels are the same"),
-        (np.zeros((2, 2)), [1, 0], {"weights": np.array([1.0, 0.0])}, "All labels are the same"),
+        (np.zeros((2, 2)), [1, 0], {"weights": np.array([0.0, 1.0])}, "All labels are the same"),
         (np.zeros((2, 2)), [1, 0], {"weights": np.array([0.0, 0.0])}, "not all 0"),
         (np.zeros((2, 2)), [1, 0], {"weights": np.array([-1.0, 2.0])}, "0 or more"),
         (np.full((2, 2), np.nan), [1, 0], {}, "not finite"),
         (np.zeros((2, 2)), [1, 2], {}, "outside of 0 to 1"),
-        (np.zeros((2, 2)), [1.0, np.nan], {}, "outside of 0 to 1"),
         (np.zeros((2, 2)), [1, 0], {"strength": 0.0}, "strength"),
     ],
 )

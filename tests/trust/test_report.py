@@ -14,23 +14,17 @@ from sureshot.metrics import ranks
 from sureshot.metrics.confidence import auroc
 from sureshot.metrics.intervals import Interval
 from sureshot.models.losses.uncertainty import evidence, opinion
-from sureshot.trust.fit import (
-    cross_fitted,
-    fit_card,
-    predict_unseen,
-)
+from sureshot.trust.fit import cross_fitted, fit_card, predict_unseen
 from sureshot.trust.report import (
     BEST,
     OURS,
     Graded,
-    TrustReport,
     measure,
     orders,
     plain_confidences,
     probabilities,
 )
 from sureshot.trust.signals import BEST as BEST_OF
-from sureshot.trust.signals import top_is_relevant
 from tests.trust.worlds import world
 
 FEW = {"resamples": 20}
@@ -103,19 +97,11 @@ def test_coverage_counts_every_video_once(some, found, said):
         assert row.answered == pytest.approx(by_video(sets.holds, some.video, among))
         assert row.worst_third < row.covered.value < row.answered
         assert (found.sizes[row.coverage] == sets.size).all()
-
-
-def test_the_worst_third_is_that_of_the_highest_entropy(some):
-    """There the right video scores low; terciles are of the same number of queries."""
-    report = measure(some.scores, some.video, **FEW)
-    entropy = -report.confidences["entropy"]
-    holds = predict_unseen(
-        cross_fitted(some.scores, some.video, 2, 0), some.scores, some.video
-    ).sets[1]
-    thirds = np.array_split(np.argsort(entropy, kind="stable"), [167, 334])
-    shares = [by_video(holds.holds, some.video, np.isin(np.arange(500), third)) for third in thirds]
-    assert min(shares) == shares[2]
-    assert report.sets[1].worst_third == pytest.approx(min(shares))
+    thirds = np.array_split(np.argsort(-found.confidences["entropy"], kind="stable"), [167, 334])
+    holds = said.sets[1].holds
+    shares = [by_video(holds, some.video, np.isin(np.arange(500), third)) for third in thirds]
+    assert found.sets[1].worst_third == pytest.approx(min(shares))
+    assert min(shares) == shares[2]  # of the highest entropy, where the right video scores low
 
 
 def test_absent_queries_are_the_same_without_their_video(some, found, said):
@@ -169,11 +155,6 @@ def test_the_same_seed_gives_the_same_report(some, found):
     assert other.orders[1].auroc.value == found.orders[1].auroc.value  # needs no labels
 
 
-def test_scores_of_torch_are_as_good(some, found):
-    report = measure(some.scores.astype(np.float32), some.video.astype(np.int64), **FEW)
-    assert report.orders[0].auroc.value == pytest.approx(found.orders[0].auroc.value, abs=1e-3)
-
-
 def test_more_parts_are_fitted_to_more(some):
     report = measure(some.scores, some.video, folds=4, **FEW)
     assert "in 4 parts by video" in report.calibration
@@ -187,10 +168,6 @@ def test_where_a_half_is_too_little_there_are_five_parts():
     some = world(videos=70)
     report = measure(some.scores, some.video, **FEW)
     assert report.refused == "" and "in 5 parts" in report.calibration
-    assert "in 5 parts by video" in report.calibration
-
-
-# --- a card ---------------------------------------------------------------------------------------
 
 
 def test_a_card_is_asked_as_it_is(some):
@@ -205,7 +182,6 @@ def test_a_card_is_asked_as_it_is(some):
     assert report.orders[0].auroc.value == pytest.approx(expected)
     holds = card.members(some.scores, 0.9)[np.arange(500), some.video]
     assert report.sets[1].covered.value == pytest.approx(by_video(holds, some.video))
-    assert "by a card" in report.calibration
 
 
 def test_a_card_of_the_same_data_is_told_of(some):
@@ -356,33 +332,6 @@ def test_duqs_are_one_less_its_vacuity(kind, cells, monkeypatch):
     np.testing.assert_allclose(found[f"DUQ 1-u, {name} evidence"], expected, atol=1e-9)
 
 
-def test_one_video_and_equal_scores_have_finite_confidences():
-    for scores in (np.zeros((3, 1)), np.full((3, 4), 0.5), np.full((2, 3), -1e4)):
-        for values in plain_confidences(scores, T).values():
-            assert np.isfinite(values).all() and np.ptp(values) == 0
-
-
-def test_no_scores_and_no_temperature_are_refused():
-    with pytest.raises(SureshotError, match="temperature is 0"):
-        plain_confidences(np.zeros((2, 2)), 0.0)
-    with pytest.raises(SureshotError, match="Scores must be numbers"):
-        plain_confidences(np.full((2, 2), np.nan), T)
-
-
-def test_rows_compare_every_right_answer_with_every_wrong_one():
-    right = rng(1).random(40) < 0.6
-    confidence = np.round(rng(2).normal(size=40) + right, 1)
-    row = orders({"some": confidence}, graded(right, resamples=20))[0]
-    pairs = [
-        (a > b) + (a == b) / 2 for a in confidence[right] for b in confidence[~right]
-    ]  # ties half
-    assert row.signal == "some"
-    assert row.auroc.value == pytest.approx(np.mean(pairs))
-    assert row.auroc.low < row.auroc.value < row.auroc.high
-    a = right.mean()
-    assert row.augrc == pytest.approx((1 - np.mean(pairs)) * a * (1 - a) + (1 - a) ** 2 / 2)
-
-
 def test_the_best_order_the_worst_and_none():
     right = np.arange(30) % 3 > 0
     signals = {"best": right.astype(float), "worst": -right.astype(float), "none": np.zeros(30)}
@@ -418,16 +367,6 @@ def test_probabilities_by_their_definition():
     losses = [-math.log(x if y else 1 - x) for x, y in zip(p, right, strict=True)]
     assert true.nll == pytest.approx(np.mean(losses))
     assert (true.brier.value < true.brier_of_base_rate < false.brier.value) and true.nll < false.nll
-
-
-def test_vacuity_is_no_confidence_where_similarity_is():
-    """The finding that the table is there to show."""
-    some = world(videos=300)
-    right = top_is_relevant(some.scores, some.relevant)
-    rows = orders(plain_confidences(some.scores, T), graded(right, some.video))
-    found = {row.signal: row.auroc.value for row in rows}
-    assert found["margin"] > 0.75 and found["highest similarity"] > 0.75
-    assert max(v for name, v in found.items() if name.startswith("DUQ")) < 0.7
 
 
 @pytest.fixture(scope="module")
@@ -471,15 +410,6 @@ def test_every_block_has_its_line_and_its_numbers(report):
     assert f"{report.right.mean() * 100:.1f} % of 400 queries about 200 videos" in blocks[0]
 
 
-def test_columns_line_up(report):
-    """Every number of a table ends where its heading ends."""
-    lines = report.text().split("\n\n")[3].splitlines()[1:]
-    ends = [match.end() for match in re.finditer(r"(?:\S+ )*\S+(?=  |$)", lines[0])]
-    assert len(ends) == 5
-    for line in lines[1:]:
-        assert all(line[end - 1] != " " and line[end : end + 2].strip() == "" for end in ends)
-
-
 def test_plain_values_hold_all_numbers(report):
     told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert told["title"] == "a title" and told["right"] == report.right.mean()
@@ -491,14 +421,6 @@ def test_plain_values_hold_all_numbers(report):
     assert first["signal"] == "P(first is right)" and sum(first["count"]) == 400
     assert set(first) == {"signal", "low", "high", "probability", "right", "count"}
     assert told["places"][0] == {"place": 1, **{k: told["places"][0][k] for k in ("said", "right")}}
-
-
-def test_a_report_of_nothing_is_two_lines():
-    report = TrustReport("t", 3, 1, 1, np.ones(3, bool), 0.0, 10, 0, nothing="There is one video.")
-    assert report.text() == (
-        "Trust: the first result is the annotated video for 100.0 % of 3 queries about 1 video.\n"
-        "! There is one video.\n"
-    )
 
 
 def test_without_sets_it_says_so(report):

@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.metrics.confidence import auroc
 from sureshot.metrics.intervals import (
@@ -324,12 +323,12 @@ def write_page(folder: Path) -> Path:
     """Write README.md of a folder of results.
 
     Raises:
-        SureshotError: there is no table with ranks.
+        SystemExit: there is no table with ranks.
     """
     places = [one for one in (folder, *sorted(folder.iterdir())) if one.is_dir()]
     tested = [found for place in places if (found := read_tested(place)) is not None]
     if not tested:
-        raise SureshotError(
+        raise SystemExit(
             f"{folder} has no table; run `sureshot reproduce controls --to {folder}` first."
         )
     lines = ["# Does uncertainty help text-video retrieval?", "", *answer_lines(tested), ""]

@@ -27,6 +27,7 @@ from benchmarks import data
 from benchmarks.relevance import by_words, keywords
 from sureshot.datasets import Split, load_split
 from sureshot.datasets.split import Caption, Item
+from sureshot.files import CARD
 from sureshot.metrics.confidence import auroc, brier, ece, ece_floor
 from sureshot.models.hub_bank import home_of
 from sureshot.models.load import Scorer, load
@@ -44,7 +45,7 @@ from sureshot.research.canvas import (
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.assess import ABSTAIN
-from sureshot.trust.card import FILE, Calibration, save_card
+from sureshot.trust.card import Calibration, save_card
 from sureshot.trust.fit import JudgedQuery, Labelled, adapt, fit_over, labelled
 
 _EACH = {"MSR-VTT": 5, "Flickr8k": 2}  # captions of a video; more teach little more
@@ -101,8 +102,8 @@ def main() -> None:
             dataset="captions and keywords of MSR-VTT test and Flickr8k test",
             date=datetime.now(UTC).date().isoformat(),
         )
-        save_card(card, home_of(options.model) / FILE)
-        print(f"wrote {home_of(options.model) / FILE}")
+        save_card(card, home_of(options.model) / CARD)
+        print(f"wrote {home_of(options.model) / CARD}")
 
 
 def galleries(scorer: Scorer, cache: Path | None) -> tuple[Named, Named]:

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from benchmarks import fit_card
 from benchmarks.films import Interval, captioned, join_several
 from benchmarks.relevance import by_words
+from sureshot.files import CARD
 from sureshot.library.indexing import ingest
 from sureshot.library.results import Hit
 from sureshot.library.search import Searcher
@@ -27,7 +28,7 @@ from sureshot.models.load import load, load_searchable
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
 from sureshot.trust.assess import CONFIDENT
-from sureshot.trust.card import FILE, save_card
+from sureshot.trust.card import save_card
 from sureshot.trust.fit import fit_over
 
 PLACES = 6
@@ -61,7 +62,7 @@ def main() -> None:
             parts, _ = fit_card.galleries(scorer, options.cache)
             rest = [part for name, part in parts.items() if not name.startswith(options.without)]
             bank = None if scorer.bank is None else scorer.bank.digest
-            save_card(fit_over(rest, model=scorer.fingerprint, bank=bank), index / FILE)
+            save_card(fit_over(rest, model=scorer.fingerprint, bank=bank), index / CARD)
         said, right = asked(Searcher(store, encoder), films, known, draw)
     report(said, right)
 

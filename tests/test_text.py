@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import QueryError
+from sureshot.library.query_checks import clean, parse_time
 from sureshot.text import (
-    clean,
     decoded,
     duration,
     other_script,
-    parse_time,
     plain,
     printable,
     time_range,

@@ -24,6 +24,7 @@ from sureshot.errors import ModelError, SureshotError
 from sureshot.paths import cache_dir
 from sureshot.s3 import ObjectPath
 
+CARD = "trust.json"  # the calibration card in the folder of an index or of a checkpoint
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
 _LONGEST_NAME = 40  # characters of a name that the name of its hidden folder repeats
 _ABANDONED = 86_400.0  # seconds after which no process of another machine still writes

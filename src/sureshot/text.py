@@ -6,10 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from sureshot.errors import QueryError
-
 _JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
-_LONGEST = 100_000  # characters that are looked at
 
 
 def decoded(data: bytes, errors: str = "strict") -> str:
@@ -24,21 +21,6 @@ def decoded(data: bytes, errors: str = "strict") -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors)
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors)
-
-
-def clean(query: str) -> str:
-    """A query as one line of printable text.
-
-    Raises:
-        QueryError: nothing is left of it.
-    """
-    # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
-    text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
-    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
-    text = " ".join(text.split())
-    if not any(c.isprintable() for c in text.replace(" ", "")):
-        raise QueryError('The query is empty; describe what you look for, like "a dog on a beach".')
-    return text
 
 
 def other_script(text: str) -> bool:
@@ -68,30 +50,6 @@ def time_range(start: float, end: float) -> str:
         '1:01-1:31'
     """
     return f"{timecode(start)}-{timecode(float(math.ceil(end)))}"
-
-
-def parse_time(text: str) -> float:
-    """Seconds from ``90``, ``90.5``, ``1:30`` or ``1:02:05``.
-
-    Raises:
-        QueryError: not a time.
-
-    Examples:
-        >>> parse_time("1:30")
-        90.0
-    """
-    try:
-        parts = [float(part) for part in text.split(":")]
-    except ValueError:
-        parts = []
-    if not 1 <= len(parts) <= 3 or any(not math.isfinite(p) or p < 0 for p in parts):
-        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
-    seconds = 0.0
-    for part in parts:
-        seconds = seconds * 60 + part
-    if not math.isfinite(seconds):
-        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
-    return seconds
 
 
 def printable(path: str | Path) -> str:

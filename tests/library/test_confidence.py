@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from sureshot.errors import QueryError, SureshotError
+from sureshot.files import CARD
 from sureshot.library.confidence import RankedScores, drift, find_card, judged, shift_p_value
 from sureshot.library.ranking import Moment
 from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
 from sureshot.models.hub_bank import bank_of
 from sureshot.trust.assess import assess
-from sureshot.trust.card import FILE, Nonconformity
+from sureshot.trust.card import Nonconformity
 from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import QueryContext
 from tests.small_library import index
@@ -43,7 +44,7 @@ def place(library, tmp_path):
 
 
 def beside(place, card):
-    (place / FILE).write_text(card.to_json(), "utf-8")
+    (place / CARD).write_text(card.to_json(), "utf-8")
     return open_index(place)
 
 
@@ -163,10 +164,10 @@ def test_a_card_of_another_model_is_not_used_and_that_is_said(place, card):
 def test_a_card_that_was_edited_or_damaged_is_not_used_and_that_is_said(
     place, card, damage, reason
 ):
-    (place / FILE).write_text(damage(card.to_json()), "utf-8")
+    (place / CARD).write_text(damage(card.to_json()), "utf-8")
     answer = open_index(place).search("red")
     assert answer.status == "not calibrated"
-    assert any(reason in warning and FILE in warning for warning in answer.warnings)
+    assert any(reason in warning and CARD in warning for warning in answer.warnings)
 
 
 def rivals(scores, videos=None, background=None):
@@ -250,7 +251,7 @@ def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_p
     model.mkdir()
     assert find_card(str(place), str(model), print_of, None) == (None, False, ())
     other = replace(card, valid_for=replace(card.valid_for, dataset="the model's own"))
-    (model / FILE).write_text(other.to_json(), "utf-8")
+    (model / CARD).write_text(other.to_json(), "utf-8")
     assert find_card(str(place), str(model), print_of, None) == (other, False, ())
     beside(place, card)
     assert find_card(str(place), str(model), print_of, None) == (card, True, ())

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.trust.card import FILE, Calibration, Logistic, Nonconformity, Reference, save_card
+from sureshot.files import CARD
+from sureshot.trust.card import Calibration, Logistic, Nonconformity, Reference, save_card
 from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import QueryContext, features, query_signals, result_signals
 from tests.trust.worlds import world
@@ -219,26 +220,26 @@ def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
 
 
 def test_what_is_written_is_what_is_read(tmp_path, card):
-    (tmp_path / FILE).write_text("an older one")
-    save_card(card, tmp_path / FILE)
-    assert Calibration.from_json((tmp_path / FILE).read_text("utf-8")) == card
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    (tmp_path / CARD).write_text("an older one")
+    save_card(card, tmp_path / CARD)
+    assert Calibration.from_json((tmp_path / CARD).read_text("utf-8")) == card
+    assert [path.name for path in tmp_path.iterdir()] == [CARD]
 
 
 def test_a_refused_card_is_not_kept(tmp_path, card):
-    (tmp_path / FILE).write_text("an older one")
+    (tmp_path / CARD).write_text("an older one")
     with pytest.raises(SureshotError, match=r"not kept: they do not separate\."):
-        save_card(replace(card, refused="they do not separate."), tmp_path / FILE)
-    assert (tmp_path / FILE).read_text() == "an older one"
+        save_card(replace(card, refused="they do not separate."), tmp_path / CARD)
+    assert (tmp_path / CARD).read_text() == "an older one"
 
 
 def test_a_place_that_cannot_be_written_is_said_and_left_as_it_was(tmp_path, card):
-    with pytest.raises(SureshotError, match=rf"{tmp_path}/none/{FILE} cannot be written: no such"):
-        save_card(card, tmp_path / "none" / FILE)
-    (tmp_path / FILE).mkdir()
+    with pytest.raises(SureshotError, match=rf"{tmp_path}/none/{CARD} cannot be written: no such"):
+        save_card(card, tmp_path / "none" / CARD)
+    (tmp_path / CARD).mkdir()
     with pytest.raises(SureshotError, match="cannot be written: is a directory"):
-        save_card(card, tmp_path / FILE)
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+        save_card(card, tmp_path / CARD)
+    assert [path.name for path in tmp_path.iterdir()] == [CARD]
 
 
 def rng(seed=0):

@@ -524,13 +524,12 @@ def synthetic(
     scorer does. Use the folder as root in recipes, with dataset = "synthetic".
     """
     from sureshot import research
-    from sureshot.datasets.synthetic import SyntheticOptions
     from sureshot.settings import build, override
 
     values: dict[str, object] = {}
     for assignment in settings or ():
         values = override(values, assignment)
-    options = build(SyntheticOptions, values, "options")
+    options = build(research.SyntheticOptions, values, "options")
     with Bar(console(err=True)) as bar:
         dataset = research.write_dataset(to, options, progress=bar)
     if picture is not None:
@@ -558,12 +557,12 @@ def experts(
     as_json: Json = False,
 ) -> int:
     """Convert Collaborative Experts feature pickles without executing them."""
-    from sureshot.models.encoders.experts import convert_pickle
+    from sureshot import research
 
     converted = []
     for file in files:
         name, _, path = ("", "", file) if Path(file).is_file() else file.partition("=")
-        expert = convert_pickle(expand(path), expand(to), name or None)
+        expert = research.convert_pickle(expand(path), expand(to), name or None)
         converted.append(asdict(expert) | {"folder": str(expert.folder.absolute())})
         if not as_json:
             lacking = f", {expert.lacking:,} without it" if expert.lacking else ""

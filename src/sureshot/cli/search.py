@@ -31,8 +31,9 @@ from sureshot.cli.terminal import (
     examples,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
+from sureshot.library.query_checks import parse_time
 from sureshot.paths import absolute, exists_at, expand
-from sureshot.text import counted, decoded, parse_time, plain, time_range, timecode
+from sureshot.text import counted, decoded, plain, time_range, timecode
 
 if TYPE_CHECKING:
     from sureshot.library.judging import Verdict
@@ -105,7 +106,7 @@ def judge(
     Asks on the terminal, or reads one answer a line from standard input. Each judged query is kept
     at once; the same command goes on with those that are left.
     """
-    from sureshot.trust.fit import JUDGED
+    from sureshot.library.judging import JUDGED
 
     out = terminal.console(err=as_json)
     desk = _Desk(out)
@@ -146,7 +147,7 @@ def judge_answer(searcher: "Searcher", query: str) -> None:
     Raises:
         SureshotError: the judgements cannot be kept.
     """
-    from sureshot.trust.fit import JUDGED
+    from sureshot.library.judging import JUDGED
 
     out = terminal.console(err=True)
     desk = _Desk(out)
@@ -529,12 +530,10 @@ def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Ans
 
 def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Iterator[Answer]":
     """The same answers, each drawn into the contact sheet."""
-    from sureshot.library.clips import sheet_rows
-    from sureshot.media.contact_sheet import contact_sheet, save_sheet
+    from sureshot.library.clips import draw_hits
 
     for answer in answers:
-        rows = sheet_rows(answer, frame_rate)
-        save_sheet(contact_sheet(f"{answer.query} · {''.join(answer.verdict)}", rows), target)
+        draw_hits(answer, frame_rate, target, title=f" · {''.join(answer.verdict)}")
         yield answer
     terminal.console(err=True).print(f"Contact sheet: {plain(target)}")
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option, reason_of
-from sureshot.files import write_text
+from sureshot.files import CARD, write_text
 from sureshot.library.confidence import model_card
 from sureshot.library.labels import (
     Label,
@@ -25,7 +25,7 @@ from sureshot.library.ranking import Gallery, Told
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, index_folder
 from sureshot.text import counted, plain
-from sureshot.trust.card import FILE, Calibration
+from sureshot.trust.card import Calibration
 from sureshot.trust.fit import (
     JUDGED,
     Calibrated,
@@ -155,7 +155,7 @@ def _own_labels(searcher: Searcher) -> Path:
         raise SureshotError(
             "No hit of this index was judged yet. `sureshot search QUERY --judge` asks whether "
             f"hits are right; {JUDGED} such searches are needed. Judgements in a file: "
-            f"{option('labels', 'FILE')}."
+            f"{option('labels', 'CARD')}."
         )
     return file
 
@@ -169,7 +169,7 @@ def card_of_index(searcher: Searcher) -> Path:
             f"The index {location} is in a storage where no calibration card can lie. Name a "
             f"file for it with {option('to')}, or calibrate an index in a folder or in S3."
         )
-    return place / FILE
+    return place / CARD
 
 
 def forget(searcher: Searcher) -> bool:

@@ -26,7 +26,7 @@ from sureshot.errors import QueryError, SureshotError, VideoError, option, reaso
 from sureshot.files import replace_file
 from sureshot.library.results import JSON_SCHEMA, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
-from sureshot.media.contact_sheet import SheetFrame, SheetRow
+from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.excerpt import MP4, Playable, footage, playable, remux
 from sureshot.media.frames import read_image
 from sureshot.media.mp4 import write_clip
@@ -390,15 +390,23 @@ _FRAMES = 12  # frames of one hit at most
 
 
 def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
-    """One row a hit: its frames at its time range, each with its own score.
+    """One row per hit: its frames at its time range, each with its own score.
 
     A video that has vanished or cannot be read any more gives a row that says so.
 
     Args:
-        answer: the answer of a search.
         frame_rate: frames per second of a folder of frames.
     """
     return [_row(hit, frame_rate) for hit in answer]
+
+
+def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:
+    """Draw the `sheet_rows` of an answer into a PNG, with some words behind the query.
+
+    Raises:
+        SureshotError: the picture cannot be written.
+    """
+    save_sheet(contact_sheet(answer.query + title, sheet_rows(answer, frame_rate)), target)
 
 
 def _row(hit: Hit, frame_rate: float) -> SheetRow:

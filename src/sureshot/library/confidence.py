@@ -12,13 +12,14 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from sureshot.errors import SureshotError, option
+from sureshot.files import CARD
 from sureshot.library.ranking import Moment
 from sureshot.library.results import Confidence, Hit, Status
 from sureshot.models.hub_bank import Bank, home_of
 from sureshot.paths import index_folder
 from sureshot.text import counted, plain
 from sureshot.trust.assess import Assessment, assess_each
-from sureshot.trust.card import FILE, Calibration, load_card
+from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.signals import QueryContext
 
 
@@ -104,7 +105,7 @@ def find_card(
         cards that cannot be used.
     """
     place = index_folder(index)
-    own, wrong = (None, ()) if place is None else _usable(place / FILE, fingerprint, bank)
+    own, wrong = (None, ()) if place is None else _usable(place / CARD, fingerprint, bank)
     if own is not None:
         return own, True, ()
     card, more = model_card(model, fingerprint, bank)
@@ -121,7 +122,7 @@ def model_card(
         fingerprint: digest that identifies it.
         bank: its hub correction.
     """
-    return _usable(home_of(model) / FILE, fingerprint, bank)
+    return _usable(home_of(model) / CARD, fingerprint, bank)
 
 
 def _usable(

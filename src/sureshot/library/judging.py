@@ -16,12 +16,14 @@ from sureshot.library.labels import (
     read_labels,
     taken_together,
 )
+from sureshot.library.query_checks import clean
 from sureshot.library.results import JSON_SCHEMA, Hit
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
-from sureshot.text import clean, counted, plain, printable
-from sureshot.trust.fit import ALL, JUDGED
+from sureshot.text import counted, plain, printable
+from sureshot.trust.fit import ALL
+from sureshot.trust.fit import JUDGED as JUDGED
 
 Verdict = Literal["yes", "no", "absent", "more", "unknown", "again", "skip", "quit"]
 
@@ -353,12 +355,10 @@ def _place(db: str | Path | Searcher | None) -> str:
 
 def _draw(searcher: Searcher, query: str, limit: int, target: Path) -> None:
     """Draw the frames of the hits that are judged first into a PNG."""
-    from sureshot.library.clips import sheet_rows  # needs PyAV and Pillow
-    from sureshot.media.contact_sheet import contact_sheet, save_sheet
+    from sureshot.library.clips import draw_hits  # needs PyAV and Pillow
 
     answer = searcher.search(query, limit=limit, per_video=1)
-    rows = sheet_rows(answer, searcher.store.settings.frame_rate)
-    save_sheet(contact_sheet(answer.query, rows), target)
+    draw_hits(answer, searcher.store.settings.frame_rate, target)
 
 
 def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:

@@ -36,10 +36,11 @@ from typing import Any, Literal
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import append_line
+from sureshot.library.query_checks import parse_time
 from sureshot.paths import expand, index_folder
 from sureshot.s3 import ObjectPath, object_path
 from sureshot.settings import LABELS, parse_json, read_text
-from sureshot.text import counted, parse_time, plain
+from sureshot.text import counted, plain
 
 State = Literal["present", "absent", "not found"]
 

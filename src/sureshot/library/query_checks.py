@@ -1,13 +1,17 @@
-"""What a user should know about texts before believing how a model compares them."""
+"""Queries as people type them: cleaned, times read, and what a user should know about a text."""
 
 import functools
+import math
 import re
+import unicodedata
 from collections.abc import Sequence, Set
 from importlib.resources import files
 
+from sureshot.errors import QueryError
 from sureshot.models.encoders import Encoder, TextFeatures
 from sureshot.text import other_script, plain
 
+_LONGEST = 100_000  # characters of a query that are looked at
 # Words that say nothing of a picture.
 _LISTED = """
     about after all also an and any are around as at be been being but by can did do does for from
@@ -18,6 +22,45 @@ _LISTED = """
 _EMPTY = frozenset(_LISTED.split())
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the same
+
+
+def clean(query: str) -> str:
+    """A query as one line of printable text.
+
+    Raises:
+        QueryError: nothing is left of it.
+    """
+    # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
+    text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
+    text = " ".join(text.split())
+    if not any(c.isprintable() for c in text.replace(" ", "")):
+        raise QueryError('The query is empty; describe what you look for, like "a dog on a beach".')
+    return text
+
+
+def parse_time(text: str) -> float:
+    """Seconds from ``90``, ``90.5``, ``1:30`` or ``1:02:05``.
+
+    Raises:
+        QueryError: not a time.
+
+    Examples:
+        >>> parse_time("1:30")
+        90.0
+    """
+    try:
+        parts = [float(part) for part in text.split(":")]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= 3 or any(not math.isfinite(p) or p < 0 for p in parts):
+        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
+    seconds = 0.0
+    for part in parts:
+        seconds = seconds * 60 + part
+    if not math.isfinite(seconds):
+        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
+    return seconds
 
 
 def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], bool]:

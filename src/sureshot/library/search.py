@@ -21,7 +21,7 @@ from sureshot.library.confidence import (
     judged,
     left_out,
 )
-from sureshot.library.query_checks import is_foreign, text_warnings
+from sureshot.library.query_checks import clean, is_foreign, text_warnings
 from sureshot.library.ranking import (
     CANDIDATES,
     Candidates,
@@ -45,7 +45,7 @@ from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Selection, VideoSet
-from sureshot.text import clean, counted, plain, printable
+from sureshot.text import counted, plain, printable
 from sureshot.trust.signals import QueryContext, word_counts
 
 _MOST = 24  # windows of a long video that are looked at

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from sureshot.metrics.ranks import (
     text_ranks,
     video_ranks,
 )
-from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 
 
@@ -198,13 +197,15 @@ class RecallReport:
         return {
             "title": self.title,
             "system": self.system,
-            "setting": to_values(self.setting),
+            "setting": asdict(self.setting),
             "out_of_domain": self.out_of_domain,
-            "raw": to_values(self.raw),
+            "raw": [asdict(line) for line in self.raw],
             "rsum": self.rsum,
             "rsum_of": list(self.ks),
-            "post_processed": to_values(self.post),
-            "published": to_values(self.matches),
+            "post_processed": [asdict(line) for line in self.post],
+            "published": {
+                way: [asdict(match) for match in found] for way, found in self.matches.items()
+            },
             "undescribed_videos": self.undescribed,
             "hubness_skewness_10": self.hubness,
             "video_to_text": self.video_query,

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from sureshot.errors import ModelError, SureshotError
+from sureshot.files import CARD as TRUST
 from sureshot.files import replace_folder, write_json, write_text
 from sureshot.media.sampling_rule import Sampling, SamplingKind
 from sureshot.models import encoders
@@ -31,7 +32,6 @@ _WIDEST = 65_536  # numbers of a vector that any encoder gives
 FORMAT = 2
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
-TRUST = "trust.json"  # the calibration card, which `sureshot.trust.card` writes next to a model
 
 
 @dataclass(frozen=True, slots=True)

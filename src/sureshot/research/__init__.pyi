@@ -6,6 +6,7 @@ from .answers import train_answers as train_answers
 from .calibration import calibrate as calibrate
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .features import convert_pickle as convert_pickle
 from .figures.catalogue import Plot as Plot
 from .figures.catalogue import plot as plot
 from .reproduction.reproduce import Exhibit as Exhibit
@@ -14,6 +15,7 @@ from .reproduction.reproduce import Reproduction as Reproduction
 from .reproduction.reproduce import exhibits as exhibits
 from .reproduction.reproduce import forecast as forecast
 from .reproduction.reproduce import reproduce as reproduce
+from .synthetic import SyntheticOptions as SyntheticOptions
 from .synthetic import SyntheticSummary as SyntheticSummary
 from .synthetic import write_dataset as write_dataset
 from .training.loop import TrainingResult as TrainingResult

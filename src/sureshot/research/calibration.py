@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError, option
+from sureshot.files import CARD
 from sureshot.models.load import Scorer, load
 from sureshot.paths import absolute, expand
 from sureshot.progress import Notes, Progress, Silent
@@ -18,7 +19,6 @@ from sureshot.research.evaluation import (
     training_splits,
 )
 from sureshot.research.scores import known_of, ranking
-from sureshot.trust.card import FILE
 from sureshot.trust.fit import Calibrated, date_or_today, fit_card, sets_of
 from sureshot.trust.signals import UNKNOWN, QueryContext
 
@@ -135,7 +135,7 @@ def card_of_model(scorer: Scorer) -> Path:
             f"{scorer.name} is no checkpoint, so it has no folder for a card. Name a file with "
             f"{option('to')}, or calibrate an index on judged queries."
         )
-    return expand(scorer.name) / FILE
+    return expand(scorer.name) / CARD
 
 
 def check_unseen(scorer: Scorer, split: Split) -> None:

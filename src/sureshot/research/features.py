@@ -21,9 +21,10 @@ from jaxtyping import Shaped, UInt8
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from sureshot.datasets.annotation import read_pickle
 from sureshot.datasets.split import Item, Split
 from sureshot.errors import SureshotError, VideoError
-from sureshot.files import replace_file, sampled_digest
+from sureshot.files import replace_file, replace_folder, sampled_digest
 from sureshot.media.discover import frame_files
 from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
@@ -40,7 +41,14 @@ from sureshot.models.encoders.base import (
     pool_grid,
     stack,
 )
-from sureshot.models.encoders.experts import Experts, ExpertSizes, pack
+from sureshot.models.encoders.experts import (
+    Experts,
+    ExpertSizes,
+    checked_rows,
+    file_stems,
+    pack,
+    starts_with_nan,
+)
 from sureshot.paths import cache_dir
 from sureshot.progress import Progress, Silent
 from sureshot.settings import parse_json
@@ -425,3 +433,90 @@ def _digest(parts: Sequence[str]) -> str:
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(f"{len(encoded)} ".encode() + encoded)
     return digest.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedExpert:
+    """What a pickle became.
+
+    Attributes:
+        videos: number of videos that have it.
+        lacking: number of videos in the pickle that lack it.
+    """
+
+    name: str
+    folder: Path
+    videos: int
+    lacking: int
+
+
+def convert_pickle(path: Path, folder: Path, name: str | None = None) -> ConvertedExpert:
+    """Write the features of a pickle as an expert of a folder; all of it, or nothing.
+
+    Such a pickle is a dictionary from the ids of all videos to an array of one row or of one per
+    moment, a list of rows, or a lone NaN where the video lacks the expert. It must fit into memory,
+    and nothing in it is run.
+
+    Raises:
+        SureshotError: the pickle cannot be read, asks for anything but arrays of numbers and plain
+            containers, or holds something else than features of videos; the folder has the expert
+            already, or cannot be written.
+    """
+    name = path.stem if name is None else name
+    place = folder / name
+    if place.parent != folder or name == "..":
+        raise SureshotError(f"An expert cannot be called {name!r}; give it the name of a folder.")
+    if place.exists():
+        raise SureshotError(f"{folder} has an expert {name} already; choose another name.")
+    features = read_pickle(
+        path,
+        "set of features",
+        "fetch it again from where it was published, or extract them again",
+        arrays=True,
+    )
+    if not isinstance(features, Mapping) or not features:
+        raise SureshotError(f"{path} holds no dictionary from ids of videos to their features.")
+    try:
+        with replace_folder(place) as fresh:
+            videos = _write_expert(features, fresh, name, path)
+    except OSError as error:
+        raise SureshotError(
+            f"The expert cannot be kept in {folder}: {error.strerror or error}."
+        ) from None
+    return ConvertedExpert(name=name, folder=place, videos=videos, lacking=len(features) - videos)
+
+
+def _write_expert(features: Mapping[Any, Any], folder: Path, name: str, source: Path) -> int:
+    """One file for each video that has features; how many have."""
+    written = 0
+    for video, value in features.items():
+        stem = file_stems(video)[-1] if isinstance(video, str) else ""
+        if not stem:
+            raise SureshotError(
+                f"{source} has features of {video!r:.60}, which is no id of a video."
+            )
+        array = _features_of(value, video, source)
+        if starts_with_nan(array):
+            continue
+        rows = checked_rows(array, name, f"{source}, of the video {video},")
+        if rows is None:
+            continue
+        path = folder / f"{stem}.npy"
+        if path.exists():
+            raise SureshotError(f"{source} has features of {video} under two spellings of its id.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, rows)
+        written += 1
+    return written
+
+
+def _features_of(value: object, video: str, source: Path) -> Shaped[np.ndarray, "..."]:
+    """The features of a video as one array; empty where it has none."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return np.zeros(0, np.float32)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise SureshotError(
+            f"{source} has rows of different lengths for the video {video}; they are no features."
+        ) from None

@@ -10,13 +10,13 @@ from sureshot.datasets.synthetic import (
     FILE,
     RATE,
     VIDEOS,
-    SyntheticOptions,
     SyntheticSplit,
     frames_of,
     generate,
     truth_of,
     written,
 )
+from sureshot.datasets.synthetic import SyntheticOptions as SyntheticOptions
 from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_json
 from sureshot.media.mp4 import write_frames

@@ -12,7 +12,7 @@ import lance
 import pyarrow as pa
 
 from sureshot.errors import StoreError, option
-from sureshot.files import restore_folder
+from sureshot.files import CARD, restore_folder
 from sureshot.paths import absolute
 from sureshot.s3 import SCHEME
 from sureshot.store.integrity import window_batches
@@ -31,7 +31,6 @@ from sureshot.store.tables import (
     plain_errors,
 )
 from sureshot.text import counted
-from sureshot.trust.card import FILE as CARD
 
 Result = TypeVar("Result")
 

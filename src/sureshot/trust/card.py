@@ -700,9 +700,6 @@ def _damaged(why: str) -> NoReturn:
     raise SureshotError(f"The calibration card cannot be used: {why[:300]}. {_AGAIN}")
 
 
-FILE = "trust.json"  # in the folder of an index or of a checkpoint
-
-
 def load_card(path: Path) -> Calibration:
     """The card of a file.
 

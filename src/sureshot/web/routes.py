@@ -16,13 +16,13 @@ from sureshot.errors import QueryError, SureshotError
 from sureshot.library import calibration, catalog
 from sureshot.library.catalog import Choice
 from sureshot.library.clips import like_frame, like_photo, still
-from sureshot.library.judging import Judgements, judge_moments
+from sureshot.library.judging import JUDGED, Judgements, judge_moments
 from sureshot.library.labels import JudgedMoment, labels_of_index
+from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
 from sureshot.paths import absolute, video_id
-from sureshot.text import clean, plain
-from sureshot.trust.fit import JUDGED
+from sureshot.text import plain
 from sureshot.web.media import Id
 from sureshot.web.schema import (
     AnswerReply,

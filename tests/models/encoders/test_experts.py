@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
 from sureshot.models.encoders.experts import (
-    convert_pickle,
     expert_sizes,
     pack,
     presence,
     read_experts,
 )
+from sureshot.research.features import convert_pickle
 
 
 def numbers(*shape: int, seed: int = 0, kind: type = np.float32) -> np.ndarray:

@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 SOURCE = ROOT / "src" / "sureshot"
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
-MOST_POSITIONAL = 3  # fields of a value that may be given by position
+MOST_POSITIONAL = 3  # fields of a value that one call may give by position
 
 
 def name(path: Path) -> str:
@@ -63,13 +63,14 @@ def large_values(tree: ast.AST) -> Iterator[str]:
             value |= any(getattr(base, "id", "") == "NamedTuple" for base in node.bases)
             fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
             fields = [item for item in fields if "ClassVar" not in ast.dump(item.annotation)]
-            if value and len(fields) > MOST_POSITIONAL:
+            public = not node.name.startswith("_")
+            if value and public and len(fields) > MOST_POSITIONAL:
                 yield node.name
 
 
 def built_by_position(tree: ast.AST, large: set[str]) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args:
+        if isinstance(node, ast.Call) and len(node.args) > MOST_POSITIONAL:
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if called in large:
                 yield node.lineno, called

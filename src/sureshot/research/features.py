@@ -266,7 +266,7 @@ def extract(
 def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
     """Features of the captions of a split alone; it gets no videos."""
     texts = _texts(split.texts(), encoder, cache, Silent())
-    return SplitFeatures(split, encoder.name, encoder.fingerprint, 0, [], texts)
+    return SplitFeatures(split, encoder.name, encoder.fingerprint, frames=0, videos=[], texts=texts)
 
 
 @dataclass(frozen=True, slots=True)

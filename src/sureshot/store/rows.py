@@ -485,7 +485,11 @@ def unpack(value: bytes) -> tuple[str, str, EncodedWindow]:
         value[_NAMES:path_at].decode(),
         value[path_at:times_at].decode(),
         EncodedWindow(
-            start, end, times, signatures.reshape(count, SIZE), frames.reshape(count, -1)
+            start=start,
+            end=end,
+            times=times,
+            signatures=signatures.reshape(count, SIZE),
+            frames=frames.reshape(count, -1),
         ),
     )
 

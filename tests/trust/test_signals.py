@@ -131,12 +131,6 @@ def test_a_query_does_not_depend_on_the_others_nor_on_blocks(monkeypatch):
     np.testing.assert_allclose(features(query_signals(scores[4:5], 0.3)), features(whole)[4:5])
 
 
-def test_scores_in_half_the_precision_give_the_same():
-    scores = np.random.default_rng(4).normal(size=(3, 9)).astype(np.float32)
-    double = query_signals(scores.astype(np.float64), 0.1)
-    np.testing.assert_array_equal(features(query_signals(scores, 0.1)), features(double))
-
-
 def test_features_are_the_signals_side_by_side_and_a_small_gallery_counts_as_larger():
     scores = np.random.default_rng(5).normal(size=(3, 9))
     _, found = result_signals(scores, 0.1, results=4)

@@ -346,11 +346,11 @@ def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]
         level: largest share of families in which any verdict may be wrong.
     """
     open_ones: dict[int, dict[str, float]] = {}
-    for place, one in enumerate(family):
-        if one.testable and one.gap is not None and one.gap.seeds >= LEAST_SEEDS:
-            open_ones[place] = {"zero": one.gap.p_zero()}
-            if one.printed is not None:
-                open_ones[place]["printed"] = one.gap.p_at_least(one.printed)
+    for place, claim in enumerate(family):
+        if claim.testable and claim.gap is not None and claim.gap.seeds >= LEAST_SEEDS:
+            open_ones[place] = {"zero": claim.gap.p_zero()}
+            if claim.printed is not None:
+                open_ones[place]["printed"] = claim.gap.p_at_least(claim.printed)
     many = len(open_ones)
     refused: dict[int, set[str]] = {place: set() for place in open_ones}
     while open_ones:
@@ -364,17 +364,18 @@ def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]
         if not open_ones[place]:
             del open_ones[place]
     return [
-        _decision(one, refused.get(place), level / max(many, 1)) for place, one in enumerate(family)
+        _decision(claim, refused.get(place), level / max(many, 1))
+        for place, claim in enumerate(family)
     ]
 
 
-def _decision(one: Comparison, refused: set[str] | None, level: float) -> Decision:
-    if not one.testable:
+def _decision(claim: Comparison, refused: set[str] | None, level: float) -> Decision:
+    if not claim.testable:
         return Decision("not testable on these data")
-    if refused is None or one.gap is None:
+    if refused is None or claim.gap is None:
         return Decision("not run")
-    visible = one.gap.visible(level)
+    visible = claim.gap.visible(level)
     if "zero" in refused:
-        verdict: Verdict = "supported" if one.gap.value > 0 else "contradicted"
-        return Decision(verdict, visible, one.gap.value > 0 and "printed" in refused)
+        verdict: Verdict = "supported" if claim.gap.value > 0 else "contradicted"
+        return Decision(verdict, visible, claim.gap.value > 0 and "printed" in refused)
     return Decision("ruled out" if "printed" in refused else "too noisy to tell", visible)

@@ -346,10 +346,10 @@ def _newton(
     """Coefficients at the least penalised loss; ``offset`` is added to every logit."""
     coef = start
 
-    def loss(at: Float64[np.ndarray, " columns"]) -> float:
-        logit = design @ at + offset
+    def loss(weight: Float64[np.ndarray, " columns"]) -> float:
+        logit = design @ weight + offset
         data = weights * (np.logaddexp(0, logit) - labels * logit)
-        return float(data.sum() + (penalty * at**2).sum() / 2)
+        return float(data.sum() + (penalty * weight**2).sum() / 2)
 
     here = loss(coef)
     for _ in range(_STEPS):

@@ -192,7 +192,7 @@ QUERIES = 50  # fewer are not calibrated on
 VIDEOS = 20
 OUTCOMES = 20  # right ones, and wrong ones
 _FITTED = 1500  # queries of one data set that probabilities are fitted to, at most
-_KEPT = 1000  # scores a reference on the card, at most or one a video
+_KEPT = 1000  # scores per reference on the card, at most, or one per video
 _SHARED = 150  # the same where there are several data sets
 _RESAMPLES = 200
 
@@ -234,18 +234,17 @@ def fit_over(
 ) -> Calibration:
     """Calibrate on labelled queries of several data sets, which weigh the same.
 
+    The card's ``refused`` says so where the probabilities do not separate right from wrong answers
+    on the certifying queries.
+
     Args:
         galleries: labelled queries that no model was trained on or chosen by. Where only one video
-            a query is known, "relevant" means that one, and probabilities are of finding that one.
-            Of all, or of none, it is known what they score elsewhere and how many words they have.
+            per query is known, "relevant" means that one, and probabilities are of finding that
+            one. Of all, or of none, the background and the number of words are known.
         model: fingerprint of what gave the scores.
         bank: fingerprint of the hub correction; None without one.
         sizes: numbers of videos of the galleries to fit on; six from a fiftieth of each gallery to
             all of it if left out.
-
-    Returns:
-        A card. Its ``refused`` says so where the probabilities do not separate right from wrong
-        answers on the certifying queries.
 
     Raises:
         SureshotError: fewer than 50 queries or 20 videos, fewer than 20 right or 20 wrong first
@@ -309,25 +308,23 @@ def _probabilities(
 ) -> tuple[Logistic, Logistic]:
     """Fits for the first result and for the first ten; all galleries of a query weigh as one."""
     every = sum(len(part.video) for part in fitted) / len(fitted)
-    signals: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    right: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    weights: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    firsts, results = [], []
     for part, sizes in zip(fitted, drawn, strict=True):
         weight = every / len(part.video) / len(sizes)
         for size in sizes:
             one = part.present(size, rng)
-            order, results = result_signals(one.scores, temperature, one.about, results=RESULTS)
-            signals[0].append(features(query_signals(one.scores, temperature, one.about)))
-            signals[1].append(features(results))
-            right[0].append(top_is_relevant(one.scores, one.relevant))
-            right[1].append(np.take_along_axis(one.relevant, order, 1).ravel())
-            for kind in (0, 1):
-                weights[kind].append(np.full(len(right[kind][-1]), weight))
-    top1, result = (
-        Logistic.fit(np.concatenate(rows), np.concatenate(labels), weights=np.concatenate(known))
-        for rows, labels, known in zip(signals, right, weights, strict=True)
-    )
-    return top1, result
+            right = top_is_relevant(one.scores, one.relevant)
+            first = features(query_signals(one.scores, temperature, one.about))
+            firsts.append((first, right, np.full(len(right), weight)))
+            order, signals = result_signals(one.scores, temperature, one.about, results=RESULTS)
+            right = np.take_along_axis(one.relevant, order, 1).ravel()
+            results.append((features(signals), right, np.full(len(right), weight)))
+    return _logistic(firsts), _logistic(results)
+
+
+def _logistic(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Logistic:
+    signals, right, weights = map(np.concatenate, zip(*parts, strict=True))
+    return Logistic.fit(signals, right, weights=weights)
 
 
 def _references(
@@ -353,33 +350,27 @@ def _references(
 
 
 def _quality(card: Calibration, parts: Sequence[Labelled], rng: np.random.Generator) -> Quality:
-    """Queries of a data set are of videos of their own, so their numbers go on."""
-    said, right, of_first = [], [], []
-    pairs, relevant, of_pair = [], [], []
-    before = 0
+    firsts, results = [], []
+    before = 0  # queries of a data set are of videos of their own, so their numbers go on
     for part in parts:
-        said.append(card.p_top1(part.scores, part.about))
-        right.append(top_is_relevant(part.scores, part.relevant))
-        of_first.append(part.video + before)
+        video, right = part.video + before, top_is_relevant(part.scores, part.relevant)
+        firsts.append((card.p_top1(part.scores, part.about), right, video))
         order, probability = card.p_relevant(part.scores, part.about, results=RESULTS)
-        pairs.append(probability.ravel())
-        relevant.append(np.take_along_axis(part.relevant, order, 1).ravel())
-        of_pair.append(np.repeat(part.video + before, order.shape[1]))
+        right = np.take_along_axis(part.relevant, order, 1).ravel()
+        results.append((probability.ravel(), right, np.repeat(video, order.shape[1])))
         before += int(part.video.max()) + 1
-    join = np.concatenate
     return Quality(
-        top1=_judged(join(said), join(right), join(of_first), rng),
-        result=_judged(join(pairs), join(relevant), join(of_pair), rng),
+        top1=_judged(firsts, rng),
+        result=_judged(results, rng),
         absent_auroc=_absent_auroc(parts),
     )
 
 
 def _judged(
-    probability: Float64[np.ndarray, " cases"],
-    right: Bool[np.ndarray, " cases"],
-    video: Int[np.ndarray, " cases"],
-    rng: np.random.Generator,
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], rng: np.random.Generator
 ) -> ProbabilityQuality:
+    """How good probabilities are, given with what was right and the video of each."""
+    probability, right, video = map(np.concatenate, zip(*parts, strict=True))
     separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
     share = float(right.mean())
     return ProbabilityQuality(
@@ -488,19 +479,26 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     )
     right = np.array([query.right[0] for query in known])
     top1 = card.top1.adapted(firsts, right, shift=_LEVEL, slope=slope, each=each)
-    rows, labels, weights = _results(card, judged)
+    rows, labels, weights = [], [], []
+    for query in judged:
+        hits, row = np.flatnonzero(query.right[:RESULTS] >= 0), query.scores[None]
+        _, signals = result_signals(row, card.temperature, query.about, results=RESULTS)
+        rows.append(features(signals, smallest=smallest)[hits])
+        labels.append(query.right[hits])
+        weights.append(np.full(len(hits), 1 / max(1, len(hits))))  # a query weighs 1
     result = card.result.adapted(
-        rows, labels, shift=_LEVEL, slope=slope, each=each, weights=weights
+        np.concatenate(rows),
+        np.concatenate(labels),
+        shift=_LEVEL,
+        slope=slope,
+        each=each,
+        weights=np.concatenate(weights),
     )
     below = _below(judged)
-    moved = replace(card, top1=top1, result=result)
+    references = card.references
     if below is not None:
-        moved = replace(
-            moved,
-            references=tuple(
-                tuple(replace(reference, below=below) for reference in part)
-                for part in card.references
-            ),
+        references = tuple(
+            tuple(replace(reference, below=below) for reference in part) for part in references
         )
     personal = Personal(
         queries=len(known),
@@ -510,24 +508,7 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
         level=level,
         sets=below is not None,
     )
-    return replace(moved, personal=personal)
-
-
-def _results(
-    card: Calibration, judged: Sequence[JudgedQuery]
-) -> tuple[
-    Float64[np.ndarray, "rows signals"], Int[np.ndarray, " rows"], Float64[np.ndarray, " rows"]
-]:
-    """Signals of the judged hits, which are right, and weights: a query weighs 1, however many."""
-    rows, labels, weights = [], [], []
-    for query in judged:
-        known = np.flatnonzero(query.right[:RESULTS] >= 0)
-        row = query.scores[None]
-        _, signals = result_signals(row, card.temperature, query.about, results=RESULTS)
-        rows.append(features(signals, smallest=card.valid_for.smallest)[known])
-        labels.append(query.right[known])
-        weights.append(np.full(len(known), 1 / max(1, len(known))))
-    return np.concatenate(rows), np.concatenate(labels), np.concatenate(weights)
+    return replace(card, top1=top1, result=result, references=references, personal=personal)
 
 
 def _below(judged: Sequence[JudgedQuery]) -> Nonconformity | None:
@@ -574,12 +555,10 @@ class Predictions:
     Attributes:
         p_top1: probability that the first result is right.
         softmax: softmax of the first result, at the temperature of the calibration.
-        p_relevant: probability that each of the first ten results is right.
-        mass: softmax of each of them.
+        p_relevant: probability that each of the first ten results is right; ``mass`` their softmax.
         relevant: whether each of them is the video sought.
         p_inside: p-value of "its video is there".
-        absent_p_top1: ``p_top1`` once the query's own video is gone.
-        absent_p_inside: ``p_inside`` once the query's own video is gone.
+        absent_p_top1, absent_p_inside: the same once the query's own video is gone.
         sets: conformal sets of each coverage that could be promised.
     """
 
@@ -795,13 +774,11 @@ class Calibrated:
         ]
 
     def _others(self) -> str:
+        # What is learned from judgements counts these: their first hits are wrong.
+        not_found = self.not_found if self.card.personal is None else 0
         parts = [
             (self.absent, "with nothing right here"),
-            # What is learned from judgements counts these: their first hits are wrong.
-            (
-                self.not_found if self.card.personal is None else 0,
-                "for which nothing right was found",
-            ),
+            (not_found, "for which nothing right was found"),
             (self.left_out, "left out because their videos are not in the index"),
         ]
         return "".join(f", {count} more {what}" for count, what in parts if count)

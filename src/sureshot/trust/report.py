@@ -86,7 +86,7 @@ class Order:
         aurc: mean risk over all shares answered, the least sure left out; lower is better.
         excess_aurc: ``aurc`` minus that of the best possible order.
         augrc: generalised risk, half the chance of a wrong answer taken over a right one.
-        risk_50: share of wrong answers among the surer half; ``risk_80`` among the surer 80 %.
+        risk_50, risk_80: share of wrong answers among the surer half, and the surer 80 %.
         nauc: abstention figure of mteb; 0 is chance, 1 the best possible.
     """
 
@@ -102,12 +102,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Probability:
-    """How true a probability of a right answer is.
+    """How true a probability of a right answer is; see `sureshot.metrics.confidence`.
 
     Attributes:
         brier_of_base_rate: Brier score of always saying the share that is right.
-        nll: negative log-likelihood, nats.
-        ece: expected calibration error in 15 bins.
         ece_floor: calibration error of a perfect predictor with these probabilities.
     """
 
@@ -121,10 +119,10 @@ class Probability:
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """What is said of the results at one place, 1 the first, and the share that is right."""
+    """Mean probability of the results at one place, 1 the first, and the share that is right."""
 
     place: int
-    said: float
+    predicted: float
     right: float
 
 
@@ -283,7 +281,7 @@ class TrustReport:
     """How far answers can be believed; see `measure`.
 
     Attributes:
-        asked: number of videos that the queries are about.
+        queried_videos: number of videos that the queries are about.
         right: whether the first result of each query is the annotated video.
         hubness: skewness of the 10-occurrence.
         correction: what was done to the scores before; empty if nothing.
@@ -302,7 +300,7 @@ class TrustReport:
     title: str
     queries: int
     videos: int
-    asked: int
+    queried_videos: int
     right: Bool[np.ndarray, " queries"]
     hubness: float
     resamples: int
@@ -330,7 +328,7 @@ class TrustReport:
             "title": self.title,
             "queries": self.queries,
             "videos": self.videos,
-            "queried_videos": self.asked,
+            "queried_videos": self.queried_videos,
             "right": float(self.right.mean()),
             "correction": self.correction,
             "nothing": self.nothing,
@@ -359,9 +357,12 @@ class TrustReport:
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:
+        queries = counted(self.queries, "query", "queries")
+        videos = counted(self.queried_videos, "video")
+        right = _percent(self.right.mean())
         yield (
-            f"Trust: the first result is the annotated video for {_percent(self.right.mean())} of "
-            f"{counted(self.queries, 'query', 'queries')} about {counted(self.asked, 'video')}."
+            f"Trust: the first result is the annotated video for {right} of {queries} about "
+            f"{videos}."
         )
         if self.correction:
             yield f"Scores include the {self.correction}."
@@ -400,7 +401,9 @@ class TrustReport:
         yield f"\nAnd for each of the first {min(RESULTS, self.videos)} results?"
         yield from _probability_table(self.results)
         yield "\nPredicted at each place, and how often it is right:"
-        rows = ([f"{row.place}", _percent(row.said), _percent(row.right)] for row in self.places)
+        rows = (
+            [f"{row.place}", _percent(row.predicted), _percent(row.right)] for row in self.places
+        )
         yield from aligned([["place", "predicted", "right"], *rows])
 
     def _sets(self) -> Iterator[str]:
@@ -509,7 +512,7 @@ def measure(
         title=title,
         queries=len(scores),
         videos=scores.shape[1],
-        asked=len(np.unique(owner)),
+        queried_videos=len(np.unique(owner)),
         right=graded.right,
         hubness=hubness_skewness(scores),
         correction=correction,

@@ -41,12 +41,8 @@ class EncoderNote(Ranged):
     Attributes:
         name: what `sureshot.models.encoders.load_encoder` takes; ``encoder`` is the folder of that
             name in the folder of the checkpoint.
-        fingerprint: digest of its weights and settings.
         frames: most frames a video was sampled at.
-        dim: size of its shared space.
-        channels: size of its backbone features.
         experts: length of the rows of each expert extracted beforehand, by the name of the expert.
-        sampling: which frames of a video those were, see `sureshot.media.sampling.Sampling`.
         fps: frames a second that were looked at to begin with; None is all.
     """
 
@@ -105,10 +101,6 @@ class Checkpoint:
         self, folder: str | Path, device: str | None = None, engine: str | None = None
     ) -> Encoder:
         """The encoder that the model was trained on.
-
-        Args:
-            device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-            engine: what `sureshot.models.encoders.load_encoder` takes.
 
         Raises:
             ModelError: it is not there or has changed.
@@ -263,10 +255,7 @@ def read_config(
     """The settings in the folder of a model.
 
     Args:
-        newest: format that this Sureshot writes.
-        kinds: types of the other values that must be there.
         usual: names of values that are empty tables where the file leaves them out.
-        missing: what an error says where there is no such file.
     """
     try:
         config = read_json(path)

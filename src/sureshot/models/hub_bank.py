@@ -43,9 +43,7 @@ class Bank:
         k: captions averaged for each video.
         weight: share of their mean score that is taken off; 0 corrects nothing.
         frames: frames of videos from elsewhere, as an index of the model keeps them; maybe of none.
-        mask: which of these frames are real.
         corrections: what the captions take off the scores of these videos.
-        model: fingerprint of the model.
         source: where the captions are from.
     """
 
@@ -78,11 +76,7 @@ class Bank:
         return digest.hexdigest()
 
     def offsets(self, scores: Float[np.ndarray, "captions videos"]) -> Float[np.ndarray, " videos"]:
-        """What is taken off the scores of each video.
-
-        Args:
-            scores: raw scores of the bank's captions with the videos.
-        """
+        """What is taken off the scores of each video."""
         return self.weight * nearest_mean(scores, self.k)
 
     def background(self, scores: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, " texts"]:
@@ -98,11 +92,7 @@ class Bank:
         return np.sort(scores - self.corrections, axis=1)[:, -count:].mean(1)
 
     def save(self, folder: str | Path) -> Path:
-        """Write it next to the model.
-
-        Raises:
-            ModelError: it cannot be written.
-        """
+        """Write it next to the model."""
         path = Path(folder) / FILE
         try:
             with replace_file(path) as fresh:
@@ -114,9 +104,6 @@ class Bank:
     @classmethod
     def load(cls, folder: str | Path, model: str) -> "Bank | None":
         """The bank of a model; None if it has none.
-
-        Args:
-            model: the model's fingerprint.
 
         Raises:
             ModelError: it cannot be read, or was made for another model.
@@ -157,12 +144,7 @@ class Bank:
 
 
 def bank_of(name: str, fingerprint: str) -> Bank | None:
-    """The bank of a model; None if it has none.
-
-    Args:
-        name: what `sureshot.models.load.load` takes.
-        fingerprint: the fingerprint of that model.
-    """
+    """The bank of a model; None if it has none."""
     return Bank.load(home_of(name), fingerprint)
 
 

@@ -73,10 +73,7 @@ class Scorer:
     Attributes:
         encoder_name: the encoder as people know it; where it was trained too, what it began as.
         model: what scores the features; None is the cosine of a sentence and the mean frame.
-        system: name of the system, or ``encoder``.
-        frames: frames sampled from each video.
         sampling: which frames of a whole video; an index cuts windows and samples those uniformly.
-        recipe: what the model was trained by; empty without a recipe.
         searchable: what an index is made with; None where the system reads more than one keeps.
         bank: captions and videos that scores are corrected by; None for a model without any.
 
@@ -255,9 +252,6 @@ def load_searchable(
 ) -> Encoder:
     """What an index is written and searched with: an encoder alone, or a trained model as one.
 
-    Args:
-        engine: what `sureshot.models.encoders.load_encoder` takes.
-
     Raises:
         ModelError: as `load`, and where the model's system reads what an index does not keep.
     """
@@ -325,13 +319,6 @@ class Retriever(ModelSimilarity):
 
     Its vectors are in the space that its system works in; it compares by the system's own
     similarity what has come through the stem. The model is moved to the device.
-
-    Attributes:
-        dim: width of the system's vectors.
-        channels: size of the encoder's backbone features, which are stored as they are.
-        vocabulary: None; what its captions were is not kept.
-        frames: frames per video it was trained with.
-        summary: what it is, in a few words.
     """
 
     def __init__(

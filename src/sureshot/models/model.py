@@ -93,12 +93,7 @@ def _standard(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
 
 
 class Model(nn.Module):
-    """An encoder's features in, codes out.
-
-    Args:
-        stem: map from the encoder's space into that of the system.
-        system: built for vectors of the stem's width.
-    """
+    """An encoder's features in, codes out."""
 
     def __init__(self, stem: Stem, system: System) -> None:
         super().__init__()

@@ -244,10 +244,6 @@ def weighted_token_interaction(
     Args:
         word_weights: a, with sum 1 over the real words of each text; those of padding do not count.
         frame_weights: b, likewise for the frames of each video.
-        block: texts compared at once, see `token_interaction`.
-
-    Returns:
-        Scores like those of `token_interaction`.
     """
     # Padding is set to zero first: a NaN there must not come back through the gradient.
     words = _units(words.masked_fill(~word_mask[..., None], 0))

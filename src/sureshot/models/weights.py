@@ -29,7 +29,6 @@ def with_weights(make: Callable[[], _Network], path: Path, settings: str) -> _Ne
 
     Args:
         make: builds it with fresh weights; called twice, first without memory for them.
-        settings: name of the file with the settings that it is built from.
     """
     folder = plain(path.parent)
     try:

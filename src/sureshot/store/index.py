@@ -39,13 +39,6 @@ class Store:
     """An index. Open with `Store.open` or `Store.create`, any number of processes at once.
 
     Every method raises `StoreError` where the index cannot be read or written.
-
-    Attributes:
-        location: folder or object-storage URI.
-        settings: how its videos were cut and sampled.
-        fingerprint: digest that identifies the encoder that wrote it.
-        dim: size of its vectors.
-        finder: what finds windows in it.
     """
 
     def __init__(self, tables: Tables, header: Header) -> None:
@@ -81,7 +74,6 @@ class Store:
         """Open an existing index.
 
         Args:
-            location: folder or object-storage URI.
             complete: whether to make one whole that is half made, which takes the right to write.
             cached: whether one in S3 storage is read from a local copy, brought when needed.
 
@@ -212,10 +204,6 @@ class Store:
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
         """Store a video, replacing what was known of it. Whole or not at all, also when killed.
 
-        Args:
-            record: the video, indexed, not failed.
-            windows: its windows, one at least, in the order of time.
-
         Raises:
             StoreError: the disk is full or cannot be written; what was there before is unharmed.
         """
@@ -311,19 +299,11 @@ class Store:
         return self.finder.nearest(vector, k, selection, exclude, hub_corrected=hub_corrected)
 
     def windows_of(self, path: Path) -> StoredWindows:
-        """All windows of one video in the order of time; none if it is not indexed.
-
-        Raises:
-            StoreError: some are damaged.
-        """
+        """All windows of one video in the order of time; none if it is not indexed."""
         return self.finder.windows(path_is(path), order="start")
 
     def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
-        """All windows of some videos, each video's together and in the order of time.
-
-        Raises:
-            StoreError: some are damaged.
-        """
+        """All windows of some videos, each video's together and in the order of time."""
         ids = integrity.id_list([video.id for video in videos])
         return self.finder.windows(f"video IN ({ids})", order="key")
 

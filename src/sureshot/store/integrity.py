@@ -29,7 +29,6 @@ def parts_of_videos(tables: Tables, *columns: str) -> Iterator[tuple[str | None,
     """Conditions that part the videos of an index, each of which meets one part's.
 
     Args:
-        tables: the index.
         columns: names of columns that hold ids of videos, damaged ones too; for each there is a
             condition, None where all videos are one part.
     """
@@ -113,7 +112,6 @@ class StoredOf:
     """What is stored of one video.
 
     Attributes:
-        windows: how many windows.
         check: sum of their checksums.
         oldest: when the first of them was written, seconds since the epoch.
         newest: when the last of them was written.
@@ -126,12 +124,7 @@ class StoredOf:
 
 
 def stored_by_video(tables: Tables, condition: str | None = None) -> dict[str, StoredOf]:
-    """What is stored of each video, by its id, which may be a damaged one.
-
-    Args:
-        tables: the index.
-        condition: which windows count; None takes all.
-    """
+    """What is stored of each video, by its id, which may be a damaged one."""
 
     def act(table: Any) -> pa.Table:
         return table.to_table(columns=["video", "written_at", "check"], filter=condition)

@@ -144,12 +144,7 @@ def _join_files(table: Any, location: str, name: Name) -> None:
 
 
 def full_file(rows: int, least: int) -> int:
-    """How many rows are enough for a file.
-
-    Args:
-        rows: how many the table has.
-        least: what is enough in a small table.
-    """
+    """How many rows are enough for a file."""
     full = least
     while full < _LARGEST_FILE and rows > _FILES * full:
         full *= 2
@@ -192,9 +187,6 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     """Everything that is wrong with an index that can be opened.
 
     All rows are read: about 10 kB per window.
-
-    Raises:
-        StoreError: it cannot be read.
     """
     tables = Tables(locate(location))
     header = tables.header()

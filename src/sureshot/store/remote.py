@@ -50,11 +50,7 @@ def table_address(location: str, name: str) -> str:
 
 
 def table_is_there(location: str, name: str) -> bool:
-    """Whether a table in S3 storage has a version that can be opened.
-
-    Raises:
-        OSError: the storage cannot be asked, or there is no such bucket.
-    """
+    """Whether a table in S3 storage has a version that can be opened."""
     return any((_table(location, name) / "_versions").first())
 
 
@@ -85,11 +81,7 @@ def _table(location: str, name: str) -> ObjectPath:
 
 
 def limit() -> int:
-    """Bytes that all copies may have together; 0 keeps none.
-
-    Raises:
-        SureshotError: the environment has something that is no number.
-    """
+    """Bytes that all copies may have together; 0 keeps none."""
     text = os.environ.get(LIMIT, str(_USUAL_LIMIT))
     if not text.isascii() or not text.isdigit():
         raise SureshotError(f"{LIMIT} is {text!r}; write it as megabytes, such as {_USUAL_LIMIT}.")
@@ -97,11 +89,7 @@ def limit() -> int:
 
 
 def mirror_of(location: str) -> "Mirror | None":
-    """The copy of the index at a place; None where it is to be read from there.
-
-    Raises:
-        SureshotError: the environment has something else than a number for the limit.
-    """
+    """The copy of the index at a place; None where it is to be read from there."""
     place, max_bytes = object_path(location), limit()
     if place is None or not max_bytes:
         return None
@@ -111,12 +99,7 @@ def mirror_of(location: str) -> "Mirror | None":
 
 
 class Mirror:
-    """The local copy of one index.
-
-    Args:
-        place: address of the index.
-        max_bytes: what the copies of all indexes may have together.
-    """
+    """The local copy of one index."""
 
     def __init__(self, place: ObjectPath, max_bytes: int) -> None:
         self._place = place
@@ -128,12 +111,7 @@ class Mirror:
         self._renewed: dict[str, str] = {}  # tables brought again, and their versions then
 
     def table(self, name: str, remote: Callable[[], Any]) -> Path | None:
-        """The copy of a table at its newest version; None where the storage is to be read.
-
-        Args:
-            name: ``videos`` or ``windows``.
-            remote: opens the table in the storage at its newest version.
-        """
+        """The copy of a table at its newest version; None where the storage is to be read."""
         version, asked, copied = self._known.get(name, ("", 0.0, False))
         if not version or time.monotonic() - asked > _FRESH:
             newest = self._newest(name)
@@ -150,11 +128,7 @@ class Mirror:
         self._mark(name).unlink(missing_ok=True)
 
     def renew(self, name: str) -> bool:
-        """Throw the copy of a table away, as something in it is not what was written.
-
-        Returns:
-            Whether there was one, not brought again already at this version.
-        """
+        """Throw a damaged copy of a table away; False if none, or renewed at this version."""
         version, _, copied = self._known.get(name, ("", 0.0, False))
         if not copied or self._renewed.get(name) == version:
             return False

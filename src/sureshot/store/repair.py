@@ -49,8 +49,6 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
     videos are made again from the windows.
 
     Args:
-        tables: the index.
-        header: what it says of itself.
         all_lost: whether the table of videos was made again, so that all rows may be lost.
     """
     make_locks(tables.location)
@@ -121,7 +119,6 @@ def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Re
     """What ``act`` makes of an index; again without the files by which it failed, if any.
 
     Args:
-        tables: the index; the caller does not have the write lock.
         act: gets whether files were taken out.
     """
     try:
@@ -237,11 +234,7 @@ def tidy(location: str, *, at_once: bool = False) -> None:
     """Delete what killed processes have left next to a local index.
 
     Args:
-        location: place of the index.
         at_once: whether tables go that another process might be making just now.
-
-    Raises:
-        StoreError: it cannot be deleted.
     """
     if is_remote(location):
         return

@@ -76,9 +76,6 @@ class Header:
     """What must agree between an index and whoever reads or extends it.
 
     Attributes:
-        settings: how its videos were cut and sampled.
-        fingerprint: digest that identifies the encoder that wrote it.
-        dim: size of its vectors.
         schema: number of its format.
         index_id: drawn when it was made, so that another index in its place is told from it.
     """
@@ -99,11 +96,7 @@ class Header:
         return {KEY: json.dumps(to_values(self)).encode()}
 
     def check_model(self, location: str, model: str, fingerprint: str) -> None:
-        """Refuse an encoder other than the one that wrote the index at a place.
-
-        Raises:
-            StoreError: the vectors would not compare; the message says what to do.
-        """
+        """Refuse an encoder other than the one that wrote the index at a place."""
         if fingerprint == self.fingerprint:
             return
         theirs = self.settings.model
@@ -121,11 +114,7 @@ class Header:
         )
 
     def check_settings(self, location: str, settings: IndexSettings) -> None:
-        """Refuse settings other than those of the index at a place.
-
-        Raises:
-            StoreError: they differ; the message says in what.
-        """
+        """Refuse settings other than those of the index at a place."""
         # The same model may have moved to another folder; all else must agree.
         settings = replace(settings, model=self.settings.model)
         if self.settings != settings:
@@ -240,14 +229,7 @@ class StoredWindows:
     """Windows read back, padded with zeros to one number of frames; in the order of the store.
 
     Attributes:
-        keys: identity of each window.
-        paths: the video each belongs to.
-        start: seconds.
-        end: seconds.
-        times: seconds of each frame.
-        signatures: near-duplicate signature of each frame.
-        frames: frame vectors.
-        mask: True where a frame is real.
+        start: seconds, like ``end`` and the ``times`` of frames.
     """
 
     keys: list[str]
@@ -453,13 +435,7 @@ _NAMES = _SUM.size + _HEAD.size  # where the key begins
 
 
 def pack(key: str, path: str, window: EncodedWindow) -> bytes:
-    """A window with its names as one value: CRC-32 of the rest, head, names, times, frames.
-
-    Args:
-        key: identity of the window.
-        path: path of its video as `to_text` writes it.
-        window: one frame at least.
-    """
+    """A window with its names as one value: CRC-32 of the rest, head, names, times, frames."""
     names = key.encode(), path.encode()
     body = b"".join(
         [
@@ -584,13 +560,7 @@ def stored_vector(
 def query_vector(
     vector: Float[np.ndarray, "*queries dim"], width: int, *, hub_corrected: bool
 ) -> Float[np.ndarray, "*queries width"]:
-    """Queries of unit length as they are multiplied with stored vectors.
-
-    Args:
-        vector: one query or several.
-        width: numbers of a stored vector.
-        hub_corrected: whether the hub correction is taken off.
-    """
+    """Queries of unit length as they are multiplied with stored vectors."""
     more = np.zeros((*vector.shape[:-1], width - vector.shape[-1]), vector.dtype)
     more[..., 0] = -float(hub_corrected)
     return np.concatenate([vector, more], axis=-1)

@@ -62,7 +62,6 @@ class Tables:
 
     Args:
         location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
-        cached: whether tables in S3 storage are read from a local copy.
     """
 
     def __init__(self, location: str, *, cached: bool = False) -> None:
@@ -167,11 +166,7 @@ class Tables:
         self._durable.sync()
 
     def exists(self) -> bool:
-        """Whether there is an index here, sound, damaged or half made.
-
-        Raises:
-            StoreError: the place cannot be looked at.
-        """
+        """Whether there is an index here, sound, damaged or half made."""
         with as_store_error(self.location, "look at"):
             if not self._remote:
                 return any(is_there(self._folder(name)) for name in NAMES)
@@ -423,8 +418,6 @@ def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
     """`check_written` for new files of rows; of a remote index its storage takes care.
 
     Args:
-        location: the index.
-        name: the table.
         fragments: descriptions of what was written, as Lance gives them.
     """
     if not remote.is_remote(location):
@@ -454,23 +447,16 @@ def _is_ended(path: Path) -> bool:
 
 
 class Durable:
-    """The files of local tables, forced to the disk once each.
-
-    Args:
-        tables: folders of the tables.
-    """
+    """The files of local tables, forced to the disk once each."""
 
     def __init__(self, tables: Sequence[Path]) -> None:
         self._tables = tables
         self._known: set[str] = set()
 
     def sync(self) -> int:
-        """Wait until every file of the tables, and its name, is on the disk.
+        """Wait until every file of the tables, and its name, is on the disk; how many were not yet.
 
         Files that an earlier call waited for are left alone, as Lance never changes a file.
-
-        Returns:
-            How many files there were to wait for.
         """
         files, below, folders = set(), set(), set()
         for table in self._tables:

@@ -40,7 +40,6 @@ class VideoSet:
     """The only videos that a search looks at.
 
     Attributes:
-        ids: ids of the videos.
         words: what they have in common, to be read by people.
     """
 
@@ -55,12 +54,7 @@ Selection: TypeAlias = Path | VideoSet  # the videos at or below a path, or a se
 
 
 def selected(selection: Selection, column: str = "video") -> str:
-    """Condition on a row: its video is among those selected.
-
-    Args:
-        selection: which videos.
-        column: column that has the ids of videos.
-    """
+    """Condition on a row: its video is among those selected."""
     if isinstance(selection, VideoSet):
         ids = ", ".join(f"'{video}'" for video in sorted(selection.ids))
         return f"{column} IN ({ids or repr('')})"
@@ -79,12 +73,7 @@ def quoted(text: str) -> str:
 
 
 class Finder:
-    """Finds windows in an index.
-
-    Args:
-        tables: the index.
-        dim: size of its vectors.
-    """
+    """Finds windows in an index."""
 
     def __init__(self, tables: Tables, dim: int) -> None:
         self._tables = tables
@@ -109,9 +98,6 @@ class Finder:
 
         Args:
             vector: the query, unit length.
-            k: how many windows.
-            selection: only these videos.
-            exclude: leave this video out.
             hub_corrected: whether the model's hub correction counts too.
         """
         count = k
@@ -172,11 +158,7 @@ class Finder:
             return self._tables.use("windows", act)
 
     def windows(self, condition: str, order: str) -> StoredWindows:
-        """The windows that meet an SQL condition, in the order of a column.
-
-        Raises:
-            StoreError: some are damaged.
-        """
+        """The windows that meet an SQL condition, in the order of a column."""
 
         def act(table: Any) -> tuple[pa.Table, Bool[np.ndarray, " rows"], frozenset[str]]:
             rows = table.to_table(columns=["packed", order], filter=condition, with_row_id=True)
@@ -251,12 +233,7 @@ def _paths_of(table: Any, rows: pa.Table) -> frozenset[str]:
 
 
 def damage(location: str, names: Collection[str]) -> str:
-    """A sentence on damaged windows of an index.
-
-    Args:
-        location: place of the index.
-        names: the videos they are of, as they may be printed.
-    """
+    """A sentence on damaged windows of an index."""
     shown = sorted(names)[:_NAMED]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return (
@@ -266,12 +243,9 @@ def damage(location: str, names: Collection[str]) -> str:
 
 
 def add_segment(tables: Tables) -> bool:
-    """Make a segment of windows that have none, if they are more than `SCANNED`.
+    """Make a segment of windows that have none, if more than `SCANNED`; whether it was done.
 
     Killed midway, the index is as it was; what was written is removed with old versions.
-
-    Returns:
-        Whether it was done.
     """
     chosen = tables.use("windows", _due)
     if not chosen:
@@ -292,7 +266,6 @@ def make_segment(table: Any, fragments: Collection[int]) -> Any:
     """Write a segment of some files; it counts once ``commit_existing_index_segments`` has it.
 
     Args:
-        table: the table of windows.
         fragments: numbers of its fragments, those of whole segments where they are in one.
     """
     return table.create_index_uncommitted(

@@ -50,13 +50,7 @@ class StagedVideo:
 
 
 def stage(tables: Tables, record: VideoRecord, rows: pa.Table) -> StagedVideo:
-    """Write the windows of a video into files, which are on the disk when this returns.
-
-    Args:
-        tables: the index.
-        record: the video, indexed, not failed.
-        rows: its windows as rows of the table of windows, one at least.
-    """
+    """Write the windows of a video into files, which are on the disk when this returns."""
     data = _data(tables, "windows")
 
     def act(table: Any) -> list[str]:
@@ -94,8 +88,6 @@ def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> Non
     before the rows of the videos are written. Killed in between, the videos are encoded again.
 
     Args:
-        tables: the index.
-        header: what it says of itself.
         videos: each once, one at least.
 
     Raises:

@@ -31,7 +31,6 @@ class Backbone:
 
     Args:
         load: reads the network; called at the first frame.
-        engine: ``torch`` or ``openvino``; None picks one (`sureshot.models.encoders.openvino`).
         precision: numbers that are computed with; torch knows ``f32`` alone.
     """
 
@@ -163,13 +162,10 @@ _KEPT = 1 << 29  # bytes
 
 
 def keep_freed_memory() -> bool:
-    """Tell the allocator of this process to keep up to 512 MB that was given back; for good.
+    """Let the allocator keep up to 512 MB that was freed; False where it is not glibc's.
 
     glibc hands large blocks to the system at once and gets them back as new pages, each of which
     the kernel clears: a third of the time of a network on a processor (LOG.md).
-
-    Returns:
-        Whether there is such an allocator.
     """
     if sys.platform != "linux":
         return False

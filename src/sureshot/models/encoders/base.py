@@ -98,8 +98,6 @@ class Encoder(Protocol):
 
     Attributes:
         name: what `sureshot.models.encoders.load_encoder` takes to give this encoder again.
-        dim: size of the shared space.
-        channels: size of the backbone features.
         latin_only: whether texts in other scripts mean nothing to it.
     """
 
@@ -145,9 +143,6 @@ class Encoder(Protocol):
 def stack(videos: Sequence[FrameFeatures]) -> VideoFeatures:
     """Pad the frames of several videos to one length.
 
-    Args:
-        videos: one value per video, each with at least one frame and equal sizes otherwise.
-
     Returns:
         Padded features; the mask tells real frames from padding.
     """
@@ -185,12 +180,7 @@ class HasWords(Protocol):
 
 
 def token_words(text: str, encoding: Encoding) -> tuple[str, ...]:
-    """The word of each token, as the text writes it; empty where a token is no word of it.
-
-    Args:
-        text: what was cut.
-        encoding: how; its offsets are places in the text.
-    """
+    """The word of each token, as the text writes it; empty where a token is no word of it."""
     spans = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
     words = []
     for first, last in encoding.offsets:
@@ -235,9 +225,6 @@ def mean_pool(
 
     Frames are summed as they come, not normalised first: a frame the encoder says little about
     then weighs little. A video whose frames cancel out, or are all zero, pools to zero.
-
-    Args:
-        frames: frame vectors of any length.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).

@@ -300,10 +300,6 @@ class BridgeEncoder(_TwoNetworks):
     so that a score does not depend on what else is in the index. One linear map, fitted on training
     captions of MSR-VTT and Flickr8k and shrunk towards the bridge itself, brings it nearer to how
     people caption videos: :math:`f(x) M` for a frame, :math:`t - m_t` for a text.
-
-    Args:
-        corrected: whether that map is applied.
-        threads: as in `BundledEncoder`, like ``engine``.
     """
 
     vocabulary: frozenset[str] | None = None

@@ -240,7 +240,6 @@ class Preprocessing:
         side: pixels along a side of the square that comes out; larger frames are cropped around the
             centre, smaller ones are surrounded by black.
         resize_to: the shorter side or (height, width) to resize to, in pixels; None for neither.
-        method: the filter that resizes.
         values: what each of the 256 levels of a byte becomes, for red, green and blue.
     """
 
@@ -461,10 +460,6 @@ class ClipEncoder:
     """Any CLIP, SigLIP or fixed-size SigLIP2 checkpoint; use `load`.
 
     The folder is checked when the encoder is made; its weights are read at the first text or frame.
-
-    Args:
-        name: what a user types to get this encoder again.
-        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
     """
 
     def __init__(self, snapshot: Snapshot, name: str, device: str | None = None) -> None:
@@ -499,7 +494,6 @@ class ClipEncoder:
 
         Args:
             name: path of a folder, or an id such as ``openai/clip-vit-base-patch32``.
-            device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
 
         Raises:
             ModelError: no such model, the hub cannot be reached, the folder is damaged or holds

@@ -95,20 +95,12 @@ class EfficientNetLite2(nn.Module):
         return self.upper(self.lower(x, 0), 0)
 
     def lower(self, x: Float[Tensor, "n 3 h w"], block: int) -> Float[Tensor, "n c i j"]:
-        """What enters a block.
-
-        Args:
-            x: RGB, scaled by (pixel - 127) / 128.
-        """
+        """What enters a block."""
         x = functional.relu6(self.stem(x), inplace=True)
         return self.blocks[:block](x)
 
     def upper(self, x: Float[Tensor, "n c i j"], block: int) -> Float[Tensor, "n 1280 i j"]:
-        """Last feature map, values in [0, 6], of what enters a block: the rest of the network.
-
-        Args:
-            x: what `lower` gives of the same block.
-        """
+        """Last feature map, values in [0, 6], of what enters a block: the rest of the network."""
         return functional.relu6(self.head(self.blocks[block:](x)), inplace=True)
 
     @classmethod

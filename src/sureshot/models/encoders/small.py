@@ -89,8 +89,6 @@ class SmallEncoder:
 
     Args:
         network: its weights; None draws those of seed 0.
-        name: what a user types to get this encoder again.
-        device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
     """
 
     latin_only = False
@@ -107,20 +105,12 @@ class SmallEncoder:
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> "SmallEncoder":
-        """The encoder in a folder that `save` wrote.
-
-        Raises:
-            ModelError: its weights cannot be read.
-        """
+        """The encoder in a folder that `save` wrote."""
         network = with_weights(SmallNetwork, Path(folder) / _WEIGHTS, _CONFIG)
         return cls(network, str(folder), device)
 
     def save(self, folder: Path) -> None:
-        """Write a folder that `load` reads.
-
-        Raises:
-            ModelError: it cannot be written.
-        """
+        """Write a folder that `load` reads."""
         weights = {k: v.detach().cpu().contiguous() for k, v in self.network.state_dict().items()}
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -29,11 +29,7 @@ _GRID = 2
 
 
 class TinyEncoder:
-    """Eight colour dimensions, sixteen for everything else, in pure numpy.
-
-    Args:
-        device: accepted and ignored, as other encoders take one.
-    """
+    """Eight colour dimensions, sixteen for everything else, in pure numpy."""
 
     latin_only = True
     vocabulary: frozenset[str] | None = None

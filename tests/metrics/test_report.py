@@ -90,20 +90,16 @@ def test_columns_are_aligned():
     assert head.endswith("R@1 less raw")
 
 
-def test_other_recalls_can_be_printed():
-    found = made(ks=(1, 5, 50))
+def test_other_recalls_can_be_printed_and_single_captions_ranked():
+    similarity, owner, _ = world()
+    found = made(ks=(1, 5, 50), video_query="caption")
+    assert found.raw[1].recall == recall(video_ranks(similarity, owner, "caption"))
+    assert "best own caption among all" in found.text()
     assert "R@50" in found.text()
     assert "R@10" not in found.text()
     assert found.rsum == rsum(*(line.recall for line in found.raw), (1, 5, 50))
     with pytest.raises(SureshotError, match="R@7"):
         made(ks=(1, 7))
-
-
-def test_video_to_text_can_rank_single_captions():
-    similarity, owner, _ = world()
-    found = made(video_query="caption")
-    assert found.raw[1].recall == recall(video_ranks(similarity, owner, "caption"))
-    assert "best own caption among all" in found.text()
 
 
 def test_a_subset_never_stands_beside_a_printed_row_without_saying_so():
@@ -117,13 +113,9 @@ def test_a_subset_never_stands_beside_a_printed_row_without_saying_so():
         assert rows
         for i in rows:
             assert block[i + 1].startswith("    ! other data or protocol: split")
-
-
-def test_rows_of_one_split_share_one_line_about_the_data():
     text = made(dataset="MSR-VTT", split="1kA", against=["DUQ"]).text()
     assert "do not compare: gallery: 24 here, 1000 published; texts: 60 here, 1000" in text
-    assert "    ! data" not in text
-    assert "DUQ B32 (DUQ-T1" in text
+    assert "    ! other" not in text and "DUQ B32 (DUQ-T1" in text
 
 
 def test_the_published_sizes_are_no_proof_and_it_says_so():

@@ -326,7 +326,7 @@ def ece_floor(
     """Mean `ece` of a predictor that gives the same probabilities and is perfectly calibrated.
 
     The outcomes are drawn from the probabilities themselves. An `ece` near its floor cannot be
-    told from a perfect one on that many queries.
+    distinguished from a perfect one on that many queries.
     """
     if draws < 1:
         raise SureshotError(f"draws is {draws}; the floor needs at least 1, better 200.")

@@ -1,6 +1,6 @@
 """Correction of similarities for hubs, the videos that come near the top whatever is asked.
 
-Which of these may be used in earnest depends on what they look at besides the query itself:
+Which of these a real search may use depends on what they look at besides the query itself:
 
 * `nearest_neighbour_normalised` and `querybank_norm` look at a fixed bank of other captions, for
   instance those of training. The score of a query does not depend on what else is asked.

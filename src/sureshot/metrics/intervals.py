@@ -189,7 +189,7 @@ class Gap:
         return float(t.cdf((self.value - true) / self.error, self.freedom))
 
     def visible(self, level: float = 0.05, power: float = 0.8) -> float:
-        """Smallest true gap that is told from 0 with this power, at this level, two-sided."""
+        """Smallest true gap distinguished from 0 with this power, at this level, two-sided."""
         from scipy.stats import t
 
         ends = t.ppf([1 - level / 2, power], self.freedom)
@@ -316,9 +316,9 @@ class Decision:
     """The verdict on a claim.
 
     Attributes:
-        visible: smallest true gap that would have been told from 0 with 80 % power, within its
+        visible: smallest true gap distinguished from 0 with 80 % power, within its
             family; None without a verdict from data.
-        smaller: whether a gap that is there is told to be smaller than printed.
+        smaller: whether a gap that is there is significantly smaller than printed.
     """
 
     verdict: Verdict

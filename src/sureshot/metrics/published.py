@@ -146,7 +146,7 @@ def published(
 def compare(
     setting: Setting, *, method: str | None = None, direction: Direction = "t2v"
 ) -> list[Match]:
-    """Printed rows to put beside a result, each with everything that speaks against it.
+    """Printed rows to compare a result with, each with everything that speaks against it.
 
     Rows of the split named in the setting, or of all splits if it is none of the published ones;
     those of ablations are left out. Tables that repeat a row are named in one. That the sizes agree

@@ -467,7 +467,7 @@ class Calibration:
     """Turns scores into probabilities, sets and p-values; `fit_card` makes one.
 
     Scores are rows of queries and columns of videos, and are those that order the results:
-    similarities, less the hub correction where there is one.
+    similarities, minus the hub correction where there is one.
 
     Attributes:
         valid_for: what it is valid for.

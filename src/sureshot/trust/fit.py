@@ -164,7 +164,7 @@ def labelled(
 
     Args:
         scores: finite scores that order all videos of a gallery for labelled queries: similarities,
-            less the hub correction where there is one.
+            minus the hub correction where there is one.
         video: number of the video, or of the group of near copies, that a query belongs to.
     """
     none = np.zeros(len(scores))

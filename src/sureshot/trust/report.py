@@ -534,25 +534,25 @@ def measure(
             confidences=confidences,
         )
     calibration, warnings = _described(parts, card, report)
-    said = predict_unseen(parts, scores, owner, about)
+    found = predict_unseen(parts, scores, owner, about)
     # The fits differ a little; signals are compared over all queries, so at one temperature.
     temperature = float(np.exp(np.mean([np.log(part.card.temperature) for part in parts])))
-    confidences = {OURS: said.p_top1, **plain_confidences(scores, temperature), **of_papers}
-    predicted = {OURS: said.p_top1, f"{SOFTMAX}, fitted temperature": said.softmax}
+    confidences = {OURS: found.p_top1, **plain_confidences(scores, temperature), **of_papers}
+    predicted = {OURS: found.p_top1, f"{SOFTMAX}, fitted temperature": found.softmax}
     if scale is not None:
         logit = query_signals(scores, 1 / scale).top_logit
         predicted[f"{SOFTMAX}, model's scale {scale:.4g}"] = sigmoid(logit)
     each = replace(
-        graded, right=said.relevant.ravel(), video=np.repeat(owner, said.relevant.shape[1])
+        graded, right=found.relevant.ravel(), video=np.repeat(owner, found.relevant.shape[1])
     )
     by_result = {
-        "P(result is right)": said.p_relevant.ravel(),
-        f"{SOFTMAX} of the result": said.mass.ravel(),
+        "P(result is right)": found.p_relevant.ravel(),
+        f"{SOFTMAX} of the result": found.mass.ravel(),
     }
     entropy = query_signals(scores, temperature).entropy
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
-    ours, theirs = auroc_of(said.p_top1, graded.right), auroc_of(best, graded.right)
-    columns = zip(said.p_relevant.T, said.relevant.T, strict=True)
+    ours, theirs = auroc_of(found.p_top1, graded.right), auroc_of(best, graded.right)
+    columns = zip(found.p_relevant.T, found.relevant.T, strict=True)
     return replace(
         report,
         calibration=calibration,
@@ -565,19 +565,19 @@ def measure(
             PlaceRow(place, float(p.mean()), float(right.mean()))
             for place, (p, right) in enumerate(islice(columns, _PLACES), 1)
         ),
-        sets=tuple(set_row(sets, entropy, said.p_top1, graded) for sets in said.sets),
+        sets=tuple(set_row(sets, entropy, found.p_top1, graded) for sets in found.sets),
         absent=tuple(
             _absent_row(signal, present, absent, graded)
             for signal, present, absent in (
                 (BEST, best, gone),
-                (INSIDE, said.p_inside, said.absent_p_inside),
-                (OURS, said.p_top1, said.absent_p_top1),
+                (INSIDE, found.p_inside, found.absent_p_inside),
+                (OURS, found.p_top1, found.absent_p_top1),
             )
         ),
-        false_abstention=graded.share(said.p_inside < ABSTAIN),
+        false_abstention=graded.share(found.p_inside < ABSTAIN),
         reliability={name: reliability(p, graded.right) for name, p in predicted.items()},
         confidences=confidences,
-        sizes={sets.coverage: sets.size for sets in said.sets},
+        sizes={sets.coverage: sets.size for sets in found.sets},
     )
 
 

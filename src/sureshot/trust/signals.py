@@ -35,7 +35,7 @@ class QuerySignals(NamedTuple):
     Attributes:
         top: s(1).
         margin: s(1) - s(2).
-        gap: s(1) less the mean of s(2) to s(10), or of as many as there are.
+        gap: s(1) minus the mean of s(2) to s(10), or of as many as there are.
         top_logit: log p(1) / (1 - p(1)), within -30 and 30.
         entropy: entropy of p, in nats.
         top_less_lse: s(1) - T log sum exp(s / T), 0 or less.
@@ -64,7 +64,7 @@ class ResultSignals(NamedTuple):
         score: s.
         logit: log p / (1 - p), within -30 and 30.
         below_top: s(1) - s.
-        gap: s less the mean of the nine scores after it, or of as many as there are; at the end of
+        gap: s minus the mean of the nine scores after it, or of as many as there are; at the end of
             the list 0.
         log_rank: log(1 + rank), the first rank 1; ties keep the order of the columns.
         background, log_words, log_videos: as in `QuerySignals`.
@@ -338,7 +338,7 @@ def _result_signals(
 def _above(
     ordered: Float64[np.ndarray, "queries best"], count: int
 ) -> Float64[np.ndarray, "queries results"]:
-    """Each of the first scores less the mean of those that follow it, nine at most; else 0."""
+    """Each of the first scores minus the mean of those that follow it, nine at most; else 0."""
     real = ordered > -np.inf
     values = np.where(real, ordered, 0)
     total = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)

@@ -155,18 +155,6 @@ def test_too_few_labels_are_refused(given, message):
         fit_card(*given)
 
 
-def test_labels_that_do_not_separate_are_refused_on_the_card():
-    # Right and wrong answers come from the same scores.
-    rng = np.random.default_rng(1)
-    refused = 0
-    for seed in range(5):
-        scores = rng.random((100, 30))
-        chosen = np.where(rng.random(100) < 0.5, scores.argmax(1), scores.argmin(1))
-        card = fit_card(scores, np.eye(30, dtype=bool)[chosen], np.arange(100), seed=seed)
-        refused += "judge more queries" in card.refused
-    assert refused >= 4
-
-
 def test_what_is_refused_is_the_order_by_chance_or_no_gain():
     w = world(12, 200)
     judged = fit_card(w.scores, w.relevant, w.video).quality.top1

@@ -30,7 +30,7 @@ class World:
         )
 
 
-def world(seed=0, videos=600, captions=1, noise=1.0, hubs=0.0, blind=False) -> World:
+def world(seed=0, videos=600, captions=1, noise=1.0, blind=False) -> World:
     """A world where a fifth of the texts describe a whole scene, relevant to all its videos.
 
     The videos lie in scenes of about four, these in topics. A text is its video's (or its scene's)
@@ -41,7 +41,6 @@ def world(seed=0, videos=600, captions=1, noise=1.0, hubs=0.0, blind=False) -> W
         videos: in the gallery.
         captions: texts a video.
         noise: scale of the length of the noise.
-        hubs: spread of what each video scores with any text.
         blind: texts that know nothing of their videos.
     """
     rng = np.random.default_rng(seed)
@@ -60,4 +59,4 @@ def world(seed=0, videos=600, captions=1, noise=1.0, hubs=0.0, blind=False) -> W
     relevant = np.where(
         generic[:, None], scene[own][:, None] == scene, own[:, None] == np.arange(videos)
     )
-    return World(texts @ vectors.T + hubs * rng.normal(size=videos), relevant, own)
+    return World(texts @ vectors.T, relevant, own)

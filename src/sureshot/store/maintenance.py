@@ -128,7 +128,7 @@ def compact(tables: Tables) -> None:
         with _left_for_next_time():
             tables.change(name, partial(_join_files, location=tables.location, name=name))
             tables.sync()
-            tables.change(name, partial(_configure, values={_JOINED: str(time.time())}))
+            tables.change(name, lambda table: table.update_config({_JOINED: str(time.time())}))
             tables.sync()
             tables.change(name, _clean)
 
@@ -149,10 +149,6 @@ def full_file(rows: int, least: int) -> int:
     while full < _LARGEST_FILE and rows > _FILES * full:
         full *= 2
     return full
-
-
-def _configure(table: Any, values: dict[str, str]) -> None:
-    table.update_config(values)
 
 
 def _clean(table: Any, *, all_unnamed: bool = False) -> Any:

@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import mean_of_units
-from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.systems.base import TextTokens, VideoTokens, rows
 from sureshot.models.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from tests.models.layers.weights import tensor
@@ -63,22 +61,3 @@ def test_the_transformer_comes_before_the_mean() -> None:
     made, films = Clip4Clip(Clip4ClipConfig("transformer", layers=2), WIDTH), videos(3)
     seen = made.temporal(films.frames, films.mask)
     assert torch.equal(made.videos(films)["video"], mean_of_units(seen, films.mask))
-
-
-def test_its_loss_is_contrastive_at_its_scale() -> None:
-    made = Clip4Clip(Clip4ClipConfig(scale=10.0), WIDTH)
-    codes = made.texts(texts(4)), made.videos(videos(4))
-    losses = made.losses(*codes)
-    assert losses.keys() == {"similarity"}
-    expected = info_nce(made.similarity(*codes), 10.0)
-    torch.testing.assert_close(losses["similarity"], expected)
-
-
-def test_settings_out_of_range_are_refused() -> None:
-    for scale in (0.0, 101.0, float("nan")):
-        with pytest.raises(SureshotError, match=r"system\.scale is"):
-            Clip4ClipConfig(scale=scale)
-    with pytest.raises(SureshotError, match="heads"):
-        Clip4Clip(Clip4ClipConfig("transformer", heads=5), WIDTH)
-    with pytest.raises(SureshotError, match="longer than the 3 positions"):
-        Clip4Clip(Clip4ClipConfig("transformer", longest=3), WIDTH).videos(videos(2))

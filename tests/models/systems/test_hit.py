@@ -323,14 +323,3 @@ def test_a_text_may_be_as_long_as_it_says() -> None:
         hit(longest=4).texts(texts(3))
     with pytest.raises(SureshotError, match="A sequence of 4 tokens is longer than the 3"):
         hit(longest=3).videos(videos(3))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("momentum", 1.1), ("bank", -1), ("layers", 0), ("feature_share", 2.0), ("scale", 0.0)],
-)
-def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(SureshotError, match=rf"system\.{name} is {value}"):
-        HitConfig(**{name: value})
-    with pytest.raises(SureshotError, match="3 attention heads do not divide"):
-        hit(heads=3)

@@ -356,22 +356,26 @@ def test_what_does_not_fit_is_refused(settings: dict, reason: str) -> None:
 OUT_OF_RANGE = {
     "ce": {"width": 0, "clusters": 0, "margin": 2.5},
     "clip2video": {"share": 1.0, "centres": 0, "layers": 0, "heads": 0, "longest": 0},
+    "clip4clip": {"scale": (0.0, 101.0, math.nan)},
     "duq": {"dropout": 1.0, "alpha": -0.1, "beta": math.nan, "closeness": math.inf}
     | {"gamma": -1.0, "scale": 101.0, "kappa": 0.0},
     "duq_released": {"layers": 0, "heads": 0, "samples": 0, "longest": 0},
+    "hit": {"momentum": 1.1, "bank": -1, "layers": 0, "feature_share": 2.0, "scale": 0.0},
     "pcme": {"samples": 0, "uniformity": -1.0, "beta": math.nan, "scale": 101.0, "shift": math.inf},
     "tmass": {"support": -0.1, "frames": 0, "trials": -1, "deviation": -1.0}
     | {"dropout": 1.0, "scale": 0.0},
     "uatvr": {"video_tokens": -1, "text_tokens": -1, "layers": 0, "samples": 0}
     | {"alpha": -0.1, "beta": math.nan, "longest": 0, "scale": 101.0},
+    "xpool": {"scale": (0.0, 101.0), "dropout": (-0.1, 1.0)},
 }
 
 
 @pytest.mark.parametrize("name", OUT_OF_RANGE)
 def test_settings_out_of_range_are_refused(name: str) -> None:
-    for setting, value in OUT_OF_RANGE[name].items():
-        with pytest.raises(SureshotError, match=rf"system\.{setting} is "):
-            load_system({"name": name, setting: value}, SIZES)
+    for setting, values in OUT_OF_RANGE[name].items():
+        for value in values if isinstance(values, tuple) else (values,):
+            with pytest.raises(SureshotError, match=rf"system\.{setting} is "):
+                load_system({"name": name, setting: value}, SIZES)
 
 
 @pytest.mark.parametrize("name", ["pcme", "hit", "uatvr", "clip2video", "duq_released"])

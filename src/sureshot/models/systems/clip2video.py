@@ -68,9 +68,7 @@ class Clip2VideoConfig(SystemConfig):
         share: w, what the alignment counts in loss and score.
         layers: blocks of the transformer over frames and changes. The transformers over the changes
             alone and within the alignment have one block.
-        heads: attention heads of all transformers.
         longest: most frames the transformers can place.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     difference: bool = True

@@ -30,10 +30,8 @@ class Clip4ClipConfig(SystemConfig):
 
     Attributes:
         temporal: ``mean`` (meanP of the paper) or ``transformer`` (seqTransf).
-        layers: blocks of the transformer.
         heads: attention heads of the transformer; CLIP's text network has one for 64 numbers.
         longest: most frames the transformer can place.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     temporal: Literal["mean", "transformer"] = "mean"

@@ -125,7 +125,6 @@ class DuqConfig(SystemConfig):
         beta: weight of the divergence from the prior.
         closeness: w, weight of 1 - d in a well-posed score.
         gamma: both gammas of the printed re-ranking.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     mode: Literal["well_posed", "paper"] = "well_posed"

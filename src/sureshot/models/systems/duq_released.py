@@ -205,7 +205,6 @@ class DuqReleasedConfig(SystemConfig):
         alpha: weight of the evidential losses.
         beta: weight of the divergence from the prior.
         longest: most frames the transformer can place.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     layers: Annotated[int, Within(1, 100)] = 4

@@ -64,7 +64,6 @@ class HitConfig(SystemConfig):
 
     Attributes:
         layers: blocks of each transformer. With one, both levels are the same.
-        heads: attention heads of the transformers.
         longest: most words and frames the transformers can place.
         momentum: share of its old weights that a slow copy keeps at each step.
         bank: keys that each memory bank holds; 0 has none, and keys of the batch alone count.
@@ -87,12 +86,7 @@ class HitConfig(SystemConfig):
 
 
 class Levels(nn.Module):
-    """A transformer over the tokens of one side that shows its first level and its last.
-
-    Args:
-        layers: blocks.
-        heads: attention heads of each block.
-    """
+    """A transformer over the tokens of one side that shows its first level and its last."""
 
     def __init__(self, width: int, layers: int, heads: int, positions: int) -> None:
         super().__init__()

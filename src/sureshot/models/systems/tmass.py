@@ -82,7 +82,6 @@ class TMassConfig(SystemConfig):
         choice: which cosine of the trials is the score: their ``mean``, or the ``best``; None is
             the best in ``released``.
         dropout: share of the layer behind the attention that training drops.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     mode: Literal["well_posed", "paper", "released"] = "well_posed"

@@ -92,7 +92,6 @@ class UatvrConfig(SystemConfig):
         video_tokens: C_v, learned tokens of a video; None is 2 in ``released`` and 3 otherwise.
         text_tokens: C_t, learned tokens of a text.
         layers: blocks of the transformer that texts and videos share.
-        heads: attention heads of the transformer.
         interaction: ``mean`` of the tokens' best similarities as in equation 8, or ``weighted`` by
             a small network as in the released code and in the parameters that table 2 counts.
         include_special: whether the first word token, an encoder's start of a sentence, takes part
@@ -111,7 +110,6 @@ class UatvrConfig(SystemConfig):
         frames: frames of a video in training. A CLIP's text positions after so many are what the
             learned tokens of a video start from, as in the released code.
         longest: most words and frames the transformer can place.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     mode: Literal["well_posed", "paper", "released"] = "well_posed"

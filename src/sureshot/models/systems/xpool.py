@@ -128,7 +128,6 @@ class XPoolConfig(SystemConfig):
     Attributes:
         dropout: share of the layer behind the attention that training drops; 0.3 in the paper, 0.4
             on small data sets.
-        scale: first value of the logit scale, see `Scale`.
     """
 
     dropout: Annotated[float, Within(0, 0.99)] = 0.3

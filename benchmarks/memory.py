@@ -87,7 +87,7 @@ def failing(place: Path, count: int) -> None:
             say(len(result.failed), began)
             told[0] += EVERY
 
-    ingest(store, encoder, [place], observe=observe)
+    ingest(store, encoder, [place], progress=observe)
     say(count, began)
 
 

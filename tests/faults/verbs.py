@@ -163,4 +163,4 @@ def _watched(verb: str, world: World, db: Path, done: Path) -> None:
                 file.write(f"{result.current.name}\n")
 
     force = verb == "index --force"
-    index(db, world.half() if force else [world.videos], force=force, observe=observe)
+    index(db, world.half() if force else [world.videos], force=force, progress=observe)

@@ -147,11 +147,11 @@ def index(
     paths: list[Path],
     *,
     force: bool = False,
-    observe: Callable[[Indexed], None] = lambda result: None,
+    progress: Callable[[Indexed], None] = lambda result: None,
 ) -> list[str]:
     """Index clips with the tiny encoder; what it warns of."""
     made = {"model": "tiny", "window": 2.4, "frames": 4, "scenes": False}
-    done = ingest_all(paths, db=db, workers=1, force=force, observe=observe, **made)
+    done = ingest_all(paths, db=db, workers=1, force=force, progress=progress, **made)
     assert not done.failed, done.failed
     return done.warnings
 

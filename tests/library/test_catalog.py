@@ -10,7 +10,7 @@ import pytest
 from sureshot.errors import QueryError, StoreError
 from sureshot.library.catalog import (
     CHECKED,
-    Choice,
+    VideoFilter,
     has_index,
     list_videos,
     remove,
@@ -211,7 +211,7 @@ def films(tmp_path_factory):
 
 def found(films, **wanted):
     searcher = films[1]
-    folder = Choice(**wanted).videos(searcher.store)
+    folder = VideoFilter(**wanted).videos(searcher.store)
     return sorted(
         {
             int(hit.path.parent.name)
@@ -241,14 +241,14 @@ def test_only_videos_that_fit_are_searched(films, wanted, days) -> None:
 
 def test_a_folder_alone_needs_no_list_of_videos(films) -> None:
     folder, searcher = films
-    assert Choice(folder=folder / "1").videos(searcher.store) == folder / "1"
+    assert VideoFilter(folder=folder / "1").videos(searcher.store) == folder / "1"
     assert found(films, folder=folder / "1") == [1]
     assert found(films, folder=folder / "1", shortest=2.0) == []
 
 
 def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     _, searcher = films
-    some = Choice(longest=2.0).videos(searcher.store)
+    some = VideoFilter(longest=2.0).videos(searcher.store)
     assert isinstance(some, VideoSet)
     assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
     assert searcher.rivals("red", folder=some).about.videos == 2
@@ -256,7 +256,7 @@ def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
 
 def test_an_empty_choice_says_what_was_wanted(films) -> None:
     _, searcher = films
-    wanted = Choice(folder=Path("/v"), shortest=3600.0, until=date(2020, 1, 1))
+    wanted = VideoFilter(folder=Path("/v"), shortest=3600.0, until=date(2020, 1, 1))
     answer = searcher.search("red", folder=wanted.videos(searcher.store))
     assert answer.warnings == (
         "Nothing is indexed at or below /v, that lasts 1 h or longer, that changed on 2020-01-01 "
@@ -270,4 +270,4 @@ def test_an_empty_choice_says_what_was_wanted(films) -> None:
 )
 def test_what_no_video_can_be_is_told(films, wanted) -> None:
     with pytest.raises(QueryError, match="exchange them"):
-        Choice(**wanted).videos(films[1].store)
+        VideoFilter(**wanted).videos(films[1].store)

@@ -387,18 +387,18 @@ def sources_packing(folder: Path) -> list[Source]:
     return [source for source in discover([folder]) if isinstance(source, Source)]
 
 
-def test_a_parcel_is_a_whole_video_or_the_reason_why_it_is_none(tmp_path: Path) -> None:
+def test_a_staged_video_is_whole_or_the_reason_why_it_is_none(tmp_path: Path) -> None:
     store, found = make_store(tmp_path / "index"), sources_packing(tmp_path)
     told: list[tuple[Path, float]] = []
 
     def advance(source: Source, share: float, seconds: float) -> None:
         told.append((source.path, seconds))
 
-    parcels = {
-        parcel.record.path.name: parcel
-        for parcel in pack_videos(store, TinyEncoder(), found, workers=1, advance=advance)
+    staged = {
+        video.record.path.name: video
+        for video in pack_videos(store, TinyEncoder(), found, workers=1, advance=advance)
     }
-    whole, bad = parcels["a.mp4"], parcels["bad.mp4"]
+    whole, bad = staged["a.mp4"], staged["bad.mp4"]
     assert (whole.record.windows, len(whole.files), whole.record.reason) == (2, 1, "")
     assert whole.record.digest
     assert whole.record.check_windows
@@ -406,7 +406,7 @@ def test_a_parcel_is_a_whole_video_or_the_reason_why_it_is_none(tmp_path: Path) 
     assert "not a video" in bad.record.reason
     assert {path.name for path, _ in told} == {"a.mp4"}
     assert (store.count(), store.videos()) == (0, [])
-    store.commit(list(parcels.values()))
+    store.commit(list(staged.values()))
     assert store.count() == 2
     assert store.lost(thorough=True) == []
 
@@ -415,7 +415,7 @@ def test_here_each_video_is_committed_by_itself(tmp_path: Path) -> None:
     store = make_store(tmp_path / "index")
     todo = sources_packing(tmp_path)
     packed = pack_here(store, TinyEncoder(), 1)(todo, lambda source, share, seconds: None)
-    assert [len(parcels) for parcels in packed] == [1, 1]
+    assert [len(staged) for staged in packed] == [1, 1]
 
 
 RED, BLUE = np.eye(8, dtype=np.float32)[:2]

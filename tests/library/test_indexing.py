@@ -378,7 +378,7 @@ def test_progress_is_told_first_and_after_every_window_and_every_video(
     def observe(result: Indexed) -> None:
         told.append((result.indexed, result.bytes_done, result.bytes_begun))
 
-    result, windows = run(store, library, observe=observe, workers=1)
+    result, windows = run(store, library, progress=observe, workers=1)
     assert len(told) == 1 + windows + 3
     assert told == sorted(told, key=lambda t: t[:2])
     assert {indexed for indexed, _, _ in told} == {0, 1, 2, 3}
@@ -396,7 +396,7 @@ def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> N
         told.append(result.bytes_done + result.bytes_begun)
         decoded.append(result.decoded)
 
-    result, _ = run(store, path, observe=observe)
+    result, _ = run(store, path, progress=observe)
     assert decoded == sorted(decoded) and len(set(decoded)) > 8
     assert (decoded[-1], result.speed * result.elapsed) == pytest.approx((result.seconds,) * 2)
     expected = [size * (number + 1) / 16 for number in range(16)]
@@ -411,9 +411,9 @@ def test_an_interrupt_ends_the_run_and_keeps_what_is_done(
     taken = []
     take = Committing.take
 
-    def until_two(self: Committing, parcels: list[StagedVideo]) -> None:
-        take(self, parcels)
-        taken.extend(parcels)
+    def until_two(self: Committing, staged: list[StagedVideo]) -> None:
+        take(self, staged)
+        taken.extend(staged)
         if len(taken) == 2:
             raise KeyboardInterrupt
 
@@ -602,7 +602,7 @@ def test_one_call_makes_an_index_and_the_next_brings_it_up_to_date(library: Path
     db = tmp_path / "db"
     heard: list[int] = []
     result = index(
-        str(library), db=db, model="tiny", frames=4, observe=lambda r: heard.append(r.found)
+        str(library), db=db, model="tiny", frames=4, progress=lambda r: heard.append(r.found)
     )
     assert (result.index, result.found, result.indexed) == (str(db), 3, 3)
     assert (heard[0], heard[-1]) == (0, 3)

@@ -109,7 +109,7 @@ class TestCluster:
                 coloured(videos / "later.mp4", ["blue"], rate=5)
 
         db = tmp_path / "db"
-        first = index(videos, db=db, model="tiny", ray=made.address, observe=observe)
+        first = index(videos, db=db, model="tiny", ray=made.address, progress=observe)
         reasons = dict(first.failed)
         assert "vanished" in reasons.pop(gone[0])
         changed = reasons.pop(videos / "2" / "6.mp4", "changed while it was being read")
@@ -298,8 +298,8 @@ def test_a_hand_packs_and_what_stops_it_comes_out(
     wrong(one)
     words = list(one.pack(sources))
     assert {word[0] for word in words} == {"at", "done"}
-    parcels = [word[1] for word in words if isinstance(word[1], StagedVideo)]
-    store.commit(parcels)
+    staged = [word[1] for word in words if isinstance(word[1], StagedVideo)]
+    store.commit(staged)
     assert store.count() == 2
     with pytest.raises(AssertionError):
         list(hand(tmp_path / "index").pack(sources))  # never begun

@@ -69,18 +69,16 @@ def test_each_scene_of_a_film_with_fades_is_found_at_its_own_range(tmp_path, sho
         assert scene.start <= hit.peak <= scene.end
 
 
-def test_an_index_made_before_is_searched_and_added_to_as_it_was(tmp_path):
+def test_without_a_decode_window_scenes_end_at_hard_cuts_only(tmp_path):
     shots = [coloured(tmp_path / f"{c}.mp4", [c], seconds=36, rate=2) for c in ("red", "green")]
     join(shots, tmp_path / "films" / "one.mp4", fade=12.0)
     make_store(tmp_path / "index", IndexSettings(model="tiny", decode_window=0.0))
-    told = sureshot.index(tmp_path / "films", db=tmp_path / "index")
-    assert told.windows == 2 and "hard cuts only" in told.warnings[0]
+    assert sureshot.index(tmp_path / "films", db=tmp_path / "index").windows == 2
     assert found(open_index(tmp_path / "index").search("green"))[0] == (
         "one",
         30.0,
         pytest.approx(60.0),
     )
-    assert not sureshot.index(tmp_path / "films", db=tmp_path / "index").warnings
 
 
 def test_the_video_that_shows_it_comes_first(searcher):

@@ -66,11 +66,11 @@ def test_parts_are_all_videos_each_once(
     tmp_path: Path, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make_store(tmp_path / "parts")
-    parcels = [
+    staged = [
         store.stage(record(f"/{number}.mp4"), random_windows(1, seed=number))
         for number in range(12)
     ]
-    store.commit(parcels)
+    store.commit(staged)
     store.fail(record("/bad.mp4", reason="is damaged"))
     monkeypatch.setattr(integrity, "_PART", part)
     assert len(list(integrity.parts_of_videos(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]

@@ -8,10 +8,11 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 import sureshot
-from sureshot.errors import StoreError, VideoError
+from sureshot.errors import QueryError, StoreError, VideoError
+from sureshot.library.search import Searcher, open_index
 from sureshot.paths import video_id
 from sureshot.web.schema import BusyError, FileGoneError, NotFoundError
-from sureshot.web.session import ServeOptions, Session, WorkQueue
+from sureshot.web.session import SearchBatcher, ServeOptions, Session, WorkQueue
 from tests.clips import coloured
 from tests.small_library import index
 
@@ -156,3 +157,67 @@ def test_who_has_gone_gets_nothing_done() -> None:
 
     asyncio.run(ask())
     assert done == [2]
+
+
+class Slow(Searcher):
+    """An open index that answers when it is told to, and notes what it was asked."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        super().__init__(searcher.store, searcher.encoder)
+        self.asked: list[tuple[list[str], dict]] = []
+        self.begun, self.free = threading.Event(), threading.Event()
+
+    def search_many(self, queries, **asked):
+        self.asked.append((list(queries), asked))
+        self.begun.set()
+        self.free.wait(60)
+        return super().search_many(queries, **asked)
+
+
+def timeless(answer):
+    return {name: value for name, value in answer.to_dict().items() if name != "seconds"}
+
+
+def test_those_that_wait_are_answered_together_as_each_alone(library) -> None:
+    searcher = open_index(library.db)
+    slow, together, found = Slow(searcher), SearchBatcher(), {}
+    calls = [
+        ("red", {"limit": 2}),
+        ("green", {"limit": 2}),
+        ("blue", {"limit": 2}),
+        ("red", {"limit": 1}),
+    ]
+    calls += [(" ", {"limit": 2})]
+
+    def ask(number):
+        query, asked = calls[number]
+        try:
+            found[number] = timeless(together.search(slow, query, **asked))
+        except QueryError as error:
+            found[number] = str(error)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(calls))]
+    threads[0].start()
+    assert slow.begun.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    while len(together._waiting) < 4:  # until all of them wait
+        threads[1].join(0.01)
+    slow.free.set()
+    for thread in threads:
+        thread.join()
+    assert slow.asked[0] == (["red"], {"limit": 2})
+    assert (["red"], {"limit": 1}) in slow.asked
+    assert ([" ", "blue", "green"], {"limit": 2}) in [(sorted(q), asked) for q, asked in slow.asked]
+    for number, (query, asked) in enumerate(calls[:4]):
+        assert found[number] == timeless(searcher.search(query, **asked))
+    assert "query is empty" in found[4]
+
+
+def test_an_error_reaches_who_asked(library) -> None:
+    searcher, together = open_index(library.db), SearchBatcher()
+    with pytest.raises(QueryError, match="limit is 0"):
+        together.search(searcher, "red", limit=0)
+    with pytest.raises(TypeError):  # before anybody waits for it
+        together.search(searcher, "red", limit=[1])
+    assert not together._waiting and len(together.search(searcher, "red", limit=1)) == 1

@@ -171,7 +171,7 @@ def index(
             workers=workers,
             ray=ray,
             shard=shard,
-            observe=_Progress(bar, _NEW if is_new else "").update,
+            progress=_Progress(bar, _NEW if is_new else "").update,
         )
     if as_json:
         print_json(result.to_dict())
@@ -228,17 +228,17 @@ class _Progress:
     """Shows an indexing run in a bar, after a first sentence."""
 
     def __init__(self, bar: Bar, first: str = "") -> None:
-        from sureshot.library.results import Headway
+        from sureshot.library.results import IndexProgress
 
         self._bar = bar
         self._first = first
-        self._headway = Headway()
+        self._progress = IndexProgress()
 
     def update(self, result: "Indexed") -> None:
         if self._first:
             self._bar.line(self._first)
             self._first = ""
-        now = self._headway
+        now = self._progress
         now.update(result)
         if result.found:
             self._bar.show(now.text, now.done, now.total, now.free)

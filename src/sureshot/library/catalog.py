@@ -331,7 +331,7 @@ def _date(mtime_ns: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VideoFilter:
     """What videos have to be like; all of it holds.
 
     Attributes:

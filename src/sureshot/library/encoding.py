@@ -447,7 +447,7 @@ def pages(sources: Sequence[Source], size: int = _PAGE) -> Iterator[Sequence[Sou
     return (sources[first : first + size] for first in range(0, len(sources), size))
 
 
-# Gives parcels of all videos of a list, those together that are to be committed together.
+# Stages all videos of a list, those together that are to be committed together.
 Packing = Callable[[Sequence[Source], Advance], Generator[list[StagedVideo], None, None]]
 
 
@@ -484,9 +484,9 @@ def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Pac
     ) -> Generator[list[StagedVideo], None, None]:
         for page in pages(todo):
             made = pack_videos(store, encoder, page, workers=workers, advance=advance)
-            with closing(made) as parcels:
-                for parcel in parcels:
-                    yield [parcel]
+            with closing(made) as staged:
+                for video in staged:
+                    yield [video]
 
     return packing
 

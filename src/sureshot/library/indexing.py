@@ -35,7 +35,7 @@ from sureshot.store.rows import Decode, IndexSettings, VideoRecord
 from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
-_Observe = Callable[[Indexed], None]
+_Progress = Callable[[Indexed], None]
 
 
 def find_sources(
@@ -43,7 +43,7 @@ def find_sources(
     excluded: Excluded,
     shard: Shard,
     result: Indexed,
-    observe: _Observe,
+    progress: _Progress,
 ) -> list[Source]:
     """Every video of a share at or below the paths; what cannot be looked at is noted."""
     tops = [absolute(path) for path in paths]
@@ -65,7 +65,7 @@ def find_sources(
         result.found += 1
         result.bytes_found += source.size
         if result.found % 200 == 0:
-            observe(result)
+            progress(result)
     return sources
 
 
@@ -84,7 +84,7 @@ class Planner:
         self._lost = lost
         self._force = force
 
-    def todo(self, sources: Sequence[Source], result: Indexed, observe: _Observe) -> list[Source]:
+    def todo(self, sources: Sequence[Source], result: Indexed, progress: _Progress) -> list[Source]:
         """The sources that must be decoded; everything else is dealt with here."""
         left: list[Source] = []
         for page in pages(sources):
@@ -96,7 +96,7 @@ class Planner:
                     left.append(source)
                 else:
                     result.bytes_done += source.size
-                    observe(result)
+                    progress(result)
         return left
 
     def _known(
@@ -190,7 +190,7 @@ class Committing:
     Args:
         result: what the run has done, kept up to date here.
         lost: paths of videos whose windows were not there as they were written.
-        observe: called with the result after every step.
+        progress: called with the result after every step.
         began: when the run began, by `time.monotonic`.
 
     Attributes:
@@ -202,11 +202,11 @@ class Committing:
         store: Store,
         result: Indexed,
         lost: Collection[Path],
-        observe: Callable[[Indexed], None],
+        progress: Callable[[Indexed], None],
         began: float,
     ) -> None:
         self.mended = 0
-        self._store, self._result, self._lost, self._observe = store, result, lost, observe
+        self._store, self._result, self._lost, self._progress = store, result, lost, progress
         self._begun: dict[Path, tuple[int, float]] = {}  # bytes and seconds done of a video
         self._waiting: list[StagedVideo] = []
         self._began = began
@@ -219,9 +219,9 @@ class Committing:
         self._commit(_EVERY)  # what is done must not wait for the end of a long film
         self.tell()
 
-    def take(self, parcels: Sequence[StagedVideo]) -> None:
+    def take(self, staged: Sequence[StagedVideo]) -> None:
         """Commit videos, now or with those that come within a second."""
-        self._waiting += parcels
+        self._waiting += staged
         self._commit(_EVERY)
         self.tell()
 
@@ -236,30 +236,30 @@ class Committing:
         self._result.bytes_begun = sum(size for size, _ in self._begun.values())
         self._result.seconds_begun = sum(seconds for _, seconds in self._begun.values())
         self._result.elapsed = time.monotonic() - self._began
-        self._observe(self._result)
+        self._progress(self._result)
 
     def _commit(self, pause: float) -> None:
         if not self._waiting or time.monotonic() - self._last < pause:
             return
-        parcels, self._waiting = self._waiting, []
-        _settle(self._store, parcels, self._result)
-        for record in (parcel.record for parcel in parcels):
+        staged, self._waiting = self._waiting, []
+        _settle(self._store, staged, self._result)
+        for record in (video.record for video in staged):
             self.mended += record.path in self._lost and not record.reason
             self._begun.pop(record.path, None)
         self._last = time.monotonic()
 
 
-def _settle(store: Store, parcels: Sequence[StagedVideo], result: Indexed) -> None:
+def _settle(store: Store, staged: Sequence[StagedVideo], result: Indexed) -> None:
     """Commit videos and note what became of them."""
-    told = [parcel for parcel in parcels if not _still_holds(store, parcel.record)]
+    due = [video for video in staged if not _still_holds(store, video.record)]
     try:
-        store.commit(told)
+        store.commit(due)
     except KeyboardInterrupt:
         # They may be committed or not. Once more, so that the result of the run is true.
-        store.commit(told)
-        _note(result, parcels)
+        store.commit(due)
+        _note(result, staged)
         raise
-    _note(result, parcels)
+    _note(result, staged)
 
 
 def _still_holds(store: Store, now: VideoRecord) -> bool:
@@ -268,8 +268,8 @@ def _still_holds(store: Store, now: VideoRecord) -> bool:
     return old is not None and not old.reason and stamped(old, now)
 
 
-def _note(result: Indexed, parcels: Sequence[StagedVideo]) -> None:
-    for record in (parcel.record for parcel in parcels):
+def _note(result: Indexed, staged: Sequence[StagedVideo]) -> None:
+    for record in (video.record for video in staged):
         result.current = record.path
         result.bytes_done += record.size
         if record.reason:
@@ -326,10 +326,6 @@ def forget_excluded(
 
 _MOST_THREADS = 64
 _AT_ONCE = 500  # videos removed in one commit
-_OLD = (
-    "This index was made when scenes ended at hard cuts only, and goes on so. For times that "
-    "follow fades as well, remove it with `sureshot reset` and index your videos again."
-)
 
 
 def index(
@@ -351,7 +347,7 @@ def index(
     workers: int | None = None,
     shard: str | None = None,
     ray: str | None = None,
-    observe: Callable[[Indexed], None] = lambda result: None,
+    progress: Callable[[Indexed], None] = lambda result: None,
 ) -> Indexed:
     """Make videos searchable, or bring their index up to date: only what is new costs time.
 
@@ -381,7 +377,7 @@ def index(
         shard: ``3/16`` deals with the third of sixteen shares, for as many processes anywhere.
         ray: where a Ray cluster answers whose machines encode, ``auto`` for the one of this
             machine; they must see the videos and the index under the same paths.
-        observe: called with the growing result before the first video and after every step; may
+        progress: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
 
     Raises:
@@ -438,7 +434,7 @@ def index(
             force=force,
             prune=prune,
             shard=share,
-            observe=observe,
+            progress=progress,
             packing=packing,
         )
         result.warnings += said
@@ -453,7 +449,7 @@ def ingest(
     force: bool = False,
     prune: bool = False,
     shard: Shard = WHOLE,
-    observe: Callable[[Indexed], None] = lambda result: None,
+    progress: Callable[[Indexed], None] = lambda result: None,
     workers: int | None = None,
     packing: Packing | None = None,
 ) -> Indexed:
@@ -465,7 +461,7 @@ def ingest(
         force: index again what is already there, failed files included.
         prune: forget videos below the paths whose files are gone. A path that is itself gone (an
             unplugged drive) is left alone.
-        observe: called with the growing result before the first video and after every step; may
+        progress: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
         shard: which videos are this run's; all others are left as they are.
         workers: decoding threads; None takes half the cores, at most four.
@@ -481,17 +477,17 @@ def ingest(
     excluded = Excluded(store.excluded())
     # What is not there as it was written is encoded again.
     lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
-    committing = Committing(store, result, lost, observe, began)
+    committing = Committing(store, result, lost, progress, began)
     try:
         committing.tell()
         with staging_lock(store.location), ExitStack() as held:
-            sources = find_sources(paths, excluded, shard, result, observe)
+            sources = find_sources(paths, excluded, shard, result, progress)
             plan = Planner(store, shard, lost, force=force)
-            todo = plan.todo(sources, result, observe)
+            todo = plan.todo(sources, result, progress)
             packed = held.enter_context(closing(packing(todo, committing.advance)))
             try:
-                for parcels in packed:
-                    committing.take(parcels)
+                for staged in packed:
+                    committing.take(staged)
             finally:
                 committing.finish()
             result.forgotten = forget_excluded(store, paths, excluded, shard.has)
@@ -506,8 +502,6 @@ def ingest(
     if result.indexed:
         result.engine = getattr(encoder, "engine", "")
     result.warnings += _on_lost(len(lost), committing.mended)
-    if result.indexed and store.settings.scenes and not store.settings.decode_window:
-        result.warnings.append(_OLD)
     result.bytes_begun, result.seconds_begun = 0, 0.0
     result.elapsed = time.monotonic() - began
     return result

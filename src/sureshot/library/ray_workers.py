@@ -1,8 +1,8 @@
 """Indexing by the machines of a Ray cluster: hands encode, this process hands out and commits.
 
-Videos go out as short lists of paths, parcels come back; no picture and no vector passes through
-here. What a dead hand had not handed in goes to another one, video by video, so that one that kills
-its readers costs no other.
+Videos go out as short lists of paths, staged videos come back; no picture and no vector passes
+through here. What a dead hand had not handed in goes to another one, video by video, so that a
+video that kills its readers costs no other.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
 _QUIET = 1.0  # seconds between two words on how far a video is
-# How far a video is (its path, the share and the seconds encoded), or a parcel.
+# How far a video is (its path, the share and the seconds encoded), or the staged video.
 Word = tuple[Literal["at"], Path, float, float] | tuple[Literal["done"], StagedVideo]
 
 
@@ -99,7 +99,7 @@ class RayWorker:
         return _why_not(self._encoder)
 
     def pack(self, sources: Sequence[Source]) -> Iterator[Word]:
-        """Parcels of videos as they are done, and now and then how far a video is."""
+        """Staged videos as they are done, and now and then how far a video is."""
         words: queue.SimpleQueue[Word | Exception | None] = queue.SimpleQueue()
         # A generator cannot speak while a film is encoded; a queue can.
         threading.Thread(target=self._pack, args=(sources, words.put), daemon=True).start()
@@ -122,11 +122,11 @@ class RayWorker:
         try:
             assert self._store is not None
             assert self._encoder is not None
-            parcels = pack_videos(
+            staged = pack_videos(
                 self._store, self._encoder, sources, workers=self._threads, advance=advance
             )
-            for parcel in parcels:
-                say(("done", parcel))
+            for video in staged:
+                say(("done", video))
         except Exception as error:
             say(error)
         say(None)
@@ -292,7 +292,7 @@ class RayPool:
     def packing(
         self, todo: Sequence[Source], advance: Advance
     ) -> Generator[list[StagedVideo], None, None]:
-        """Parcels of all videos of a list, those together that are to be committed together."""
+        """All videos of a list, staged, those together that are to be committed together."""
         fresh = _chunks(todo, self._wanted)
         done: list[StagedVideo] = []
         since = heard = time.monotonic()
@@ -300,8 +300,8 @@ class RayPool:
         self._posts = [self._hire() for _ in range(min(self._wanted, left))]
         try:
             while left:
-                for parcel in self._listen(advance):
-                    done.append(parcel)
+                for video in self._listen(advance):
+                    done.append(video)
                     left -= 1
                 now = time.monotonic()
                 heard = now if any(post.ready for post in self._posts) else heard
@@ -360,7 +360,7 @@ class RayPool:
             self._posts.append(self._hire())
 
     def _begun(self, post: _Post) -> Iterator[StagedVideo]:
-        """Take in a hand that has begun, or refuse it; no parcel."""
+        """Take in a hand that has begun, or refuse it; yields no video."""
         said = self._ray.get(post.waiting)
         if said["wrong"]:
             self._refuse(post, said["host"], said["wrong"])
@@ -391,9 +391,9 @@ class RayPool:
             if source is not None:
                 advance(source, word[2], word[3])
             return
-        parcel = word[1]
-        if post.left.pop(parcel.record.path, None) is not None:
-            yield parcel
+        video = word[1]
+        if post.left.pop(video.record.path, None) is not None:
+            yield video
 
     def _lose(self, post: _Post) -> Iterator[StagedVideo]:
         """Put another hand in the place of a dead one; videos that too many died of have failed."""

@@ -382,7 +382,7 @@ def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
 
 @dataclass(slots=True, repr=False)
 class Indexed:
-    """What a run did; handed to the observer as it grows, and returned at the end.
+    """What a run did; passed to ``progress`` as it grows, and returned at the end.
 
     Attributes:
         index: where the index is.
@@ -482,7 +482,7 @@ class Indexed:
         return "\n".join(lines)
 
 
-class Headway:
+class IndexProgress:
     """How far an indexing run is, in words and in bytes.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sureshot.errors import SureshotError
 from sureshot.library.indexing import index
-from sureshot.library.results import Headway, Indexed, json_text, reasons
+from sureshot.library.results import Indexed, IndexProgress, json_text, reasons
 from sureshot.text import printable
 
 _MOST = 200  # failures that are listed
@@ -33,7 +33,7 @@ class Worker:
         self._orders = orders
         self._out = out
         self._every = every
-        self._headway = Headway()
+        self._progress = IndexProgress()
         self._resumed = threading.Event()
         self._resumed.set()
         self._is_cancelled = False
@@ -52,7 +52,7 @@ class Worker:
                 db=request["db"],
                 model=request["model"],
                 device=request["device"],
-                observe=self._observe,
+                progress=self._report_due,
             )
         except SureshotError as error:
             self._print({"state": "failed", "error": {"code": error.code, "message": str(error)}})
@@ -71,7 +71,7 @@ class Worker:
         self._is_cancelled = True
         self._resumed.set()
 
-    def _observe(self, result: Indexed) -> None:
+    def _report_due(self, result: Indexed) -> None:
         if not self._resumed.is_set():
             began = time.monotonic()
             self._report(result, "paused")
@@ -85,7 +85,7 @@ class Worker:
     def _report(self, result: Indexed, state: str) -> None:
         self._printed = time.monotonic()
         result.elapsed -= self._paused
-        now = self._headway
+        now = self._progress
         now.update(result)
         left = now.left(self._printed - self._began - self._paused)
         values = {

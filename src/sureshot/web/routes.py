@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from sureshot.errors import QueryError, SureshotError
 from sureshot.library import calibration, catalog
-from sureshot.library.catalog import Choice
+from sureshot.library.catalog import VideoFilter
 from sureshot.library.clips import like_frame, like_photo, still
 from sureshot.library.judging import JUDGED, Judgements, judge_moments
 from sureshot.library.labels import JudgedMoment, labels_of_index
@@ -66,9 +66,9 @@ class SearchOptions:
     ] = None
     merge_copies: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
 
-    def choice(self) -> Choice:
+    def video_filter(self) -> VideoFilter:
         """The videos that are searched."""
-        return Choice(
+        return VideoFilter(
             folder=path_of(self.folder),
             shortest=self.shortest,
             longest=self.longest,
@@ -163,7 +163,7 @@ async def _page(
 ) -> Response:
     done = int(cursor or 0)
     limit = min(done + options.limit, _MOST)
-    choice = options.choice()  # a wrong one is refused before it waits for its turn
+    chosen = options.video_filter()  # a wrong one is refused before it waits for its turn
     arguments = {
         "per_video": options.per_video,
         "merge_copies": options.merge_copies,
@@ -172,7 +172,7 @@ async def _page(
 
     def run() -> dict[str, Any]:
         searcher = session.searcher()
-        answer = find(searcher, arguments | {"folder": choice.videos(searcher.store)})
+        answer = find(searcher, arguments | {"folder": chosen.videos(searcher.store)})
         values = answer.to_dict()
         has_more = len(answer) == limit and limit < _MOST
         return values | {"hits": values["hits"][done:], "next": str(limit) if has_more else None}

@@ -1,7 +1,7 @@
+from .answer_report import AnswerReport as AnswerReport
+from .answer_report import evaluate_answers as evaluate_answers
 from .answers import Answerer as Answerer
 from .answers import AnswerRecipe as AnswerRecipe
-from .answers import AnswerReport as AnswerReport
-from .answers import evaluate_answers as evaluate_answers
 from .answers import train_answers as train_answers
 from .calibration import calibrate as calibrate
 from .evaluation import Evaluation as Evaluation

@@ -1,24 +1,20 @@
 """Questions about videos, answered with one of the words known from training.
 
 A head on a retrieval system is trained by a recipe, as a system is, and measured by the share of
-right answers. A question whose answer is not in the vocabulary cannot be answered, and counts as
-wrong. The released loaders of HBI and DUQ leave such questions out of the test, which raises the
-accuracy; that number is shown next to ours, under its name.
+right answers, see `sureshot.research.answer_report`.
 """
 
-import csv
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64, Integer
+from jaxtyping import Float, Int64
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -30,8 +26,6 @@ from sureshot.datasets.questions import Questions, frequent, load_questions, rea
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.files import replace_file, write_json, write_text
-from sureshot.metrics.intervals import interval, mean_of, resampling_note
-from sureshot.metrics.published import folded_name
 from sureshot.models.checkpoint import Checkpoint, read_config
 from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.losses.contrastive import Eta
@@ -39,7 +33,7 @@ from sureshot.models.model import Model, StemConfig, frozen
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
-from sureshot.progress import Notes, Progress, Silent
+from sureshot.progress import Progress, Silent
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import code_texts, code_videos
 from sureshot.research.training.distributed import from_torchrun
@@ -65,7 +59,6 @@ from sureshot.research.training.run import (
     open_recipe,
 )
 from sureshot.settings import Ranged, Within, build, to_values
-from sureshot.text import counted
 
 FORMAT = 1
 CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
@@ -73,7 +66,6 @@ CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.m
 LABEL = "answer"  # number of the right answer
 WORDINGS = "wordings"  # numbers of the texts asked about its video, its own first, -1 for none
 
-_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
 _BATCH = 256  # questions answered at once
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
 
@@ -516,14 +508,16 @@ class Start:
     often: tuple[int, ...]
 
     @classmethod
-    def of(cls, recipe: AnswerRecipe, asked: Questions) -> "Start":
+    def of(cls, recipe: AnswerRecipe, questions: Questions) -> "Start":
         """The model and vocabulary of a recipe, given its training questions.
 
         Raises:
             SureshotError: the model or the vocabulary cannot be read, or a setting is wrong.
         """
-        answers = read_vocabulary(recipe.train.root) or frequent(asked.answers, recipe.head.answers)
-        often = Counter(asked.answers)
+        answers = read_vocabulary(recipe.train.root) or frequent(
+            questions.answers, recipe.head.answers
+        )
+        often = Counter(questions.answers)
         retrieval, encoder = _retrieval(recipe)
         return cls(retrieval, encoder, answers, tuple(often[answer] for answer in answers))
 
@@ -563,14 +557,14 @@ def train_answers(
     read, folder = open_recipe(AnswerRecipe, recipe, to, settings)
     with from_torchrun():
         notes = first_notes(progress)
-        asked, held = read.questions()
-        for questions in [asked, *([] if held is None else [held])]:
+        train, held = read.questions()
+        for questions in [train, *([] if held is None else [held])]:
             notes.line(questions.summary())
         if not resume:
             check_new(folder)
-        start = Start.of(read, asked)
-        known = asked.answerable(start.answers)
-        if fewer := len(asked.answers) - len(known.answers):
+        start = Start.of(read, train)
+        known = train.answerable(start.answers)
+        if fewer := len(train.answers) - len(known.answers):
             notes.line(
                 f"{fewer} training questions have an answer outside of the vocabulary; left out"
             )
@@ -586,7 +580,7 @@ def train_answers(
             return both
 
         # All videos, so that other vocabularies and retrieval find the same files in the cache.
-        whole = answerable(*seen(asked), start.answers)
+        whole = answerable(*seen(train), start.answers)
         val = None if held is None else seen(held)
         fitted = train_answers_on(read, start, whole, val, folder, resume=resume, progress=notes)
         return finish_run(read, folder, fitted, notes)
@@ -595,7 +589,7 @@ def train_answers(
 def train_answers_on(
     recipe: AnswerRecipe,
     start: Start,
-    asked: AskedFeatures,
+    train: AskedFeatures,
     val: AskedFeatures | None,
     folder: Path,
     *,
@@ -607,28 +601,28 @@ def train_answers_on(
     Args:
         recipe: how; its questions are not read.
         start: what the run starts from; its encoder gave the features.
-        asked: questions whose answers are all in the vocabulary, and their features.
+        train: questions whose answers are all in the vocabulary, and their features.
         val: questions to choose a checkpoint on and their features, or None.
     """
-    task = answer_task(recipe, start, asked[0], None if val is None else val[0])
+    task = answer_task(recipe, start, train[0], None if val is None else val[0])
     features = None if val is None else val[1]
-    return fit_features(task, [asked[1]], features, folder, progress or Silent(), resume=resume)
+    return fit_features(task, [train[1]], features, folder, progress or Silent(), resume=resume)
 
 
 def answer_task(
-    recipe: AnswerRecipe, start: Start, asked: Questions, held: Questions | None
+    recipe: AnswerRecipe, start: Start, train: Questions, held: Questions | None
 ) -> Task:
     """To answer questions about videos.
 
     Args:
         recipe: how; its questions are not read.
         start: what the run starts from.
-        asked: the training questions, whose answers are all in the vocabulary.
+        train: the training questions, whose answers are all in the vocabulary.
         held: the questions a checkpoint is chosen on, or None.
     """
     device = device_for(recipe.encoder.device)
     model = new_answer_model(recipe, start).to(device)
-    note = f"Trained on {asked.title()}."
+    note = f"Trained on {train.title()}."
     base = start.retrieval
     if not recipe.frozen:
         # What was measured of the weights it began with does not hold of those it has now.
@@ -673,10 +667,10 @@ def answer_task(
             "system": dict(base.system),
             "stem": to_values(base.model.stem.config),
             **fixed_of_encoder(replace(base.encoder, fingerprint=start.encoder.fingerprint)),
-            "train": asked.title(),
+            "train": train.title(),
             "answers": list(start.answers),
         },
-        labels=labels(asked, start.answers, device),
+        labels=labels(train, start.answers, device),
     )
 
 
@@ -702,11 +696,11 @@ def wordings(split: Split) -> Int64[Tensor, "questions most"]:
     """Numbers of all texts that are asked about the video of each question, as `WORDINGS`."""
     texts = [caption.text for caption in split.captions]
     number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    asked = [{number[texts[row]] for row in rows} for rows in split.by_video()]
+    of_video = [{number[texts[row]] for row in rows} for rows in split.by_video()]
     parts = []
     for caption in split.captions:
         first = number[caption.text]
-        parts.append(torch.tensor([first, *sorted(asked[caption.video] - {first})]))
+        parts.append(torch.tensor([first, *sorted(of_video[caption.video] - {first})]))
     return pad_sequence(parts, batch_first=True, padding_value=-1)
 
 
@@ -766,13 +760,13 @@ def answerable(
 
 
 def logits(
-    model: AnswerModel, features: SplitFeatures, asked: Sequence[int], device: str = "cpu"
+    model: AnswerModel, features: SplitFeatures, captions: Sequence[int], device: str = "cpu"
 ) -> Float[np.ndarray, "questions answers"]:
     """Scores of all answers to some questions, by their rows."""
-    owner = features.split.owner()[list(asked)]
+    owner = features.split.owner()[list(captions)]
     seen, place = np.unique(owner, return_inverse=True)
     coder = ModelSimilarity(model, device)
-    texts = code_texts(coder, features, asked)
+    texts = code_texts(coder, features, captions)
     videos = rows(code_videos(coder, features, seen.tolist()), torch.from_numpy(place))
     with frozen(model):
         return model.system.logits(texts, videos).float().cpu().numpy()
@@ -785,8 +779,8 @@ def predict(
 
     It does not depend on how questions or videos are batched.
     """
-    asked = range(len(features.texts))
-    parts = [asked[first : first + _BATCH] for first in range(0, len(asked), _BATCH)]
+    captions = range(len(features.texts))
+    parts = [captions[first : first + _BATCH] for first in range(0, len(captions), _BATCH)]
     return np.concatenate([logits(model, features, part, device).argmax(1) for part in parts])
 
 
@@ -869,315 +863,3 @@ class Answerer:
         """The likeliest answer to every question of a split."""
         numbers = predict(self.checkpoint.model(), features, self.device)
         return [self.checkpoint.answers[number] for number in numbers]
-
-
-# --- evaluation -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Right answers among some questions.
-
-    Attributes:
-        name: which questions, or who answers.
-        value: percent; None where there is no question.
-        low: lower end of its interval; None for questions about fewer than two videos.
-        high: upper end.
-        n: questions.
-    """
-
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-    def text(self) -> str:
-        """The percentage and its interval."""
-        if self.value is None:
-            return "-"
-        ends = "" if self.low is None else f" [{self.low:.1f}, {self.high:.1f}]"
-        return f"{self.value:.1f}{ends}"
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedAccuracy:
-    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
-
-    table: str
-    dataset: str
-    method: str
-    accuracy: float
-    note: str
-
-
-def published_answers(method: str = "published") -> list[PrintedAccuracy]:
-    """Printed accuracies on MSRVTT-QA, in the order of the table.
-
-    Args:
-        method: without regard to case and hyphens; ``published`` is all of them.
-
-    Raises:
-        SureshotError: nothing is printed of such a method.
-
-    References:
-        DUQ, table 5.
-
-    Examples:
-        >>> [row.accuracy for row in published_answers("DUQ")]
-        [47.8]
-    """
-    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
-    table: Any = csv.DictReader(text.splitlines())
-    rows = [PrintedAccuracy(**{**row, "accuracy": float(row["accuracy"])}) for row in table]
-    wanted = folded_name(method)
-    found = [row for row in rows if method == "published" or folded_name(row.method) == wanted]
-    if not found:
-        known = ", ".join(row.method for row in rows)
-        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerReport:
-    """An evaluation of one model on one set of questions.
-
-    Attributes:
-        title: title of the questions.
-        system: what the head reads.
-        frames: frames per video.
-        vocabulary: answers that can be given.
-        overall: accuracy on all questions.
-        kinds: accuracy on the questions of each type, the most frequent type first.
-        answerable: accuracy on the questions whose answer is in the vocabulary.
-        constant: accuracy of always giving the answer that is the most frequent in training.
-        unknown: number of questions whose answer is not in the vocabulary.
-        absent: number of questions left out because their video is not there or cannot be read.
-        videos: number of videos that are asked about.
-        published: printed rows, where they were asked for.
-        differ: why these do not compare; empty where data agree in size.
-        resamples: number of times that videos were drawn for the intervals.
-        notes: sentences about the data: missing videos, videos that the model was trained on.
-    """
-
-    title: str
-    system: str
-    encoder: str
-    frames: int
-    vocabulary: int
-    overall: Accuracy
-    kinds: tuple[Accuracy, ...]
-    answerable: Accuracy
-    constant: Accuracy
-    unknown: int
-    absent: int
-    videos: int
-    published: tuple[PrintedAccuracy, ...]
-    differ: str
-    resamples: int
-    seed: int
-    notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        values = asdict(self)
-        del values["notes"]
-        return values
-
-    def text(self) -> str:
-        """The report as people read it."""
-        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
-
-    def _head(self) -> Iterator[str]:
-        yield self.title
-        known = f"{self.vocabulary} answers known"
-        yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
-        yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
-        if self.overall.low is not None:
-            yield resampling_note(self.resamples, self.seed)
-
-    def _results(self) -> Iterator[str]:
-        lines = [self.overall, *self.kinds, self.constant, self.answerable]
-        name = max(len(line.name) for line in lines)
-        cell = max(len(line.text()) for line in lines)
-        yield ""
-        for line in lines:
-            yield f"{line.name:{name}}  {line.text():{cell}}  n = {line.n}"
-        share = 100 * self.unknown / self.overall.n
-        yield (
-            f"{counted(self.unknown, 'question')} ({share:.1f} %) with an answer outside of the "
-            "vocabulary: counted as wrong."
-        )
-        if self.absent:
-            yield f"{counted(self.absent, 'question')} left out: the video is not there."
-
-    def _printed(self) -> Iterator[str]:
-        if not self.published:
-            return
-        yield f"\nPublished, {self.published[0].dataset}"
-        if self.differ:
-            yield f"! Other data, so the numbers do not compare: {self.differ}"
-        else:
-            yield "- as many questions and videos; whether they are the same is not checked"
-        yield (
-            "- the loaders of HBI and DUQ leave questions outside of the vocabulary out, like the "
-            "last line above; what the others do is not known"
-        )
-        widest = max(len(row.method) for row in self.published)
-        for row in self.published:
-            odd = f"  as printed: {row.note}" if row.note else ""
-            yield f"{row.method:{widest}}  {row.accuracy:.1f}  ({row.table}){odd}"
-
-
-def answer_report(
-    given: Sequence[str],
-    true: Sequence[str],
-    video: Integer[np.ndarray, " questions"],
-    kinds: Sequence[str],
-    *,
-    vocabulary: Sequence[str],
-    constant: str,
-    title: str,
-    system: str = "",
-    encoder: str = "",
-    frames: int = 0,
-    absent: int = 0,
-    against: Sequence[str] = (),
-    same: bool = False,
-    resamples: int = 1000,
-    seed: int = 0,
-    notes: tuple[str, ...] = (),
-) -> AnswerReport:
-    """Compare answers that were given with the right ones; see `AnswerReport` for the rest.
-
-    Args:
-        given: an answer to each question.
-        true: the right ones.
-        video: number of the video of each question, which are resampled as wholes.
-        kinds: type of each question.
-        vocabulary: answers that could have been given.
-        constant: what to compare with: this answer to every question.
-        against: methods whose printed rows are shown; ``published`` is all of them.
-        same: whether these are the published questions, all of them.
-        seed: seed of the resamples; each line starts from it.
-
-    Raises:
-        SureshotError: there is no question, the sequences differ in length, or nothing is printed
-            of a method.
-    """
-    counts = {len(given), len(true), len(video), len(kinds)}
-    if len(counts) != 1 or not len(true):
-        raise SureshotError(
-            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
-            "types were given; one of each for every question is needed, and one question at least."
-        )
-    right = np.array(given, object) == np.array(true, object)
-    always = np.array(true, object) == constant
-    named = set(vocabulary)
-    known = np.array([answer in named for answer in true])
-    often = Counter(kinds)
-    names = np.array(kinds)
-
-    def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
-        values, cluster = 100.0 * hits[chosen], video[chosen]
-        mean = float(values.mean()) if len(values) else None
-        low, high = None, None
-        if len(np.unique(cluster)) > 1:
-            rng = np.random.default_rng(seed)
-            ends = interval(mean_of(values), cluster, rng, resamples=resamples)
-            low, high = ends.low, ends.high
-        return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
-
-    everything = np.ones(len(right), bool)
-    videos = len(np.unique(video))
-    return AnswerReport(
-        title=title,
-        system=system,
-        encoder=encoder,
-        frames=frames,
-        vocabulary=len(named),
-        overall=line("all questions", right, everything),
-        kinds=tuple(
-            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
-        ),
-        answerable=line("questions outside of the vocabulary left out", right, known),
-        constant=line(f"always {constant!r}", always, everything),
-        unknown=int(np.count_nonzero(~known)),
-        absent=absent,
-        videos=videos,
-        published=tuple(row for method in against for row in published_answers(method)),
-        differ=""
-        if same
-        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
-        "published",
-        resamples=resamples,
-        seed=seed,
-        notes=notes,
-    )
-
-
-def evaluate_answers(
-    model: str | Path,
-    root: str | Path,
-    *,
-    split: str = "test",
-    videos: str | Path | None = None,
-    ids: str | Path | None = None,
-    label: str | None = None,
-    against: Sequence[str] = (),
-    device: str | None = None,
-    cache: Path | None = None,
-    progress: Progress | None = None,
-) -> AnswerReport:
-    """Measure how many questions are answered right; those it cannot know count as wrong.
-
-    Args:
-        model: folder of a model that answers questions.
-        root: folder of the questions, see `sureshot.datasets.questions.load_questions`; so are
-            ``split``, ``videos``, ``ids`` and ``label``. The rest is as of
-            `sureshot.research.evaluation.evaluate`.
-
-    Raises:
-        SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
-            Whatever can be known before videos are decoded is said before.
-    """
-    for method in against:
-        published_answers(method)
-    notes = Notes(progress or Silent())
-    answerer = Answerer.load(model, device)
-    checkpoint = answerer.checkpoint
-    retrieval = checkpoint.retrieval
-    asked = load_questions(root, split, videos=videos, ids=ids, label=label)
-    notes.line(asked.summary())
-    _warn_of_shared(checkpoint, asked, notes)
-    seen, features = encode_questions(asked, answerer.encoder, retrieval, cache, notes)
-    for name, reason in features.unreadable:
-        notes.line(f"left out: {name} {reason}")
-    return answer_report(
-        answerer.answers(features),
-        seen.answers,
-        seen.split.owner(),
-        seen.kinds,
-        vocabulary=checkpoint.answers,
-        constant=checkpoint.answers[int(np.argmax(checkpoint.often))],
-        title=seen.title(),
-        system=str(retrieval.system["name"]),
-        encoder=retrieval.encoder_name,
-        frames=retrieval.encoder.frames,
-        absent=asked.absent + len(asked.answers) - len(seen.answers),
-        against=against,
-        same=seen.published,
-        notes=tuple(notes.lines),
-    )
-
-
-def _warn_of_shared(checkpoint: AnswerCheckpoint, tested: Questions, progress: Progress) -> None:
-    """Report which videos are asked about that were trained on, if those can still be read."""
-    try:
-        trained = AnswerRecipe.from_dict(checkpoint.recipe, Path.cwd()).train.load()
-    except SureshotError:
-        return
-    try:
-        check_disjoint(trained.split, tested.split)
-    except SureshotError as error:
-        progress.line(f"! {error}")

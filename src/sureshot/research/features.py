@@ -109,11 +109,11 @@ class FeatureCache:
             ) from None
 
 
-def _read_shard(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, Entry]]:
+def _read_shard(path: Path, keys: Collection[str]) -> Iterator[tuple[str, Entry]]:
     with safe_open(path, framework="numpy") as file:
         header = parse_json(file.metadata()[_HEADER])
         names, rows = header["arrays"], header["rows"]
-        here = wanted & rows.keys()
+        here = keys & rows.keys()
         dense = len(here) * _DENSE >= len(rows)
         arrays = {
             name: file.get_tensor(name) if dense else file.get_slice(name) for name in names if here
@@ -121,11 +121,11 @@ def _read_shard(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, Entr
         begin = dict.fromkeys(names, 0)
         for key, counts in rows.items():
             if isinstance(counts, str):
-                if key in wanted:
+                if key in keys:
                     yield key, counts
                 continue
             ends = {name: begin[name] + count for name, count in zip(names, counts, strict=True)}
-            if key in wanted:
+            if key in keys:
                 yield key, {name: arrays[name][begin[name] : ends[name]] for name in names}
             begin = ends
 

@@ -233,7 +233,7 @@ def test_rows_of_a_table_differ_and_its_data_are_those_of_its_printed_rows(one):
     assert len(set(keys)) == len(keys) and sum(v.control for v in one.variants) <= 1
     printed = {(row.dataset, row.split) for row in rows_of_table(one.table)}
     if one.kind == "recalls" and printed:
-        names = (*one.data, *one.elsewhere)
+        names = (*one.data, *one.tested_on)
         assert {load_datasets()[name].printed for name in names} == printed
     # No printed row of a system that is here is left out.
     of = {variant.method for variant in one.variants if variant.printed is not None}
@@ -352,7 +352,7 @@ def test_every_table_of_recalls_finds_its_data(every):
             targets, missing = data.targets(table)
             assert [one.name for one in targets] == list(table.data) and not missing
             for one in targets:
-                assert [name for name, _ in one.elsewhere] == list(table.elsewhere)
+                assert [name for name, _ in one.tested_on] == list(table.tested_on)
 
 
 def test_oracles_are_rows_of_synthetic_data_alone(every):
@@ -433,7 +433,7 @@ def test_the_settings_of_every_row_build_on_the_plan_of_its_paper(path):
     read = read_plan(path)
     paper = path.stem.removeprefix("published-")
     tables = [one for name, one in load_tables().items() if name.startswith(f"{paper}-")]
-    data = {name for one in tables for name in (*one.data, *one.elsewhere)} - {"msrvtt_qa"}
+    data = {name for one in tables for name in (*one.data, *one.tested_on)} - {"msrvtt_qa"}
     assert all(getattr(read.data, name) is not None for name in data)
     assert (read.questions is not None) == (paper == "duq")
     recipes = [recipe for _, _, recipe in recipes_of(path)]

@@ -41,6 +41,18 @@ def test_a_part_that_is_none_is_refused(place, tmp_path, part):
     assert not (tmp_path / "out").exists()
 
 
+def test_the_parts_of_a_table_share_its_runs_between_them(place, tmp_path):
+    def runs(part=None):
+        made = research.reproduce(
+            "duq-s3", place / "plan.toml", to=tmp_path, seeds=1, part=part, cache=place / "cache"
+        )
+        return [(run.variant, run.seed) for run in made.runs["duq-s3"]]
+
+    first, second, whole = runs("1/2"), runs("2/2"), runs()
+    assert len(first) == len(second) == 2
+    assert sorted(first + second) == sorted(whole)
+
+
 # --- forecast -------------------------------------------------------------------------------------
 
 

@@ -459,7 +459,7 @@ def test_steps_that_were_taken_are_not_taken_again():
     steps.close()
     rest.model.load_state_dict(state.model.state_dict())
     rest.optimiser.load_state_dict(state.optimiser.state_dict())
-    told = list(steps_of(rest, 0, taken=1))
+    told = list(steps_of(rest, 0, skip=1))
     assert [p.step for p in told] == [2, 3]
     assert [p.losses for p in told] == [p.losses for p in first[1:]]
     one, other = whole.model.state_dict(), rest.model.state_dict()

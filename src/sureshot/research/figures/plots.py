@@ -530,10 +530,10 @@ def _draw_square(
     axes.set_ylabel("text", fontsize=SMALL)
 
 
-def _number_pairs(axis: Any, count: int, most: int) -> None:
+def _number_pairs(axis: Any, count: int, limit: int) -> None:
     """Numbers of the pairs from 1, as many of them as can be read."""
     steps = (step * 10**power for power in range(9) for step in (1, 2, 5))
-    step = next(step for step in steps if count <= most * step)
+    step = next(step for step in steps if count <= limit * step)
     places = range(0, count, step)
     axis.set_ticks(places, [str(place + 1) for place in places], fontsize=SMALL - 1)
 

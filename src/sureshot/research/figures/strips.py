@@ -307,9 +307,9 @@ def hits_of(
     ]
 
 
-def _measures(subject: Subject, side: Literal["text", "video"], at: int) -> dict[str, float]:
+def _measures(subject: Subject, side: Literal["text", "video"], row: int) -> dict[str, float]:
     found = subject.measures.items()
-    return {name: float(values[at]) for name, values in found if name.startswith(side)}
+    return {name: float(values[row]) for name, values in found if name.startswith(side)}
 
 
 def _as_sentence(measures: Mapping[str, float]) -> str:
@@ -753,13 +753,13 @@ def _quoted(word: Numbers | None) -> str:
     return "" if word is None else f"“{word['word']}” {number(word['cosine'])}"
 
 
-def thinned(count: int, most: int) -> list[int]:
+def thinned(count: int, limit: int) -> list[int]:
     """Places at even distances, the first and the last among them.
 
     Examples:
         >>> thinned(5, 6), thinned(12, 4)
         ([0, 1, 2, 3, 4], [0, 4, 7, 11])
     """
-    if count <= most:
+    if count <= limit:
         return list(range(count))
-    return [int(place) for place in np.linspace(0, count - 1, most).round()]
+    return [int(place) for place in np.linspace(0, count - 1, limit).round()]

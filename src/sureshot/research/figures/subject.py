@@ -144,37 +144,36 @@ class Subject:
         return codes
 
 
-def tell_apart(one: Subject, other: Subject) -> tuple[str, str]:
+def tell_apart(first: Subject, second: Subject) -> tuple[str, str]:
     """Different names for two models of one split.
 
     Raises:
         SureshotError: they do not have the same videos and captions, or are one model.
     """
-    if one.features.split != other.features.split:
+    if first.features.split != second.features.split:
         raise SureshotError(
             "The two models do not have the same videos and captions; show both the same split."
         )
-    if one.model != other.model:
-        return one.model, other.model
-    if one.scorer.name == other.scorer.name:
-        raise SureshotError(f"{one.scorer.name} is compared with itself; name another model.")
-    first, second = _unlike_settings(one, other)
-    if not first or max(len(first), len(second)) > _SETTINGS:
-        folders = Path(one.scorer.name).parts, Path(other.scorer.name).parts
-        first, second = _unlike_parts(*folders)
-    return f"{one.model} ({first})", f"{other.model} ({second})"
+    if first.model != second.model:
+        return first.model, second.model
+    if first.scorer.name == second.scorer.name:
+        raise SureshotError(f"{first.scorer.name} is compared with itself; name another model.")
+    names = _unlike_settings(first, second)
+    if not names[0] or max(map(len, names)) > _SETTINGS:
+        names = _unlike_parts(Path(first.scorer.name).parts, Path(second.scorer.name).parts)
+    return f"{first.model} ({names[0]})", f"{second.model} ({names[1]})"
 
 
-def _unlike_settings(one: Subject, other: Subject) -> tuple[str, str]:
+def _unlike_settings(first: Subject, second: Subject) -> tuple[str, str]:
     """Settings in which two models of one system differ, with the values of each."""
-    models = (subject.scorer.model for subject in (one, other))
+    models = (subject.scorer.model for subject in (first, second))
     configs = [None if model is None else getattr(model.system, "config", None) for model in models]
     both = [{} if config is None else to_values(config) for config in configs]
     names = [name for name in both[0] if both[0][name] != both[1].get(name)]
-    first, second = (
+    ours, theirs = (
         ", ".join(f"{name} {_setting(values.get(name))}" for name in names) for values in both
     )
-    return first, second
+    return ours, theirs
 
 
 def _setting(value: object) -> str:
@@ -182,13 +181,13 @@ def _setting(value: object) -> str:
     return "default" if value is None else str(value).lower()
 
 
-def _unlike_parts(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
+def _unlike_parts(first: Sequence[str], second: Sequence[str]) -> tuple[str, str]:
     """Two paths without the folders that both begin and end with."""
     for end in (0, -1):
-        while min(len(one), len(other)) > 1 and one[end] == other[end]:
+        while min(len(first), len(second)) > 1 and first[end] == second[end]:
             kept = slice(1, None) if end == 0 else slice(-1)
-            one, other = one[kept], other[kept]
-    return "/".join(one), "/".join(other)
+            first, second = first[kept], second[kept]
+    return "/".join(first), "/".join(second)
 
 
 def nearest(

@@ -275,7 +275,7 @@ class Table:
     method: str = ""
     protocol: str = ""
     metric: Metric = "R@1"
-    elsewhere: tuple[str, ...] = ()
+    tested_on: tuple[str, ...] = ()
     option: str = ""
     compared: tuple[tuple[str, str, str], ...] = ()
 
@@ -392,12 +392,12 @@ class Target:
     Attributes:
         name: the data set, as the plan names it; ``home`` where one stands in.
         data: its three parts.
-        elsewhere: names and parts of the data sets that runs are also tested on.
+        tested_on: names and parts of the data sets that runs are also tested on.
     """
 
     name: str
     data: DatasetSplits
-    elsewhere: tuple[tuple[str, DatasetSplits], ...] = ()
+    tested_on: tuple[tuple[str, DatasetSplits], ...] = ()
 
     def rows(self, table: Table) -> list[Variant]:
         """The rows of a table that can be run here: oracles only where the truth is known."""
@@ -473,26 +473,26 @@ class PlanData:
             there = [(HOME, home)] if self._can_read(HOME, home, missing) else []
         elif not table.data:
             missing.append("The plan has no data of yours; give them as [home.train] and so on.")
-        wanted = table.elsewhere if isinstance(table, Table) else ()
+        others = table.tested_on if isinstance(table, Table) else ()
         targets = []
         for name, data in there:
-            elsewhere = self._elsewhere(name, wanted, missing)
-            if elsewhere or not wanted:
-                targets.append(Target(name, data, tuple(elsewhere)))
+            tested_on = self._tested_on(name, others, missing)
+            if tested_on or not others:
+                targets.append(Target(name, data, tuple(tested_on)))
         return targets, missing
 
-    def _elsewhere(
-        self, name: str, wanted: Sequence[str], missing: list[str]
+    def _tested_on(
+        self, name: str, others: Sequence[str], missing: list[str]
     ) -> list[tuple[str, DatasetSplits]]:
         """What runs on a data set are also tested on."""
         if name != HOME:
-            others = [(other, getattr(self.plan.data, other)) for other in wanted]
-        elif wanted and self.plan.away is None:
+            found = [(other, getattr(self.plan.data, other)) for other in others]
+        elif others and self.plan.away is None:
             missing.append("This table needs a second data set; give it as [away.train] and so on.")
-            others = []
+            found = []
         else:
-            others = [("", self.plan.away)] if wanted else []
-        return [one for one in others if self._can_read(*one, missing)]
+            found = [("", self.plan.away)] if others else []
+        return [part for part in found if self._can_read(*part, missing)]
 
     def _can_read(self, name: str, data: DatasetSplits | None, missing: list[str]) -> bool:
         """Whether a data set can be read; if not, what is missing gets a sentence."""

@@ -12,12 +12,8 @@ from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.files import write_json, write_text
 from sureshot.paths import WHOLE, Shard
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.answers import (
-    AnswerRecipe,
-    evaluate_answers,
-    published_answers,
-    train_answers,
-)
+from sureshot.research.answer_report import evaluate_answers, published_answers
+from sureshot.research.answers import AnswerRecipe, train_answers
 from sureshot.research.figures.catalogue import plot
 from sureshot.research.reproduction.page import (
     Facts,
@@ -218,7 +214,7 @@ class _Reproducer:
             encoder=encoders[0].name,  # as the plan names it
             training=_training_in_words(plan),
             encoder_is=how,
-            data=[target.name, *(name for name, _ in target.elsewhere)],
+            data=[target.name, *(name for name, _ in target.tested_on)],
             options={} if root is None else to_values(read_part(root, "test").options),
         )
 
@@ -534,37 +530,37 @@ def exhibits(plan: str | Path | None = None) -> tuple[Exhibit, ...]:
     return tuple(_exhibit(one, data) for one in every)
 
 
-def _exhibit(one: Table | PaperFigure, data: PlanData | None) -> Exhibit:
-    if isinstance(one, PaperFigure):
+def _exhibit(exhibit: Table | PaperFigure, data: PlanData | None) -> Exhibit:
+    if isinstance(exhibit, PaperFigure):
         kind: Literal["table", "figure"] = "figure"
-        needs, drawn, runs = titles_of(one.data), one.figure, bool(one.figure)
+        needs, drawn, runs = titles_of(exhibit.data), exhibit.figure, bool(exhibit.figure)
         needs_data = runs
     else:
-        kind, needs, drawn, runs = "table", titles_of(one.data), "", True
-        needs_data = one.kind != "costs"
-        if "any" in one.elsewhere:
+        kind, needs, drawn, runs = "table", titles_of(exhibit.data), "", True
+        needs_data = exhibit.kind != "costs"
+        if "any" in exhibit.tested_on:
             needs = "a data set of yours as [home], another as [away]"
-        elif one.elsewhere:
-            needs += f", and {titles_of(one.elsewhere)} to test on"
+        elif exhibit.tested_on:
+            needs += f", and {titles_of(exhibit.tested_on)} to test on"
     where: tuple[str, ...] = ()
     missing: list[str] = []
     lacks = ""
     if data is not None and needs_data:
-        if isinstance(one, Table) and one.kind == "answers":
+        if isinstance(exhibit, Table) and exhibit.kind == "answers":
             try:
                 data.questions()
-                where = one.data
+                where = exhibit.data
             except SureshotError as error:
                 missing = [str(error)]
         else:
-            targets, missing = data.targets(one)
+            targets, missing = data.targets(exhibit)
             where = tuple(target.name for target in targets)
         if HOME not in where:
-            lacks = titles_of([name for name in one.data if name not in where])
+            lacks = titles_of([name for name in exhibit.data if name not in where])
     return Exhibit(
-        name=one.name,
+        name=exhibit.name,
         kind=kind,
-        title=one.title,
+        title=exhibit.title,
         needs=needs,
         drawn=drawn,
         can_run=runs and (data is None or not needs_data or bool(where)),

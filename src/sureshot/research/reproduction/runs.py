@@ -107,7 +107,7 @@ def key_of(recipe: Recipe, target: Target, data: PlanData) -> str:
 
 def tests_of(target: Target, data: PlanData) -> list[Split]:
     """The test sets of a target, that of the training's data first."""
-    return [data.splits(one).test for one in (target.data, *(one for _, one in target.elsewhere))]
+    return [data.splits(one).test for one in (target.data, *(one for _, one in target.tested_on))]
 
 
 def digest(values: Any) -> str:
@@ -390,12 +390,12 @@ def query_names(split: Split) -> list[str]:
 
 
 def first_hit_percentages(
-    how: Similarity, known: SplitFeatures, scores: Float[np.ndarray, "captions videos"]
+    method: Similarity, known: SplitFeatures, scores: Float[np.ndarray, "captions videos"]
 ) -> Float[np.ndarray, " captions"] | None:
     """Probability that the first hit of each caption is right, learned on the validation set.
 
     Args:
-        how: the similarity that gave the scores.
+        method: the similarity that gave the scores.
         known: validation set.
         scores: scores of the tested captions, higher is better.
 
@@ -403,7 +403,7 @@ def first_hit_percentages(
         Probabilities in [0, 1]; None where the validation set is too small to learn from.
     """
     try:
-        card = fit_card(similarity(how, known), relevance(known.split), known.split.owner())
+        card = fit_card(similarity(method, known), relevance(known.split), known.split.owner())
     except SureshotError:  # too few captions, or too few that are found or missed
         return None
     return None if card.refused else card.p_top1(scores)

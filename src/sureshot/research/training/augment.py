@@ -148,15 +148,15 @@ def _operated(name: str, argument: Callable[[float], int] | None = None) -> Call
 
 
 def _moved(
-    matrix: Callable[[float, int, int], tuple[float, ...]], most: float
+    matrix: Callable[[float, int, int], tuple[float, ...]], limit: float
 ) -> Callable[[float, float], _Change]:
-    """An affine map; most: of the share of a frame or the slope that it moves by."""
+    """An affine map; limit: of the share of a frame or the slope that it moves by."""
 
     def make(strength: float, sign: float) -> _Change:
         def change(picture: "Image.Image") -> "Image.Image":
             from PIL import Image
 
-            data = matrix(sign * strength * most, *picture.size)
+            data = matrix(sign * strength * limit, *picture.size)
             affine, bicubic = Image.Transform.AFFINE, Image.Resampling.BICUBIC
             return picture.transform(picture.size, affine, data, bicubic, fillcolor=_GREY)
 

@@ -121,14 +121,16 @@ def gathered(codes: Codes) -> Codes:
     }
 
 
-def _gathered(own: Tensor, shapes: list[tuple[int, ...]]) -> Tensor:
-    padded = grown(own, [max(sizes) for sizes in zip(*shapes, strict=True)])
+def _gathered(codes: Tensor, shapes: list[tuple[int, ...]]) -> Tensor:
+    padded = grown(codes, [max(sizes) for sizes in zip(*shapes, strict=True)])
     # Messages carry no bools.
-    message = padded.detach().to(torch.uint8 if own.dtype == torch.bool else own.dtype).contiguous()
+    message = (
+        padded.detach().to(torch.uint8 if codes.dtype == torch.bool else codes.dtype).contiguous()
+    )
     received = [torch.empty_like(message) for _ in shapes]
     distributed.all_gather(received, message)
-    parts = [part.to(own.dtype) for part in received]
-    if own.requires_grad:
+    parts = [part.to(codes.dtype) for part in received]
+    if codes.requires_grad:
         parts[rank()] = padded.view_as(padded)
         parts[rank()].register_hook(lambda grad: grad * float(world()))  # type: ignore[no-untyped-call]
     rows = torch.cat([part[: shape[0]] for part, shape in zip(parts, shapes, strict=True)])

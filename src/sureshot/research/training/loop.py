@@ -175,7 +175,7 @@ def prepare(
     )
 
 
-def steps_of(run: TrainState, epoch: int, taken: int = 0) -> Iterator[StepProgress]:
+def steps_of(run: TrainState, epoch: int, skip: int = 0) -> Iterator[StepProgress]:
     """Take the steps of an epoch, but for those that were taken before the run was stopped.
 
     Raises:
@@ -186,8 +186,8 @@ def steps_of(run: TrainState, epoch: int, taken: int = 0) -> Iterator[StepProgre
     run.pairs.begin_epoch(epoch)
     total = run.epoch_steps * config.epochs
     step = epoch * run.epoch_steps
-    first = step + taken
-    any_step = taken > 0
+    first = step + skip
+    any_step = skip > 0
     for number in range(system.passes):
         system.begin_pass(number)
         batches = plan(
@@ -257,7 +257,7 @@ class _Counters(NamedTuple):
     epoch: int = 0
     kept: int = 0
     score: float | None = None
-    taken: int = 0
+    steps: int = 0
 
 
 def fit(
@@ -308,10 +308,10 @@ def fit(
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
     run = prepare(model, pairs, config, encoder, fixed, labels)
     done = _begin(run, folder, resume)
-    steps = done.epoch * run.epoch_steps + done.taken
+    steps = done.epoch * run.epoch_steps + done.steps
     with Log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
         for epoch in range(done.epoch, config.epochs):
-            for step in steps_of(run, epoch, done.taken):
+            for step in steps_of(run, epoch, done.steps):
                 if log is None:
                     continue
                 entry = to_values(step)
@@ -320,7 +320,7 @@ def fit(
                 if on_step is not None:
                     on_step(step)
                 if config.save_every and step.step % config.save_every == 0:
-                    _keep(run, folder, done._replace(taken=step.step - epoch * run.epoch_steps))
+                    _keep(run, folder, done._replace(steps=step.step - epoch * run.epoch_steps))
             done = _finish_epoch(run, folder, done, save, validate, log)
     broadcast(None)  # all wait until the files are there
     notes = _draw_log(folder) if rank() == 0 else ()
@@ -391,7 +391,7 @@ def _finish_epoch(
                 )
         last = run.config.keep == "last" or validate is None
         kept = last or done.score is None or (score is not None and score > done.score)
-        done = done._replace(epoch=epoch, taken=0)
+        done = done._replace(epoch=epoch, steps=0)
         if kept:
             done = done._replace(kept=epoch, score=score)
             with replace_folder(folder / MODEL) as fresh:

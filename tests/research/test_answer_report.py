@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.research.answers import answer_report, published_answers
+from sureshot.research.answer_report import answer_report, published_answers
 
 TRUE = ["man", "dog", "man", "cook", "sing", "bee"]
 GIVEN = ["man", "dog", "dog", "cook", "cook", "man"]

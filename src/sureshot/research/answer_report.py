@@ -1,0 +1,342 @@
+"""How many questions about videos are answered right, next to the printed numbers.
+
+A question whose answer is not in the vocabulary cannot be answered, and counts as wrong. The
+released loaders of HBI and DUQ leave such questions out of the test, which raises the accuracy;
+that number is shown next to ours, under its name.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Integer
+
+from sureshot.datasets import check_disjoint
+from sureshot.datasets.questions import Questions, load_questions
+from sureshot.errors import SureshotError
+from sureshot.metrics.intervals import interval, mean_of, resampling_note
+from sureshot.metrics.published import folded_name
+from sureshot.progress import Notes, Progress, Silent
+from sureshot.research.answers import (
+    AnswerCheckpoint,
+    Answerer,
+    AnswerRecipe,
+    encode_questions,
+)
+from sureshot.text import counted
+
+_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Right answers among some questions.
+
+    Attributes:
+        name: which questions, or who answers.
+        value: percent; None where there is no question.
+        low: lower end of its interval; None for questions about fewer than two videos.
+        high: upper end.
+        n: questions.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+    def text(self) -> str:
+        """The percentage and its interval."""
+        if self.value is None:
+            return "-"
+        ends = "" if self.low is None else f" [{self.low:.1f}, {self.high:.1f}]"
+        return f"{self.value:.1f}{ends}"
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAccuracy:
+    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
+
+    table: str
+    dataset: str
+    method: str
+    accuracy: float
+    note: str
+
+
+def published_answers(method: str = "published") -> list[PrintedAccuracy]:
+    """Printed accuracies on MSRVTT-QA, in the order of the table.
+
+    Args:
+        method: without regard to case and hyphens; ``published`` is all of them.
+
+    Raises:
+        SureshotError: nothing is printed of such a method.
+
+    References:
+        DUQ, table 5.
+
+    Examples:
+        >>> [row.accuracy for row in published_answers("DUQ")]
+        [47.8]
+    """
+    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
+    table: Any = csv.DictReader(text.splitlines())
+    rows = [PrintedAccuracy(**{**row, "accuracy": float(row["accuracy"])}) for row in table]
+    name = folded_name(method)
+    found = [row for row in rows if method == "published" or folded_name(row.method) == name]
+    if not found:
+        known = ", ".join(row.method for row in rows)
+        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReport:
+    """An evaluation of one model on one set of questions.
+
+    Attributes:
+        title: title of the questions.
+        system: what the head reads.
+        frames: frames per video.
+        vocabulary: answers that can be given.
+        overall: accuracy on all questions.
+        kinds: accuracy on the questions of each type, the most frequent type first.
+        answerable: accuracy on the questions whose answer is in the vocabulary.
+        constant: accuracy of always giving the answer that is the most frequent in training.
+        unknown: number of questions whose answer is not in the vocabulary.
+        absent: number of questions left out because their video is not there or cannot be read.
+        videos: number of videos that are asked about.
+        published: printed rows, where they were asked for.
+        differ: why these do not compare; empty where data agree in size.
+        resamples: number of times that videos were drawn for the intervals.
+        notes: sentences about the data: missing videos, videos that the model was trained on.
+    """
+
+    title: str
+    system: str
+    encoder: str
+    frames: int
+    vocabulary: int
+    overall: Accuracy
+    kinds: tuple[Accuracy, ...]
+    answerable: Accuracy
+    constant: Accuracy
+    unknown: int
+    absent: int
+    videos: int
+    published: tuple[PrintedAccuracy, ...]
+    differ: str
+    resamples: int
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values = asdict(self)
+        del values["notes"]
+        return values
+
+    def text(self) -> str:
+        """The report as people read it."""
+        return "\n".join([*self._head(), *self._results(), *self._printed()]) + "\n"
+
+    def _head(self) -> Iterator[str]:
+        yield self.title
+        known = f"{self.vocabulary} answers known"
+        yield f"{self.system}, encoder {self.encoder}, {self.frames} frames, {known}"
+        yield f"{counted(self.overall.n, 'question')} about {counted(self.videos, 'video')}"
+        if self.overall.low is not None:
+            yield resampling_note(self.resamples, self.seed)
+
+    def _results(self) -> Iterator[str]:
+        lines = [self.overall, *self.kinds, self.constant, self.answerable]
+        name = max(len(line.name) for line in lines)
+        cell = max(len(line.text()) for line in lines)
+        yield ""
+        for line in lines:
+            yield f"{line.name:{name}}  {line.text():{cell}}  n = {line.n}"
+        share = 100 * self.unknown / self.overall.n
+        yield (
+            f"{counted(self.unknown, 'question')} ({share:.1f} %) with an answer outside of the "
+            "vocabulary: counted as wrong."
+        )
+        if self.absent:
+            yield f"{counted(self.absent, 'question')} left out: the video is not there."
+
+    def _printed(self) -> Iterator[str]:
+        if not self.published:
+            return
+        yield f"\nPublished, {self.published[0].dataset}"
+        if self.differ:
+            yield f"! Other data, so the numbers do not compare: {self.differ}"
+        else:
+            yield "- as many questions and videos; whether they are the same is not checked"
+        yield (
+            "- the loaders of HBI and DUQ leave questions outside of the vocabulary out, like the "
+            "last line above; what the others do is not known"
+        )
+        widest = max(len(row.method) for row in self.published)
+        for row in self.published:
+            odd = f"  as printed: {row.note}" if row.note else ""
+            yield f"{row.method:{widest}}  {row.accuracy:.1f}  ({row.table}){odd}"
+
+
+def answer_report(
+    given: Sequence[str],
+    true: Sequence[str],
+    video: Integer[np.ndarray, " questions"],
+    kinds: Sequence[str],
+    *,
+    vocabulary: Sequence[str],
+    constant: str,
+    title: str,
+    system: str = "",
+    encoder: str = "",
+    frames: int = 0,
+    absent: int = 0,
+    against: Sequence[str] = (),
+    same: bool = False,
+    resamples: int = 1000,
+    seed: int = 0,
+    notes: tuple[str, ...] = (),
+) -> AnswerReport:
+    """Compare answers that were given with the right ones; see `AnswerReport` for the rest.
+
+    Args:
+        given: an answer to each question.
+        true: the right ones.
+        video: number of the video of each question, which are resampled as wholes.
+        kinds: type of each question.
+        vocabulary: answers that could have been given.
+        constant: what to compare with: this answer to every question.
+        against: methods whose printed rows are shown; ``published`` is all of them.
+        same: whether these are the published questions, all of them.
+        seed: seed of the resamples; each line starts from it.
+
+    Raises:
+        SureshotError: there is no question, the sequences differ in length, or nothing is printed
+            of a method.
+    """
+    counts = {len(given), len(true), len(video), len(kinds)}
+    if len(counts) != 1 or not len(true):
+        raise SureshotError(
+            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
+            "types were given; one of each for every question is needed, and one question at least."
+        )
+    right = np.array(given, object) == np.array(true, object)
+    always = np.array(true, object) == constant
+    named = set(vocabulary)
+    known = np.array([answer in named for answer in true])
+    often = Counter(kinds)
+    names = np.array(kinds)
+
+    def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
+        values, cluster = 100.0 * hits[chosen], video[chosen]
+        mean = float(values.mean()) if len(values) else None
+        low, high = None, None
+        if len(np.unique(cluster)) > 1:
+            rng = np.random.default_rng(seed)
+            ends = interval(mean_of(values), cluster, rng, resamples=resamples)
+            low, high = ends.low, ends.high
+        return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
+
+    everything = np.ones(len(right), bool)
+    videos = len(np.unique(video))
+    return AnswerReport(
+        title=title,
+        system=system,
+        encoder=encoder,
+        frames=frames,
+        vocabulary=len(named),
+        overall=line("all questions", right, everything),
+        kinds=tuple(
+            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
+        ),
+        answerable=line("questions outside of the vocabulary left out", right, known),
+        constant=line(f"always {constant!r}", always, everything),
+        unknown=int(np.count_nonzero(~known)),
+        absent=absent,
+        videos=videos,
+        published=tuple(row for method in against for row in published_answers(method)),
+        differ=""
+        if same
+        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
+        "published",
+        resamples=resamples,
+        seed=seed,
+        notes=notes,
+    )
+
+
+def evaluate_answers(
+    model: str | Path,
+    root: str | Path,
+    *,
+    split: str = "test",
+    videos: str | Path | None = None,
+    ids: str | Path | None = None,
+    label: str | None = None,
+    against: Sequence[str] = (),
+    device: str | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> AnswerReport:
+    """Measure how many questions are answered right; those it cannot know count as wrong.
+
+    Args:
+        model: folder of a model that answers questions.
+        root: folder of the questions, see `sureshot.datasets.questions.load_questions`; so are
+            ``split``, ``videos``, ``ids`` and ``label``. The rest is as of
+            `sureshot.research.evaluation.evaluate`.
+
+    Raises:
+        SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
+            Whatever can be known before videos are decoded is said before.
+    """
+    for method in against:
+        published_answers(method)
+    notes = Notes(progress or Silent())
+    answerer = Answerer.load(model, device)
+    checkpoint = answerer.checkpoint
+    retrieval = checkpoint.retrieval
+    tested = load_questions(root, split, videos=videos, ids=ids, label=label)
+    notes.line(tested.summary())
+    _warn_of_shared(checkpoint, tested, notes)
+    seen, features = encode_questions(tested, answerer.encoder, retrieval, cache, notes)
+    for name, reason in features.unreadable:
+        notes.line(f"left out: {name} {reason}")
+    return answer_report(
+        answerer.answers(features),
+        seen.answers,
+        seen.split.owner(),
+        seen.kinds,
+        vocabulary=checkpoint.answers,
+        constant=checkpoint.answers[int(np.argmax(checkpoint.often))],
+        title=seen.title(),
+        system=str(retrieval.system["name"]),
+        encoder=retrieval.encoder_name,
+        frames=retrieval.encoder.frames,
+        absent=tested.absent + len(tested.answers) - len(seen.answers),
+        against=against,
+        same=seen.published,
+        notes=tuple(notes.lines),
+    )
+
+
+def _warn_of_shared(checkpoint: AnswerCheckpoint, tested: Questions, progress: Progress) -> None:
+    """Report which videos are asked about that were trained on, if those can still be read."""
+    try:
+        trained = AnswerRecipe.from_dict(checkpoint.recipe, Path.cwd()).train.load()
+    except SureshotError:
+        return
+    try:
+        check_disjoint(trained.split, tested.split)
+    except SureshotError as error:
+        progress.line(f"! {error}")

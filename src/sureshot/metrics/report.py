@@ -40,11 +40,14 @@ class Line:
 
     Attributes:
         name: ``raw``, or the post-processing and what it looks at.
+        direction: text to video or video to text.
+        recall: the numbers.
         intervals: interval of each field of ``recall``, by resampling videos; empty for fewer than
             two videos.
         gain: R@1 minus that of the raw scores, in points; None for these themselves.
         tied: queries whose sought item ties with another.
-        r1_best, r1_worst: R@1 if every tie fell in our favour, or against us.
+        r1_best: R@1 if every tie fell in our favour.
+        r1_worst: R@1 if every tie fell against us.
         gamma: weight of the uncertainty in the scores; None where there is none.
     """
 
@@ -157,12 +160,17 @@ class RecallReport:
     """An evaluation of one system on one set; see `report`.
 
     Attributes:
+        title: title of the protocol.
+        system: name of what was evaluated.
+        setting: data and circumstances.
         raw: the scores as they are, text to video, then video to text.
         post: post-processed scores.
         matches: printed rows of each direction.
         undescribed: videos without a text: candidates, but no queries of video to text.
         hubness: skewness of the 10-occurrence of the raw scores.
         ks: recalls that are printed.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
     """
 
     title: str

@@ -36,7 +36,8 @@ class ProbabilityQuality:
         cases: number of results that were judged.
         share: share of the cases that is right.
         auroc: how often a right case has the higher probability than a wrong one; 0.5 is chance.
-            ``auroc_low`` and ``auroc_high`` end its 95 % interval over videos.
+        auroc_low: lower end of the 95 % interval of ``auroc`` over videos.
+        auroc_high: upper end of that interval.
         brier: mean squared error of the probability.
         brier_base: mean squared error of always saying ``share``.
         ece: expected calibration error in 15 bins.

@@ -118,7 +118,7 @@ class Labelled:
     about: QueryContext
 
     @property
-    def videos(self) -> int:
+    def video_count(self) -> int:
         """Videos, or groups of near copies, that the queries belong to."""
         return len(np.unique(self.video))
 
@@ -133,7 +133,7 @@ class Labelled:
 
     def at_most(self, queries: int, rng: np.random.Generator) -> "Labelled":
         """So many queries of each video that all together are no more, or one of each."""
-        each = max(1, queries // self.videos)
+        each = max(1, queries // self.video_count)
         mixed = rng.permutation(len(self.video))
         mixed = mixed[np.argsort(self.video[mixed], kind="stable")]
         _, first, count = np.unique(self.video[mixed], return_index=True, return_counts=True)
@@ -278,9 +278,9 @@ def fit_over(
             smallest=min(sizes[0] for sizes in drawn),
             largest=max(sizes[-1] for sizes in drawn),
             queries=sum(len(part.video) for part in galleries),
-            videos=sum(part.videos for part in galleries),
-            fitted=sum(part.videos for part in fitted),
-            certified=sum(part.videos for part in certifying),
+            videos=sum(part.video_count for part in galleries),
+            fitted=sum(part.video_count for part in fitted),
+            certified=sum(part.video_count for part in certifying),
             background=known.background is not None,
             words=known.words is not None,
             dataset=dataset,
@@ -416,7 +416,7 @@ def _refusal(judged: ProbabilityQuality) -> str:
 
 def _enough(galleries: Sequence[Labelled]) -> None:
     queries = sum(len(part.video) for part in galleries)
-    videos = sum(part.videos for part in galleries)
+    videos = sum(part.video_count for part in galleries)
     right = sum(int(top_is_relevant(part.scores, part.relevant).sum()) for part in galleries)
     wrong = queries - right
     wanted = [
@@ -665,9 +665,10 @@ def _sets(
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """The conformal sets of one coverage: share of queries whose set holds a right video.
+    """How large the conformal sets of one coverage are.
 
     Attributes:
+        coverage: share of queries whose set holds a right video, of those that have one.
         videos: mean number of videos in a set; None with too few labels to promise the coverage.
     """
 

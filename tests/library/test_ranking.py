@@ -17,7 +17,7 @@ from sureshot.library.ranking import (
     Candidates,
     Copies,
     Moment,
-    NearWindows,
+    Ranking,
     Request,
     WindowScores,
     check_shares,
@@ -124,7 +124,8 @@ def test_a_library_of_copies_is_not_read_whole(
     (query,) = vectors(1)
     candidates = Candidates(store, LOOKS)
     near = candidates.near_any(query[None], CANDIDATES, asked)
-    hits, notes = candidates.hits(asked, near)
+    found = candidates.with_hits(asked, near)
+    hits, notes = found.hits, found.notes
     assert len(hits) == 1 and len(hits[0].copies) == 7
     assert read == [200, 320]
     assert "1 hit of 10 asked for" in notes[0]
@@ -403,7 +404,7 @@ def test_why_an_answer_is_short_is_said(tmp_path: Path) -> None:
     windows = Store.open(tmp_path).windows_of(Path("/v.mp4"))
     asked = Request(limit=5, per_video=1, merge_copies=True, folder=Path("/films"))
     every, some = (
-        NearWindows.of(WindowScores(windows, MeanFrames()), np.ones((1, 24)), 2, whole=whole)
+        Ranking.of(WindowScores(windows, MeanFrames()), np.ones((1, 24)), 2, whole=whole)
         for whole in (True, False)
     )
     (said,) = why_few(asked, 2, every, True)

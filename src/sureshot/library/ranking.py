@@ -322,40 +322,41 @@ class Request:
         return at is not None and moment.path == self.like and moment.start <= at <= moment.end
 
 
-@dataclass(frozen=True, eq=False)
-class NearWindows:
-    """The windows nearest to a query.
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """The windows nearest to a query, and the hits among them.
 
     Attributes:
         looked: the windows.
         texts: the codes of the query.
         scores: their exact scores.
-        wanted: how many were asked for.
+        moments: their moments, best first.
+        wanted: how many windows were asked for.
         whole: whether there are no others.
+        hits: the hits, once they were chosen, perhaps from more windows than these.
+        notes: why they are fewer than were asked for, where they are.
     """
 
     looked: WindowScores
     texts: Any
     scores: Float[np.ndarray, " windows"]
+    moments: list[Moment]
     wanted: int
     whole: bool
+    hits: tuple[Hit, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, looked: WindowScores, texts: Any, wanted: int, *, whole: bool) -> "NearWindows":
-        """Windows with their scores."""
-        scores = looked.scores(texts)
-        return cls(looked=looked, texts=texts, scores=scores, wanted=wanted, whole=whole)
+    def of(cls, looked: WindowScores, texts: Any, wanted: int, *, whole: bool) -> "Ranking":
+        """Score and rank windows."""
+        scores, found = looked.scores(texts), looked.windows
+        moments = join_adjacent(found.paths, found.start, found.end, scores, per_video=None)
+        return cls(looked, texts, scores, moments, wanted, whole)
 
     @property
     def windows(self) -> StoredWindows:
         """The windows."""
         return self.looked.windows
-
-    @cached_property
-    def moments(self) -> list[Moment]:
-        """Their moments, best first."""
-        found = self.windows
-        return join_adjacent(found.paths, found.start, found.end, self.scores, per_video=None)
 
 
 def check_shares(coverage: float, min: float) -> None:
@@ -366,24 +367,24 @@ def check_shares(coverage: float, min: float) -> None:
         raise QueryError(f"min is {min}; it must be 0 or more and below 1, such as 0.2.")
 
 
-def why_few(asked: Request, hits: int, near: NearWindows, left_out: bool) -> list[str]:
+def why_few(asked: Request, hits: int, ranking: Ranking, left_out: bool) -> list[str]:
     """Why an answer has fewer hits than were asked for, though there may be more moments.
 
     Args:
         asked: the request.
         hits: how many there are.
-        near: windows that were looked at.
+        ranking: windows that were looked at.
         left_out: whether a video has more moments than it may give.
 
     Returns:
         One sentence, or none where there are enough, or no more.
     """
     few = f"{counted(hits, 'hit')} of {asked.limit} asked for: "
-    if hits >= asked.limit or (near.whole and not left_out):
+    if hits >= asked.limit or (ranking.whole and not left_out):
         return []
     if left_out:
         return [f"{few}one video gives at most {asked.per_video} ({option('per_video')})."]
-    looked_at = counted(len(near.windows.keys), "nearest window")
+    looked_at = counted(len(ranking.windows.keys), "nearest window")
     return [f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."]
 
 
@@ -400,11 +401,11 @@ def why_nothing(asked: Request, windows: int) -> str:
     return "No other video is indexed."
 
 
-def best_moments(near: NearWindows, asked: Request, most: int) -> tuple[list[Moment], bool]:
+def best_moments(ranking: Ranking, asked: Request, most: int) -> tuple[list[Moment], bool]:
     """The best moments, at most so many of a video, and whether a video has more of them."""
     seen: Counter[Path] = Counter()
     moments = []
-    for moment in near.moments:
+    for moment in ranking.moments:
         if asked.is_asked(moment):
             continue
         seen[moment.path] += 1
@@ -412,20 +413,20 @@ def best_moments(near: NearWindows, asked: Request, most: int) -> tuple[list[Mom
             moments.append(moment)
     left_out = max(seen.values(), default=0) > most
     if asked.merge_copies:
-        return near.looked.copies.merge(moments, asked.limit), left_out
+        return ranking.looked.copies.merge(moments, asked.limit), left_out
     return moments[: asked.limit], left_out
 
 
-def scored_hits(moments: Sequence[Moment], near: NearWindows) -> tuple[Hit, ...]:
+def scored_hits(moments: Sequence[Moment], ranking: Ranking) -> tuple[Hit, ...]:
     """Moments with a score of its own for each frame, as if that were the whole video.
 
     Args:
         moments: best first.
-        near: the windows that they are moments of.
+        ranking: the windows that they are moments of.
     """
     rows = [row for moment in moments for row in moment.rows]
-    scores = dict(zip(rows, near.looked.frame_scores(near.texts, rows), strict=True))
-    times, mask = near.windows.times, near.windows.mask
+    scores = dict(zip(rows, ranking.looked.frame_scores(ranking.texts, rows), strict=True))
+    times, mask = ranking.windows.times, ranking.windows.mask
     return tuple(
         Hit(
             rank=rank,
@@ -471,25 +472,6 @@ class EncodedQuery:
     codes: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """What a search found in the index.
-
-    Attributes:
-        near: the windows nearest to the query.
-        hits: the hits among them.
-        notes: why they are fewer than were asked for, where they are.
-        searched: windows of the index that were looked at.
-        trouble: what reading met that is damaged.
-    """
-
-    near: NearWindows
-    hits: tuple[Hit, ...]
-    notes: tuple[str, ...]
-    searched: int
-    trouble: tuple[str, ...]
-
-
 class Candidates:
     """Finds the windows that queries may mean.
 
@@ -502,7 +484,7 @@ class Candidates:
         self._how = how
         self._every: WindowScores | None = None
 
-    def near_any(self, texts: Any, wanted: int, asked: Request) -> NearWindows:
+    def near_any(self, texts: Any, wanted: int, asked: Request) -> Ranking:
         """The windows nearest to queries any of which may match.
 
         Args:
@@ -517,9 +499,9 @@ class Candidates:
             for v in self._how.text_vectors(texts)
         ]
         whole = all(len(part.keys) < wanted for part in near)
-        return NearWindows.of(WindowScores(union(near), self._how), texts, wanted, whole=whole)
+        return Ranking.of(WindowScores(union(near), self._how), texts, wanted, whole=whole)
 
-    def near_each(self, texts: Sequence[Any], wanted: int, asked: Request) -> list[NearWindows]:
+    def near_each(self, texts: Sequence[Any], wanted: int, asked: Request) -> list[Ranking]:
         """The windows nearest to each of some sentences, from one pass over the index.
 
         Args:
@@ -537,22 +519,16 @@ class Candidates:
             )
             looked = [WindowScores(part, self._how) for part in near]
         return [
-            NearWindows.of(
-                part, text, wanted, whole=part is every or len(part.windows.keys) < wanted
-            )
+            Ranking.of(part, text, wanted, whole=part is every or len(part.windows.keys) < wanted)
             for part, text in zip(looked, texts, strict=True)
         ]
 
-    def hits(self, asked: Request, near: NearWindows) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """Hits for a query, and notes where there are fewer than asked for.
+    def with_hits(self, asked: Request, ranking: Ranking) -> Ranking:
+        """A ranking with its hits, and notes where there are fewer than asked for.
 
-        There are more candidates where folding eats them up, but not without end.
-
-        Args:
-            asked: what the search was asked for.
-            near: the windows nearest to the query.
+        More windows are looked at where copies leave too few hits, up to ``asked.most``.
         """
-        wanted = max(near.wanted, 10 * asked.limit)
+        near, wanted = ranking, max(ranking.wanted, 10 * asked.limit)
         most = asked.per_video or PER_VIDEO
         while True:
             if wanted > near.wanted:
@@ -568,7 +544,7 @@ class Candidates:
         notes = why_few(asked, len(hits), near, left_out)
         if any(hit.missing for hit in hits):
             notes.append(_GONE)
-        return hits, tuple(notes)
+        return replace(ranking, hits=hits, notes=tuple(notes))
 
     def _every_window(self, most: int) -> WindowScores | None:
         """All windows of an index that has so few."""

@@ -26,9 +26,8 @@ from sureshot.library.ranking import (
     CANDIDATES,
     Candidates,
     EncodedQuery,
-    Found,
     Gallery,
-    NearWindows,
+    Ranking,
     Request,
     Told,
     check_shares,
@@ -382,14 +381,9 @@ class Searcher:
             features = self._sentences.features(texts)
             codes = [self._comparing.texts(one) for one in features]
             near = self._candidates.near_each(codes, CANDIDATES, asked)
-            found = [self._candidates.hits(asked, one) for one in near]
-            searched, trouble = self.store.count(asked.folder), tuple(self.store.trouble())
-            seen = [
-                Found(near=one, hits=hits, notes=notes, searched=searched, trouble=trouble)
-                for one, (hits, notes) in zip(near, found, strict=True)
-            ]
+            rankings = [self._candidates.with_hits(asked, one) for one in near]
             sentences = [EncodedQuery(*parts) for parts in zip(texts, features, codes, strict=True)]
-            answers = list(self._judged(sentences, asked, seen, coverage, min))
+            answers = list(self._judged(sentences, asked, rankings, coverage, min))
             seconds = (time.perf_counter() - began) / len(texts)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
@@ -397,21 +391,22 @@ class Searcher:
         self,
         sentences: Sequence[EncodedQuery],
         asked: Request,
-        seen: Sequence[Found],
+        rankings: Sequence[Ranking],
         coverage: float,
         min: float,
     ) -> Iterator[Answer]:
         """Hits and notes for sentences as answers, with percentages where there is a card."""
+        searched = self.store.count(asked.folder)
         percentages: dict[int, Judged] = {}
         if self._card is not None:
             # How often the model is right was learned on captions of words it knows.
             strange = [not self._personal and is_foreign(self.encoder, s.text) for s in sentences]
-            rows = [row for row, one in enumerate(seen) if one.hits and not strange[row]]
-            rivals = [self._rivals(sentences[r], seen[r].near, seen[r].searched) for r in rows]
-            hits = [seen[row].hits for row in rows]
+            rows = [row for row, one in enumerate(rankings) if one.hits and not strange[row]]
+            rivals = [self._rivals(sentences[row], rankings[row], searched) for row in rows]
+            hits = [rankings[row].hits for row in rows]
             told = judged(self._card, rivals, hits, coverage, personal=self._personal)
             percentages = dict(zip(rows, told, strict=True))
-        for row, (sentence, one) in enumerate(zip(sentences, seen, strict=True)):
+        for row, (sentence, one) in enumerate(zip(sentences, rankings, strict=True)):
             warnings = (
                 *text_warnings(self.encoder, [sentence.text], sentence.features),
                 *one.notes,
@@ -419,12 +414,12 @@ class Searcher:
             if row not in percentages:
                 foreign = one.hits and self._card is not None
                 why = (_FOREIGN,) if foreign else self._card_warnings
-                yield self._answer(sentence.text, asked, one, (*warnings, *why))
+                yield self._answer(sentence.text, asked, one, searched, (*warnings, *why))
                 continue
             status, known, all_hits, more = percentages[row]
             kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= min)
             more += left_out(len(all_hits) - len(kept), len(kept), min)
-            answer = self._answer(sentence.text, asked, one, (*warnings, *more))
+            answer = self._answer(sentence.text, asked, one, searched, (*warnings, *more))
             yield replace(answer, status=status, confidence=known, hits=kept)
 
     def _asked(self, **asked: Any) -> Request:
@@ -500,11 +495,10 @@ class Searcher:
         candidates = Candidates(self.store, looks)
         vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
         near = candidates.near_any(vectors, CANDIDATES, asked)
-        hits, notes = candidates.hits(asked, near)
-        searched, trouble = self.store.count(asked.folder), tuple(self.store.trouble())
+        ranking = candidates.with_hits(asked, near)
+        searched = self.store.count(asked.folder)
         name = printable(path) + (f"@{at:g}" if at is not None else "")
-        seen = Found(near=near, hits=hits, notes=notes, searched=searched, trouble=trouble)
-        answer = self._answer(name, asked, seen, notes)
+        answer = self._answer(name, asked, ranking, searched, ranking.notes)
         return replace(answer, seconds=time.perf_counter() - began)
 
     def describe(
@@ -525,8 +519,8 @@ class Searcher:
             video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
         )
 
-    def _rivals(self, sentence: EncodedQuery, near: NearWindows, searched: int) -> RankedScores:
-        apart = near.looked.copies.without(near.moments, _FOLDED)
+    def _rivals(self, sentence: EncodedQuery, ranking: Ranking, searched: int) -> RankedScores:
+        apart = ranking.looked.copies.without(ranking.moments, _FOLDED)
         background = self._comparing.background(sentence.codes)
         return RankedScores(
             moments=apart,
@@ -537,17 +531,24 @@ class Searcher:
             ),
         )
 
-    def _answer(self, query: str, asked: Request, seen: Found, warnings: tuple[str, ...]) -> Answer:
+    def _answer(
+        self,
+        query: str,
+        asked: Request,
+        ranking: Ranking,
+        searched: int,
+        warnings: tuple[str, ...],
+    ) -> Answer:
         """Hits as an answer without percentages; how long it took is not known yet."""
-        warnings = (*warnings, *seen.trouble)
-        if not seen.hits:
-            warnings = (*warnings, why_nothing(asked, seen.searched or self.store.count()))
+        warnings = (*warnings, *self.store.trouble())
+        if not ranking.hits:
+            warnings = (*warnings, why_nothing(asked, searched or self.store.count()))
         return Answer(
             query=query,
-            hits=seen.hits,
+            hits=ranking.hits,
             status="not calibrated",
             model=self.encoder.name,
-            searched=seen.searched,
+            searched=searched,
             seconds=0.0,
             warnings=warnings,
         )

@@ -14,7 +14,7 @@ from sureshot.library import catalog, clips, doctor, judging, results
 from sureshot.metrics import intervals, ranks
 from sureshot.metrics import report as metrics_report
 from sureshot.models.encoders import experts
-from sureshot.research import answers, evaluation, synthetic
+from sureshot.research import answer_report, answers, evaluation, synthetic
 from sureshot.research.figures import catalogue
 from sureshot.research.reproduction import reproduce
 from sureshot.research.training import loop
@@ -44,7 +44,7 @@ SOURCES = {
     "plot": (catalogue,),
     "reproduce": (reproduce,),
     "answer train": (loop,),
-    "answer evaluate": (answers,),
+    "answer evaluate": (answer_report, answers),
     "answer ask": (answers,),
     "experts": (experts,),
     "synthetic": (synthetic,),

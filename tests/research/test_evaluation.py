@@ -13,7 +13,16 @@ from sureshot.errors import ArgumentError, SureshotError
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load, load_searchable
-from sureshot.research.evaluation import recall_report
+from sureshot.progress import Notes, Silent
+from sureshot.research.evaluation import (
+    encode,
+    read_source,
+    recall_report,
+    source_of,
+    training_captions,
+    training_splits,
+    warn_of_shared,
+)
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import background, similarity, stored_videos
 from sureshot.research.training.hub_correction import encode_captions
@@ -21,8 +30,8 @@ from sureshot.trust.fit import fit_card
 from sureshot.trust.report import measure
 from sureshot.trust.signals import QueryContext
 from tests import judged
-from tests.trained import saved
-from tests.walls import walls
+from tests.trained import checkpoint, saved
+from tests.walls import walls, write
 
 TITLE = "pairs pairs.csv val, 64 videos, 256 captions"
 FIGURES = [
@@ -253,3 +262,64 @@ def test_published_names_are_those_of_whole_splits_only(place):
         features = SplitFeatures(split, "tiny", TinyEncoder().fingerprint, 3, [], [])
         told = recall_report(scorer, features, np.eye(4), against=["DUQ"])
         assert told.setting.split == name
+
+
+@pytest.fixture(scope="module")
+def coloured(tmp_path_factory):
+    """Videos, and a model that says it was trained on those of the training set."""
+    folder = walls(tmp_path_factory.mktemp("walls"))
+    train = [{"dataset": "pairs", "root": str(folder / "pairs.csv")}]
+    recipe = {"train": train, "system": {"name": "xpool"}}
+    checkpoint("xpool", "linear", recipe=recipe).save_pretrained(folder / "model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scorer(coloured):
+    return load(str(coloured / "model"), "cpu")
+
+
+def test_a_split_is_read_then_encoded_and_both_are_told(coloured, scorer):
+    (coloured / "videos" / "none.mp4").write_bytes(b"")
+    write(coloured / "holes.csv", [[f"videos/{n}.mp4", "wall", "test"] for n in (0, "none", 77)])
+    notes = Notes(Silent())
+    read = read_source(source_of("pairs", coloured / "holes.csv", "test"), notes)
+    features = encode(read, scorer, notes, frames=2, cache=coloured / "cache")
+    assert notes.lines[0].endswith("2 captions; 1 not on disk, such as videos/77.mp4")
+    assert notes.lines[1].startswith("left out: videos/none.mp4 ")
+    assert (len(features.videos), features.frames, dict(features.experts)) == (1, 2, {})
+
+
+def test_what_was_trained_on_is_known_and_told_where_it_is_tested(coloured, scorer):
+    (split,) = training_splits(scorer)
+    notes = Notes(Silent())
+    warn_of_shared(scorer, split, notes)
+    assert len(notes.lines) == 1 and "share 6 videos" in notes.lines[0]
+    test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent()).split
+    warn_of_shared(scorer, test, notes)
+    assert len(notes.lines) == 1
+    texts = training_captions(scorer, test, 5).texts()
+    assert len(texts) == 5 and set(texts) < set(split.texts())
+    with pytest.raises(SureshotError, match="all those of"):
+        training_captions(scorer, split, 5)
+
+
+def test_a_model_that_knows_no_training_data_has_none_to_warn_of(coloured):
+    alone = load("tiny", "cpu")
+    test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent()).split
+    notes = Notes(Silent())
+    warn_of_shared(alone, test, notes)
+    assert notes.lines == [] and training_splits(alone) == []
+    with pytest.raises(ArgumentError, match="tiny does not know its own"):
+        training_captions(alone, test, 5)
+
+
+def test_training_data_that_have_gone_are_no_warning(coloured, tmp_path):
+    recipe = {"train": [{"dataset": "pairs", "root": "/gone.csv"}], "system": {"name": "xpool"}}
+    checkpoint("xpool", "linear", recipe=recipe).save_pretrained(tmp_path / "model")
+    moved, notes = load(str(tmp_path / "model"), "cpu"), Notes(Silent())
+    test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent()).split
+    warn_of_shared(moved, test, notes)
+    assert notes.lines == []
+    with pytest.raises(SureshotError, match=r"/gone\.csv cannot be read"):
+        training_captions(moved, test, 5)

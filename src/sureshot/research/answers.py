@@ -375,11 +375,7 @@ class QuestionRecipe:
     label: str | None = None
 
     def load(self) -> Questions:
-        """Read them.
-
-        Raises:
-            SureshotError: see `load_questions`.
-        """
+        """Read them."""
         return load_questions(
             self.root, self.split, videos=self.videos, ids=self.ids, label=self.label
         )

@@ -100,9 +100,6 @@ def encode(
         notes: hears how far the work is.
         frames: frames sampled from each video; None is as many as the model was trained with.
         cache: folder of encoded features; None is one in the user's cache folder.
-
-    Raises:
-        SureshotError: see `sureshot.research.features.extract`.
     """
     count = frames or scorer.frames
     features = extract(

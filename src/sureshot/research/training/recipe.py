@@ -253,11 +253,7 @@ class SplitRecipe:
     experts: Path | None = None
 
     def load(self) -> Split:
-        """Read it.
-
-        Raises:
-            SureshotError: see `sureshot.datasets.load_split`.
-        """
+        """Read it."""
         split = load_split(
             self.dataset,
             self.split,

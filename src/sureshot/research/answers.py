@@ -431,11 +431,8 @@ class AnswerRecipe(RecipeFile, Ranged):
         object.__setattr__(self, "training", self.training.for_encoder(self.encoder))
         if self.frozen and self.encoder.tuned:
             raise SureshotError("frozen and encoder.tuned are both true; set one of them to false.")
-        if self.training.keep == "best" and self.val is None:
-            raise SureshotError(
-                'training.keep is "best", and there is no validation set to tell it; give [val], '
-                'or set training.keep to "last".'
-            )
+        if self.val is None:
+            self.training.refuse_best("[val]")
 
     def _check_fresh(self) -> None:
         if not isinstance(self.system.get("name"), str):

@@ -178,6 +178,14 @@ class TrainingConfig(Ranged):
         usual: Captions = "all" if encoder.tuned else "one"
         return replace(self, captions=self.captions or usual)
 
+    def refuse_best(self, missing: str) -> None:
+        """Refuse to keep the best checkpoint of a recipe without a validation set."""
+        if self.keep == "best":
+            raise SureshotError(
+                'training.keep is "best", and there is no validation set to tell it; give '
+                f'{missing}, or set training.keep to "last".'
+            )
+
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", bound="RecipeFile")
@@ -311,11 +319,8 @@ class Recipe(RecipeFile):
             raise SureshotError(f"Setting hold_out is {self.hold_out}; it counts videos.")
         self._check_experts()
         object.__setattr__(self, "training", self.training.for_encoder(self.encoder))
-        if self.training.keep == "best" and not (self.val or self.hold_out):
-            raise SureshotError(
-                'training.keep is "best", and there is no validation set to tell it; give [val] '
-                'or hold_out, or set training.keep to "last".'
-            )
+        if not (self.val or self.hold_out):
+            self.training.refuse_best("[val] or hold_out")
 
     def _check_experts(self) -> None:
         if not any(part.experts for part in self.train):

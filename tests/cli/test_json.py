@@ -13,8 +13,7 @@ from sureshot.cli.app import run
 from sureshot.library import catalog, clips, doctor, judging, results
 from sureshot.metrics import intervals, ranks
 from sureshot.metrics import report as metrics_report
-from sureshot.models.encoders import experts
-from sureshot.research import answer_report, answers, evaluation, synthetic
+from sureshot.research import answer_report, answers, evaluation, features, synthetic
 from sureshot.research.figures import catalogue
 from sureshot.research.reproduction import reproduce
 from sureshot.research.training import loop
@@ -29,7 +28,7 @@ UPDATE = "SURESHOT_UPDATE_DOCUMENTS"
 MARK = "<!-- Below this line: written by tests/cli/test_json.py. -->\n"
 FREE = {"numbers", "settings", "published"}  # objects whose fields depend on what was asked
 TYPES = {str: "text", bool: "true or false", int: "number", float: "number", type(None): "null"}
-# Modules whose dataclasses describe the fields of a command.
+# Dataclasses, or modules of some, that describe the fields of a command.
 SOURCES = {
     "search": (results,),
     "describe": (results,),
@@ -46,7 +45,7 @@ SOURCES = {
     "answer train": (loop,),
     "answer evaluate": (answer_report, answers),
     "answer ask": (answers,),
-    "experts": (experts,),
+    "experts": (features.ConvertedExpert,),
     "synthetic": (synthetic,),
     "remove": (),
 }
@@ -57,9 +56,10 @@ def described(verb):
     schema = pytest.importorskip("sureshot.web.schema", reason="the extra [web] is not installed")
     return [
         schema.descriptions(kind)
-        for module in SOURCES[verb]
-        for kind in vars(module).values()
-        if dataclasses.is_dataclass(kind) and getattr(kind, "__module__", "") == module.__name__
+        for source in SOURCES[verb]
+        for kind in ([source] if isinstance(source, type) else vars(source).values())
+        if dataclasses.is_dataclass(kind)
+        and (kind is source or getattr(kind, "__module__", "") == source.__name__)
     ]
 
 

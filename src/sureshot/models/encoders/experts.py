@@ -11,7 +11,8 @@ its rows, which no system reads so far, and passed over, and so are MMT's ``feat
 captions. A file is named after the id of its video, as the data set spells it, with or without the
 suffix of a video file and ActivityNet's ``v_``. What is not there, has no rows, or begins with a
 NaN in MMT's files, is an expert that the video lacks. Nothing in a file can run: pickled objects
-are refused; `convert_pickle` brings the pickles of Collaborative Experts into the first layout.
+are refused; `sureshot.research.convert_pickle` brings the pickles of Collaborative Experts into the
+first layout.
 
 References:
     Liu et al., Use What You Have: Video Retrieval Using Representations From Collaborative Experts,

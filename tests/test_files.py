@@ -51,14 +51,10 @@ def keep_time(path: Path, data: bytes) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def test_a_digest_is_the_sha256_of_the_content(weights: Path) -> None:
-    assert file_digest(weights) == sha(b"one" * 1000)
-
-
 def test_an_unchanged_file_is_not_read_again(weights: Path) -> None:
-    first = file_digest(weights)
+    assert file_digest(weights) == sha(b"one" * 1000)
     keep_time(weights, b"two" * 1000)
-    assert file_digest(weights) == first
+    assert file_digest(weights) == sha(b"one" * 1000)
 
 
 def test_another_time_or_size_makes_it_read_again(weights: Path) -> None:
@@ -70,20 +66,12 @@ def test_another_time_or_size_makes_it_read_again(weights: Path) -> None:
     assert file_digest(weights) == sha(b"LONGER" * 1000)
 
 
-@pytest.mark.parametrize("noise", [b"", b"\xff\xfe", b"3000", b"a b c", b"3000 7 short"])
-def test_a_spoilt_memory_is_done_without(weights: Path, cache: Path, noise: bytes) -> None:
+@pytest.mark.parametrize("noise", [b"", b"\xff\xfe", b"3000", b"a b c", b"3000 7 short", None])
+def test_a_spoilt_memory_is_done_without(weights: Path, cache: Path, noise: bytes | None) -> None:
     file_digest(weights)
     (memo,) = cache.iterdir()
-    memo.write_bytes(noise)
-    assert file_digest(weights) == sha(b"one" * 1000)
-
-
-def test_a_memory_of_the_right_length_that_is_no_digest_is_done_without(
-    weights: Path, cache: Path
-) -> None:
-    file_digest(weights)
-    (memo,) = cache.iterdir()
-    memo.write_text(memo.read_text()[:-64] + "z" * 64)
+    right_length = memo.read_bytes()[:-64] + b"z" * 64
+    memo.write_bytes(right_length if noise is None else noise)
     assert file_digest(weights) == sha(b"one" * 1000)
 
 
@@ -117,16 +105,8 @@ def test_a_link_and_its_file_share_a_digest(weights: Path, cache: Path, tmp_path
     assert len(list(cache.iterdir())) == 1
 
 
-def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        file_digest(tmp_path / "none")
-
-
-def test_the_right_file_passes(weights: Path) -> None:
-    verify(weights, sha(b"one" * 1000), "some-package")
-
-
 def test_a_wrong_file_is_refused_with_both_digests_and_the_fix(weights: Path) -> None:
+    verify(weights, sha(b"one" * 1000), "some-package")
     with pytest.raises(ModelError) as caught:
         verify(weights, "0" * 64, "some-package")
     message = str(caught.value)

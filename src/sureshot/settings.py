@@ -17,7 +17,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, NoReturn, TypeGuard, TypeVar, Union
+from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, NoReturn, TypeVar, Union
 
 from sureshot.errors import SureshotError
 from sureshot.s3 import ObjectPath
@@ -168,8 +168,8 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("it nests too deeply") from None
     except ValueError as error:
         # Its reader takes no hook for whole numbers; Python refuses those of over 4300 digits.
-        odd = "a number of thousands of digits" if "4300" in str(error) else ""
-        raise ValueError(f"it holds {odd}" if odd else str(error)) from None
+        odd = "it holds a number of thousands of digits"
+        raise ValueError(odd if "4300" in str(error) else str(error)) from None
     _check_numbers(values)
     return values
 
@@ -466,13 +466,10 @@ def _named(at: str, name: str) -> str:
 
 def _shown(value: object) -> str:
     """A value as an error shows it: in a few characters, none of which steers a terminal."""
-    text = f"a number of {value.bit_length()} bits" if _is_long(value) else plain(repr(value))
+    if isinstance(value, int) and value.bit_length() > 1000:  # more digits than Python writes
+        return f"a number of {value.bit_length()} bits"
+    text = plain(repr(value))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _is_long(value: object) -> TypeGuard[int]:
-    """Whether a whole number has more digits than Python writes out."""
-    return isinstance(value, int) and value.bit_length() > 1000
 
 
 def _dotted(at: str, name: str) -> str:

@@ -29,19 +29,13 @@ def test_the_first_file_there_is_picked(tmp_path):
     assert pick(tmp_path, "a.csv", "b.csv") == tmp_path / "a.csv"
 
 
-def test_a_missing_file_is_named_with_its_folder(tmp_path):
+def test_a_missing_file_folder_or_variable_is_named(tmp_path):
     with pytest.raises(
         SureshotError, match=rf"{tmp_path} has no a\.csv or b\.csv; give the folder"
     ):
         pick(tmp_path, "a.csv", "b.csv")
-
-
-def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(SureshotError, match=r"nowhere is not a folder"):
         pick(tmp_path / "nowhere", "a.csv")
-
-
-def test_a_variable_that_is_not_set_is_named(tmp_path):
     with pytest.raises(SureshotError, match=r"The variable \$NOWHERE is not set; it names"):
         pick(tmp_path / "$NOWHERE" / "msvd", "a.csv")
 

@@ -199,7 +199,8 @@ def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
     Args:
         options: what it is like. Options of captions alone do not change the videos.
     """
-    common = _common_scenes(options.seed)
+    draw = np.random.default_rng((options.seed, 0))
+    common = [_scene(draw) for _ in range(_COMMON)]
     seen: set[tuple[tuple[str, ...], ...]] = set()
     parts = []
     for number, name in enumerate(SPLITS):
@@ -214,17 +215,8 @@ def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
             for place, video in enumerate(videos)
             for _ in range(options.captions)
         ]
-        parts.append(
-            SyntheticSplit(
-                name=name, options=options, videos=tuple(videos), captions=tuple(captions)
-            )
-        )
+        parts.append(SyntheticSplit(name, options, tuple(videos), tuple(captions)))
     return tuple(parts)
-
-
-def _common_scenes(seed: int) -> list[Scene]:
-    draw = np.random.default_rng((seed, 0))
-    return [_scene(draw) for _ in range(_COMMON)]
 
 
 def _scene(draw: np.random.Generator) -> Scene:

@@ -18,6 +18,7 @@ from sureshot.library.labels import (
 from sureshot.library.search import open_index
 from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import QueryContext, word_counts
+from tests.heard import Heard
 from tests.judged import judged
 from tests.small_library import index
 
@@ -58,10 +59,8 @@ def searched(place, searcher):
 
 def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searcher):
     """A label without times is about the best window; the others of that video are no rivals."""
-    told = []
-    done = calibrated(
-        searcher, place.file, date="2026-11-21", told=lambda done, total: told.append((done, total))
-    )
+    heard = Heard()
+    done = calibrated(searcher, place.file, date="2026-11-21", progress=heard)
     every = searcher.all_scores([label.query for label in place.labels])
     scores, relevant = every.scores.copy(), np.zeros(every.scores.shape, bool)
     for row, label in enumerate(place.labels):
@@ -88,7 +87,7 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
         done.card.p_top1(scores, asked), expected.p_top1(scores, asked), atol=1e-3
     )
     assert (done.gallery, done.absent, done.not_found, done.left_out) == (60, 0, 0, 0)
-    assert told[-1] == (120, 120)
+    assert heard.updates[-1] == ("scored", 120, 120)
 
 
 def test_labels_with_times_are_about_the_windows_that_they_meet(place, searcher, tmp_path):

@@ -32,6 +32,7 @@ from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow
 from tests.clips import similarity
 from tests.encoded import make_store, random_windows, record
+from tests.heard import Heard
 
 LOOKS = MeanFrames()
 
@@ -456,14 +457,14 @@ def test_all_queries_at_once_are_each_alone(searcher):
 @pytest.mark.parametrize("windows", [1, 5, 7])
 def test_the_parts_that_are_read_at_once_do_not_count(searcher, monkeypatch, windows):
     whole = searcher.all_scores(QUERIES)
-    told = []
+    heard = Heard()
     monkeypatch.setattr(gallery, "_AT_ONCE", windows)
     monkeypatch.setattr("sureshot.library.search._TEXTS", 3)
-    parts = searcher.all_scores(QUERIES, told=lambda done, total: told.append((done, total)))
+    parts = searcher.all_scores(QUERIES, progress=heard)
     assert parts.paths == whole.paths
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-6)
     total = searcher.store.count()
-    assert told[-1] == (total, total) and len(told) > 1
+    assert heard.updates[-1] == ("scored", total, total) and len(heard.updates) > 1
 
 
 def test_no_query_and_empty_ones_are_refused(searcher):

@@ -310,7 +310,7 @@ def calibrate(
                 skip_unknown=skip_unknown,
                 date=date,
                 to=to,
-                told=lambda done, total: bar.update("scored", done, total),
+                progress=bar,
             )
         elif model is None or root is None:
             raise MistypedError("--data needs the MODEL and --root as well.")

@@ -21,9 +21,10 @@ from sureshot.library.labels import (
     read_labels,
     taken_together,
 )
-from sureshot.library.ranking import Gallery, Told
+from sureshot.library.ranking import Gallery
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, index_folder
+from sureshot.progress import Progress, Silent
 from sureshot.text import counted, plain
 from sureshot.trust.card import Calibration
 from sureshot.trust.fit import (
@@ -48,7 +49,7 @@ def calibrate(
     date: str = "",
     to: str | Path | None = None,
     save: bool = True,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> Calibrated:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
@@ -71,7 +72,7 @@ def calibrate(
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the index, where searches look for it.
         save: whether to write the card. One that is refused is never written.
-        told: called with queries or windows scored and how many there are.
+        progress: hears how many queries or windows are scored.
 
     Raises:
         ArgumentError: the date is none.
@@ -95,10 +96,10 @@ def calibrate(
         known = _together(more, known) if is_own else _together(known, more)
     prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
     if prior is None:
-        card, gallery = _fitted(searcher, known, Path(labels), day, told)
+        card, gallery = _fitted(searcher, known, Path(labels), day, progress or Silent())
         sets = sets_of(card, gallery.scores, _about(known, gallery))
     else:
-        card, sets = _moved(searcher, prior, known, Path(labels), told), ()
+        card, sets = _moved(searcher, prior, known, Path(labels), progress or Silent()), ()
     done = Calibrated(
         card=card,
         gallery=len(videos),
@@ -197,7 +198,7 @@ def _moved(
     prior: Calibration,
     labels: Sequence[Label],
     file: Path,
-    told: Told | None,
+    progress: Progress,
 ) -> Calibration:
     """The card of the model, moved towards judgements."""
     telling = sum(label.state != "absent" for label in labels)
@@ -210,8 +211,7 @@ def _moved(
     for number, label in enumerate(labels, 1):
         if label.state != "absent":
             judged.append(_judged(searcher, label))
-        if told is not None:
-            told(number, len(labels))
+        progress.update("scored", number, len(labels))
     known = [query for query in judged if (query.right >= 0).any()]
     if not any(query.right[0] >= 0 for query in known):
         raise SureshotError(
@@ -237,7 +237,7 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
 
 
 def _fitted(
-    searcher: Searcher, labels: Sequence[Label], file: Path, day: str, told: Told | None
+    searcher: Searcher, labels: Sequence[Label], file: Path, day: str, progress: Progress
 ) -> tuple[Calibration, Gallery]:
     """A card of these judgements alone, and the scores it was fitted to."""
     present = [label for label in labels if label.state == "present"]
@@ -246,7 +246,7 @@ def _fitted(
             f"None of the {len(labels)} queries of {file} has a right video, so there is nothing "
             f"to calibrate on. Judge queries whose videos are in the index."
         )
-    gallery = searcher.all_scores([label.query for label in present], told=told)
+    gallery = searcher.all_scores([label.query for label in present], progress=progress)
     relevant, video = _relevance(present, gallery)
     card = fit_card(
         gallery.scores,

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,6 +18,7 @@ from sureshot.media.discover import is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import TextFeatures, VideoFeatures
 from sureshot.models.similarity import Similarity
+from sureshot.progress import Progress
 from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, VideoRecord, union
 from sureshot.store.vector_search import Selection, VideoSet
@@ -557,7 +558,6 @@ class Candidates:
 
 
 _AT_ONCE = 2000  # windows held in memory
-Told = Callable[[int, int], None]  # how many windows are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,14 +580,14 @@ class Gallery:
 
 
 def every_window(
-    store: Store, comparing: Similarity, texts: Sequence[Any], told: Told | None = None
+    store: Store, comparing: Similarity, texts: Sequence[Any], progress: Progress
 ) -> Gallery:
     """The score of every text with every window, none left out.
 
     Args:
         comparing: how the index's model compares.
         texts: codes of texts in batches of any size, at least one batch.
-        told: called with windows done and windows there are.
+        progress: hears how many windows are scored.
     """
     videos = [video for video in store.videos() if video.windows]
     total = sum(video.windows for video in videos)
@@ -602,8 +602,7 @@ def every_window(
         paths += windows.paths
         starts.append(windows.start)
         ends.append(windows.end)
-        if told is not None:
-            told(len(paths), total)
+        progress.update("scored", len(paths), total)
     start, end = np.concatenate(starts), np.concatenate(ends)
     order = sorted(range(len(paths)), key=lambda row: (paths[row], start[row]))
     return Gallery(

@@ -29,7 +29,6 @@ from sureshot.library.ranking import (
     Gallery,
     Ranking,
     Request,
-    Told,
     check_shares,
     every_window,
     why_nothing,
@@ -41,6 +40,7 @@ from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, index_place
+from sureshot.progress import Progress, Silent
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Selection, VideoSet
@@ -404,8 +404,8 @@ class Searcher:
             rows = [row for row, one in enumerate(rankings) if one.hits and not strange[row]]
             rivals = [self._rivals(sentences[row], rankings[row], searched) for row in rows]
             hits = [rankings[row].hits for row in rows]
-            told = judged(self._card, rivals, hits, coverage, personal=self._personal)
-            percentages = dict(zip(rows, told, strict=True))
+            found = judged(self._card, rivals, hits, coverage, personal=self._personal)
+            percentages = dict(zip(rows, found, strict=True))
         for row, (sentence, one) in enumerate(zip(sentences, rankings, strict=True)):
             warnings = (
                 *text_warnings(self.encoder, [sentence.text], sentence.features),
@@ -448,19 +448,19 @@ class Searcher:
         known = [answer.confidence for answer in answers if answer.confidence is not None]
         return () if self._card is None else drift(self._card, known)
 
-    def all_scores(self, queries: Sequence[str], *, told: Told | None = None) -> Gallery:
+    def all_scores(self, queries: Sequence[str], *, progress: Progress | None = None) -> Gallery:
         """The score of every sentence with every indexed window.
 
         Args:
             queries: sentences.
-            told: called with windows done and windows there are.
+            progress: hears how many windows are scored.
         """
         if not queries:
             raise QueryError("There is no query to score; give at least one.")
         texts = [clean(query) for query in queries]
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = [self._comparing.texts(self.encoder.encode_texts(part)) for part in parts]
-        return every_window(self.store, self._comparing, codes, told)
+        return every_window(self.store, self._comparing, codes, progress or Silent())
 
     def like(
         self,

@@ -48,7 +48,7 @@ class Contents:
         excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         telling: number of them that percentages can be learned from.
-        trouble: what of the index is damaged or lost, as sentences with the mend in them.
+        trouble: what of the index is damaged or lost, as sentences with the fix in them.
         faults: all that is wrong with the index, where it was checked as a whole; else None.
     """
 
@@ -319,7 +319,7 @@ def _place(mark: str) -> Path:
         padded = mark.encode("ascii") + b"=" * (-len(mark) % 4)
         return from_text(base64.b64decode(padded, b"-_", validate=True).decode())
     except (ValueError, binascii.Error):
-        raise QueryError("The cursor is from no page; leave it out to begin anew.") from None
+        raise QueryError("The cursor is from no page; leave it out to start again.") from None
 
 
 def _date(mtime_ns: int) -> str:
@@ -335,7 +335,7 @@ class VideoFilter:
     """What videos have to be like; all of it holds.
 
     Attributes:
-        folder: path at or below which they lie.
+        folder: path at or below which they are.
         shortest: seconds that they last at least.
         longest: seconds that they last at most.
         since: first day, in UTC, on which their files may have changed last.

@@ -1,6 +1,6 @@
 """Cuts a moment out of a video, or out of a folder of frames, into an mp4 that plays everywhere.
 
-* Everything is encoded anew (H.264, AAC), so the cut is exact to the frame and to the sample.
+* Everything is encoded again (H.264, AAC), so the cut is exact to the frame and to the sample.
 * A cut opens with the frame on screen at its start, even if that frame came up long before.
 * The film grows beside the target under a hidden name and moves into place when it is complete.
 
@@ -200,7 +200,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-LONGEST = 30.0  # seconds of a part that is encoded anew
+LONGEST = 30.0  # seconds of a part that is encoded again
 _FIRST = 4.0  # seconds of such a part that are encoded before the whole of it
 _LAST = 0.5  # seconds before the end of a part at which they begin at the latest
 _AROUND = 2.0  # seconds before and after the moment that are played too

@@ -1,6 +1,6 @@
 """How sure the answer to one query is, by a card made on labelled queries.
 
-A card lies beside an index or beside a model, as ``trust.json``; that of the index is asked first,
+A card is stored with an index or with a model, as ``trust.json``; that of the index is asked first,
 since it was made on the library itself.
 """
 

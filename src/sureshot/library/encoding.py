@@ -116,7 +116,7 @@ class SceneMerger:
     Args:
         longest: seconds a window may last.
         most: frames of a window.
-        by_frames: whether windows are put together anew; False leaves them as they come.
+        by_frames: whether windows are put together again; False leaves them as they come.
     """
 
     def __init__(self, longest: float, most: int, *, by_frames: bool) -> None:
@@ -373,7 +373,7 @@ def _decode_windows(
 
 
 def _looks(settings: IndexSettings) -> bool:
-    """Whether windows are put together anew by what their frames show."""
+    """Whether windows are put together again by what their frames show."""
     return settings.scenes and settings.decode_window > 0
 
 

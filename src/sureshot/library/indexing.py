@@ -455,16 +455,11 @@ def ingest(
 ) -> Indexed:
     """Bring the index up to date with the videos at or below the paths.
 
+    The other arguments are those of `index`.
+
     Args:
         store: index, opened for the model of the encoder.
-        paths: files and folders; folders are searched whole.
-        force: index again what is already there, failed files included.
-        prune: forget videos below the paths whose files are gone. A path that is itself gone (an
-            unplugged drive) is left alone.
-        progress: called with the growing result before the first video and after every step; may
-            raise KeyboardInterrupt.
         shard: which videos are this run's; all others are left as they are.
-        workers: decoding threads; None takes half the cores, at most four.
         packing: who encodes; None is this process.
 
     Returns:

@@ -370,7 +370,6 @@ def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
     """A JSON document with its schema on one line, without characters that steer a terminal.
 
     Args:
-        values: plain values, as the ``to_dict`` of a result gives them.
         ascii_only: whether other letters are written as escapes too.
     """
     text = json.dumps({"schema": JSON_SCHEMA, **values}, ensure_ascii=ascii_only)

@@ -232,12 +232,9 @@ def test_a_text_under_a_videos_name_is_no_video(tmp_path, suffix):
     assert reason(text) == "is not a video, or is damaged or cut short"
 
 
-def test_an_empty_file_says_so(tmp_path):
+def test_what_is_empty_has_vanished_or_is_no_file_says_so(tmp_path):
     (tmp_path / "a.mp4").touch()
     assert reason(tmp_path / "a.mp4") == "is empty (0 bytes)"
-
-
-def test_what_has_vanished_or_is_no_file_says_so(tmp_path):
     with pytest.raises(VideoError, match="has vanished") as caught:
         read(tmp_path / "nothing.mp4")
     assert caught.value.transient

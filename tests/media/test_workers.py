@@ -177,7 +177,3 @@ def test_work_that_hangs_is_given_up_and_the_rest_goes_on():
     items = ["late", "one", "two"]
     results = list(stream(work, items, waiting=1, workers=1, stuck=stuck, patience=0.3))
     assert results[0] == "late is stuck" and sorted(results[1:]) == ["one", "two"]
-
-
-def test_a_heartbeat_anywhere_else_does_nothing():
-    heartbeat()

@@ -135,7 +135,7 @@ def _rows(file: Path) -> Iterator[_Row]:
         raise SureshotError(f"{file} cannot be read: {reason_of(error)}.") from None
     except ValueError as error:
         raise SureshotError(f"{file} cannot be read: {error}. Save it as UTF-8.") from None
-    lines = _json(text) if file.suffix.lower() == ".jsonl" else _csv(text, file)
+    lines = _json(text, file) if file.suffix.lower() == ".jsonl" else _csv(text, file)
     for number, values in lines:
         try:
             yield _checked(values)
@@ -161,19 +161,18 @@ def _csv(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
         raise SureshotError(f"{file}, line {lines.line_num}: {error}.") from None
 
 
-def _json(text: io.StringIO) -> Iterator[tuple[int, Any]]:
+def _json(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text, start=1):
         if line.strip():
             try:
                 yield number, parse_json(line)
             except ValueError as error:
-                yield number, error  # reported with the name of the file and the line
+                reason = plain(str(error))
+                raise SureshotError(f"{file}, line {number}: it is not JSON: {reason}.") from None
 
 
 def _checked(values: Any) -> _Row:
     """The row of one line."""
-    if isinstance(values, ValueError):
-        raise ValueError(f"it is not JSON: {values}")
     if not isinstance(values, dict):
         raise ValueError(f"it must be a JSON object with video and caption, not {values!r:.80}")
     if None in values:

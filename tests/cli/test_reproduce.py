@@ -58,7 +58,7 @@ def test_a_part_that_is_none_is_refused(sureshot, bench, tmp_path):
     where = ("--plan", bench / "plan.toml", "--to", tmp_path / "out")
     ran = sureshot("reproduce", "duq-4", *where, "--part=0/2")
     assert ran.code == 2
-    assert "Invalid --part 0/2: use K/N" in ran.err
+    assert "Invalid --part '0/2': use K/N" in ran.err
     assert not (tmp_path / "out").exists()
 
 

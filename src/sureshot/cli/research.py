@@ -524,14 +524,13 @@ def synthetic(
     scorer does. Use the folder as root in recipes, with dataset = "synthetic".
     """
     from sureshot import research
-    from sureshot.settings import build, override
+    from sureshot.settings import override
 
     values: dict[str, object] = {}
     for assignment in settings or ():
         values = override(values, assignment)
-    options = build(research.SyntheticOptions, values, "options")
     with Bar(console(err=True)) as bar:
-        dataset = research.write_dataset(to, options, progress=bar)
+        dataset = research.write_dataset(to, values, progress=bar)
     if picture is not None:
         from sureshot.research.canvas import save_figure
         from sureshot.research.figures.strips import draw_examples

@@ -31,7 +31,6 @@ from sureshot.cli.terminal import (
     examples,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
-from sureshot.library.query_checks import parse_time
 from sureshot.paths import absolute, exists_at, expand
 from sureshot.text import counted, decoded, plain, time_range, timecode
 
@@ -599,6 +598,8 @@ def _split_time(text: str) -> tuple[Path, float | None]:
                 f"{plain(time)!r} is no time in {plain(name)}; write @12.5 or @0:12."
             )
         return Path(text), None
+    from sureshot.library.query_checks import parse_time  # loads numpy
+
     return Path(name), parse_time(time)
 
 

@@ -15,7 +15,6 @@ from .reproduction.reproduce import Reproduction as Reproduction
 from .reproduction.reproduce import exhibits as exhibits
 from .reproduction.reproduce import forecast as forecast
 from .reproduction.reproduce import reproduce as reproduce
-from .synthetic import SyntheticOptions as SyntheticOptions
 from .synthetic import SyntheticSummary as SyntheticSummary
 from .synthetic import write_dataset as write_dataset
 from .training.loop import TrainingResult as TrainingResult

@@ -1,5 +1,6 @@
 """A synthetic dataset on disk: ordinary videos and one JSON file with their captions."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,19 @@ from sureshot.datasets.synthetic import (
     FILE,
     RATE,
     VIDEOS,
+    SyntheticOptions,
     SyntheticSplit,
     frames_of,
     generate,
     truth_of,
     written,
 )
-from sureshot.datasets.synthetic import SyntheticOptions as SyntheticOptions
 from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_json
 from sureshot.media.mp4 import write_frames
 from sureshot.paths import expand
 from sureshot.progress import Progress, Silent
-from sureshot.settings import read_json, to_values
+from sureshot.settings import build, read_json, to_values
 from sureshot.text import counted
 
 _BATCH = 64  # videos among which a caption's false negatives are counted
@@ -67,7 +68,10 @@ class SyntheticSummary:
 
 
 def write_dataset(
-    to: Path, options: SyntheticOptions | None = None, *, progress: Progress | None = None
+    to: Path,
+    options: SyntheticOptions | Mapping[str, object] | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> SyntheticSummary:
     """Write a synthetic dataset, unless the same one is already there.
 
@@ -75,12 +79,15 @@ def write_dataset(
 
     Args:
         to: folder of the dataset; new, or with a dataset of the same options.
+        options: size and kind of the dataset; a mapping holds those that differ from the defaults.
         progress: counts the videos written.
 
     Raises:
         SureshotError: it holds another dataset, or a file cannot be written.
     """
-    options, to = options or SyntheticOptions(), expand(to)
+    to = expand(to)
+    if not isinstance(options, SyntheticOptions):
+        options = build(SyntheticOptions, options or {}, "options")
     _refuse_other(to, options)
     parts = generate(options)
     videos = [video for part in parts for video in part.videos]

@@ -90,7 +90,7 @@ def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
 def test_json_has_the_counts_and_the_questions_go_elsewhere(library, queries, judged):
     ran = judge(library, queries, judged, "y\nn\nn\na\n", "--json")
     assert json.loads(ran.out) == {
-        "schema": 2,
+        "schema": 3,
         "labels": str(judged),
         "judged": 2,
         "present": 1,

@@ -143,7 +143,7 @@ def test_a_video_is_forgotten_and_its_file_stays(sureshot, db, tmp_path):
 
 def test_a_folder_is_forgotten(sureshot, db, tmp_path):
     ran = sureshot("remove", tmp_path / "videos", "--db", db, "--json")
-    assert json.loads(ran.out) == {"schema": 2, "removed": 3}
+    assert json.loads(ran.out) == {"schema": 3, "removed": 3}
     assert videos(sureshot, db) == 0
 
 

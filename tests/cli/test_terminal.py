@@ -202,7 +202,7 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
     terminal.print_json({"text": text})
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
-    assert json.loads(out) == {"schema": 2, "text": text}
+    assert json.loads(out) == {"schema": 3, "text": text}
 
 
 def test_a_path_that_is_too_long_for_the_line_gets_lines_of_its_own():

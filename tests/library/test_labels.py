@@ -191,7 +191,7 @@ def test_unknown_videos_are_counted_listed_and_hinted_at(tmp_path):
     assert str(error.value) == (
         f"{tmp_path}/labels names 3 videos that are not in the index: gaol.mp4 (did you mean "
         "/v/goal.mp4?); zzzz.avi; /w/goal.mp4 (did you mean /v/goal.mp4?). Index what is missing, "
-        "mend the names, or leave these queries out with --skip-unknown."
+        "fix the names, or leave these queries out with --skip-unknown."
     )
     many = "query,video\n" + "".join(f"q,{n:04}.xyz\n" for n in range(9))
     with pytest.raises(SureshotError, match=r"names 9 videos that are .*0004.xyz; and 4 more\."):

@@ -228,7 +228,7 @@ def test_a_video_is_forgotten_with_the_token_and_its_file_stays(own, tmp_path) -
     path = tmp_path / "videos" / "a.mp4"
     address = f"/api/videos/{video_id(path)}"
     assert own.delete(address).status_code == 403
-    assert own.delete(address, headers=ALLOWED).json() == {"schema": 2, "removed": 1}
+    assert own.delete(address, headers=ALLOWED).json() == {"schema": 3, "removed": 1}
     assert own.get(address).status_code == 404
     assert path.exists()
 

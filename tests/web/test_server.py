@@ -206,7 +206,7 @@ def test_every_command_of_the_document_works(tmp_path) -> None:
         )
     assert (ran.returncode, ran.stderr) == (0, "")
     replies = [json.loads(line) for line in ran.stdout.replace("}{", "}\n{").splitlines()]
-    assert len(replies) == 9 and all(reply["schema"] == 2 for reply in replies)
-    assert replies[-1] == {"schema": 2, "removed": 1}
+    assert len(replies) == 9 and all(reply["schema"] == 3 for reply in replies)
+    assert replies[-1] == {"schema": 3, "removed": 1}
     assert (tmp_path / "part.mp4").stat().st_size == 100
     assert (tmp_path / "clip.mp4").stat().st_size > 500

@@ -476,6 +476,6 @@ def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:
     verb = "is" if len(names) == 1 else "are"
     return (
         f"{plain(file)} names {counted(len(names), 'video')} that {verb} not in the index: "
-        f"{listed}{more}. Index what is missing, mend the names, or leave these queries out with "
+        f"{listed}{more}. Index what is missing, fix the names, or leave these queries out with "
         f"{option('skip_unknown', True)}."
     )

@@ -20,7 +20,7 @@ from sureshot.text import (
     timecode,
 )
 
-JSON_SCHEMA = 2  # docs/json.md describes it; raised whenever a field changes its meaning
+JSON_SCHEMA = 3  # docs/json.md describes it; raised whenever a field changes its meaning
 # How sure an answer is, from the best to the worst that can be said.
 Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."

@@ -348,7 +348,9 @@ def _print_card(searcher: "Searcher", forget: bool, as_json: bool) -> int:
         return 0
     if forgotten is not None:
         typer.echo(
-            "Your own calibration is removed." if forgotten else "There is no calibration of your own."
+            "Your own calibration is removed."
+            if forgotten
+            else "There is no calibration of your own."
         )
     typer.echo(f"Percentages: {learned}.")
     return 0

@@ -257,6 +257,18 @@ def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_p
     assert find_card(str(place), str(model), print_of, None) == (card, True, ())
 
 
+def test_a_damaged_card_of_the_index_is_reported_where_the_model_has_one(
+    place, card, tmp_path, monkeypatch
+):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / CARD).write_text(card.to_json(), "utf-8")
+    monkeypatch.setattr("sureshot.library.confidence.home_of", lambda model: tmp_path / "model")
+    (place / CARD).write_text(card.to_json()[:100], "utf-8")
+    answer = open_index(place).search("red")
+    assert answer.confidence is not None and not answer.confidence.personal
+    assert any("not JSON" in warning for warning in answer.warnings)
+
+
 def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     fingerprint = load_encoder("bundled").fingerprint
     bank = bank_of("bundled", fingerprint)

@@ -419,7 +419,8 @@ class Searcher:
             status, known, all_hits, more = percentages[row]
             kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= min)
             more += left_out(len(all_hits) - len(kept), len(kept), min)
-            answer = self._answer(sentence.text, asked, one, searched, (*warnings, *more))
+            notes = (*warnings, *self._card_warnings, *more)
+            answer = self._answer(sentence.text, asked, one, searched, notes)
             yield replace(answer, status=status, confidence=known, hits=kept)
 
     def _asked(self, **asked: Any) -> Request:

@@ -53,7 +53,7 @@ bench: $(VENV)/ready-dev
 	set -e; for n in $(WINDOWS); do for step in make finish truth search; do \
 	  $(BIN)/python -m benchmarks.scale $$step .cache/scale --windows $$n; done; done
 
-# glibc hands memory back after each step of the training and asks for it anew; to keep it makes the
+# glibc hands memory back after each step of the training and asks for it again; to keep it makes the
 # training several times faster.
 # oneDNN keeps what it has prepared for each shape of frames, if it may.
 KEEP := ONEDNN_PRIMITIVE_CACHE_CAPACITY=20000 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 MALLOC_TOP_PAD_=67108864

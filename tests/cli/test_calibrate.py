@@ -70,7 +70,7 @@ def test_a_search_after_it_shows_percentages(sureshot, tmp_path):
     answer = json.loads(sureshot("search", "red", "--db", own.db, "--json").out)
     assert answer["status"] != "not calibrated"
     assert "is removed" in sureshot("calibrate", "--forget", "--db", own.db).out
-    assert "There was none" in sureshot("calibrate", "--forget", "--db", own.db).out
+    assert "There is no calibration" in sureshot("calibrate", "--forget", "--db", own.db).out
     assert sureshot("calibrate", "--labels", own.file, "--db", own.db).code == 0
     # Deleting the index takes the card along; what people judged stays.
     assert sureshot("reset", "--yes", "--db", own.db).code == 0
@@ -81,7 +81,7 @@ def test_json_carries_all_of_it(calibrate, tmp_path, place):
     ran = calibrate("--json")
     found = json.loads(ran.out)
     assert found["card"] == str(tmp_path / "card.json")
-    assert (found["schema"], found["refused"], found["gallery"]) == (2, "", 60)
+    assert (found["schema"], found["refused"], found["gallery"]) == (3, "", 60)
     assert (found["absent"], found["not_found"], found["left_out"]) == (40, 0, 0)
     assert found["valid_for"]["queries"] == 150
     assert found["quality"]["top1"]["brier"] < found["quality"]["top1"]["brier_base"]

@@ -124,7 +124,7 @@ def test_json_tells_the_same(index, videos, tmp_path):
     ran = index(videos, "--json")
     (line,) = ran.out.splitlines()
     told = json.loads(line)
-    assert (told["schema"], told["index"]) == (2, str(tmp_path / "db"))
+    assert (told["schema"], told["index"]) == (3, str(tmp_path / "db"))
     assert (told["found"], told["indexed"], told["windows"], told["seconds"]) == (3, 2, 2, 3.0)
     assert told["failed"][0]["path"] == str(videos / "broken.mp4")
     assert told["interrupted"] is False

@@ -92,7 +92,7 @@ def test_json_is_one_line(search):
     ran = search("red", "--json", "-k", "2")
     (answer,) = answers(ran)
     assert ran.out.count("\n") == 1
-    assert (answer["schema"], answer["status"]) == (2, "not calibrated")
+    assert (answer["schema"], answer["status"]) == (3, "not calibrated")
     assert len(answer["hits"]) == 2
 
 

@@ -147,7 +147,7 @@ def abroad():
         both = run(variant, 0, 40.0).scores | run(variant, 0, there, "B test: ").scores
         runs.append(Run(variant.name, 0, both, 1, 1.0, 10, 1.0))
     facts = Facts("x", "A train", "A val", ["A test", "B test"], "tiny", "3 epochs", data=DATA)
-    table = replace(TABLE, variants=(FIRST, CONTROL), protocol="others", elsewhere=("didemo",))
+    table = replace(TABLE, variants=(FIRST, CONTROL), protocol="others", tested_on=("didemo",))
     return table, runs, facts
 
 

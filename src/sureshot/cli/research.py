@@ -16,11 +16,11 @@ from sureshot.cli.terminal import (
     Ids,
     Json,
     Label,
+    ModelArgument,
     Protocol,
     Result,
     Root,
     SplitName,
-    Trained,
     VideoFolder,
     console,
     examples,
@@ -140,7 +140,7 @@ EVALUATE_EXAMPLES = examples(
 
 
 def evaluate(
-    model: Trained,
+    model: ModelArgument,
     data: Data,
     root: Root,
     split: SplitName = "test",

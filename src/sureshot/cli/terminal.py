@@ -89,7 +89,7 @@ Folder = Annotated[
 ]
 
 # Of a data set and of a run.
-Trained = Annotated[
+ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
 ]
 Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]

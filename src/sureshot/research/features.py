@@ -54,7 +54,7 @@ from sureshot.progress import Progress, Silent
 from sureshot.settings import parse_json
 
 # The arrays of one key by name, each with its rows first; or why there are none and never will be.
-Entry = Mapping[str, Shaped[np.ndarray, "..."]] | str
+CachedFeatures = Mapping[str, Shaped[np.ndarray, "..."]] | str
 
 _PREFIX, _SUFFIX = "shard-", ".safetensors"
 _HEADER = "entries"  # in the metadata: {key: rows of each array, or the reason}, in their order
@@ -68,10 +68,10 @@ class FeatureCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def read(self, keys: Collection[str]) -> dict[str, Entry]:
+    def read(self, keys: Collection[str]) -> dict[str, CachedFeatures]:
         """The entries of those keys that some shard has; a shard that is damaged has none."""
         wanted = set(keys)
-        entries: dict[str, Entry] = {}
+        entries: dict[str, CachedFeatures] = {}
         for path in sorted(self.folder.glob(f"{_PREFIX}*{_SUFFIX}")):
             if not wanted:
                 break
@@ -80,7 +80,7 @@ class FeatureCache:
                 wanted -= entries.keys()
         return entries
 
-    def write(self, entries: Mapping[str, Entry]) -> None:
+    def write(self, entries: Mapping[str, CachedFeatures]) -> None:
         """Add a shard with these entries, whole or not at all.
 
         Args:
@@ -109,7 +109,7 @@ class FeatureCache:
             ) from None
 
 
-def _read_shard(path: Path, keys: Collection[str]) -> Iterator[tuple[str, Entry]]:
+def _read_shard(path: Path, keys: Collection[str]) -> Iterator[tuple[str, CachedFeatures]]:
     with safe_open(path, framework="numpy") as file:
         header = parse_json(file.metadata()[_HEADER])
         names, rows = header["arrays"], header["rows"]
@@ -303,10 +303,10 @@ class _VideoEncoder:
             name += f"-{self.sampling.kind}" + ("" if fps is None else f"-{fps:g}fps")
         return f"{name}-patches" if self.whole_grid else name
 
-    def _encode(self, items: Mapping[str, Item]) -> tuple[dict[str, Entry], set[str]]:
+    def _encode(self, items: Mapping[str, Item]) -> tuple[dict[str, CachedFeatures], set[str]]:
         """The entry of each item, and the keys of those that may have another one next time."""
         prepared: dict[str, Prepared] = {}
-        entries: dict[str, Entry] = {}
+        entries: dict[str, CachedFeatures] = {}
         transient: set[str] = set()
 
         def flush(least: int) -> None:

@@ -61,7 +61,7 @@ from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem
 from sureshot.settings import Within
 
 Noise = Literal["normal", "uniform"]
-Choice = Literal["mean", "best"]
+TrialChoice = Literal["mean", "best"]
 _SEED = 240317998  # of fixed noise, the paper's number; 0 may be that of weights or of data
 _BLOCK = 2**22  # numbers in a vector for every pair, held at once by a score with trials
 
@@ -90,7 +90,7 @@ class TMassConfig(SystemConfig):
     support: Annotated[float, Within(0, 1000)] = 0.8
     frames: Annotated[int, Within(1, 100_000)] = 12
     trials: Annotated[int | None, Within(0, 1000)] = None
-    choice: Choice | None = None
+    choice: TrialChoice | None = None
     dropout: Annotated[float, Within(0, 0.99)] = 0.3
     scale: Scale = None
 
@@ -146,7 +146,7 @@ class TMass(PooledSystem):
         self.config = config
         self.printed_mode, released = config.mode != "well_posed", config.mode == "released"
         self.noise: Noise = config.noise or ("uniform" if released else "normal")
-        self.choice: Choice = config.choice or ("best" if released else "mean")
+        self.choice: TrialChoice = config.choice or ("best" if released else "mean")
         self.trials = (20 if released else 0) if config.trials is None else config.trials
         self.weights: Mapping[str, float] = {"similarity": 1.0, "support": config.support}
         self.pooled = PooledSimilarity("cross_attention", width, dropout=config.dropout)

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
 from sureshot.paths import locate
+from sureshot.s3 import object_path
 from sureshot.store import integrity, maintenance, repair, writing
 from sureshot.store.locks import staging_lock, write_lock
 from sureshot.store.rows import (
@@ -23,6 +24,8 @@ from sureshot.store.rows import (
     IndexSettings,
     StoredWindows,
     VideoRecord,
+    from_text,
+    to_text,
     video_rows,
     window_rows,
 )
@@ -33,6 +36,8 @@ from sureshot.text import counted
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
+
+_EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
 
 
 class Store:
@@ -194,12 +199,12 @@ class Store:
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
         with as_store_error(self.location, "read"):
-            return writing.stored_patterns(self._tables)
+            return _stored_patterns(self._tables)
 
     def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
         """Remember patterns of `sureshot.media.discover.Excluded`, or forget them."""
         with self._writing():
-            writing.store_patterns(self._tables, patterns, excluded=excluded)
+            _store_patterns(self._tables, patterns, excluded=excluded)
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
         """Store a video, replacing what was known of it. Whole or not at all, also when killed.
@@ -348,3 +353,18 @@ class Store:
         self._commits += 1
         if self._commits % _COMPACT_EVERY == 0:
             self.compact()
+
+
+def _stored_patterns(tables: Tables) -> tuple[str, ...]:
+    """The patterns of what is left out, in their order as texts."""
+    settings = tables.use("videos", lambda table: table.config())
+    kept = (name.removeprefix(_EXCLUDED) for name in settings if name.startswith(_EXCLUDED))
+    return tuple(sorted(str(from_text(text)) for text in kept))
+
+
+def _store_patterns(tables: Tables, patterns: Sequence[str], *, excluded: bool) -> None:
+    """Keep patterns from now on, or forget them."""
+    named = (to_text(object_path(pattern) or Path(pattern)) for pattern in patterns)
+    values = {_EXCLUDED + name: "" if excluded else None for name in named}
+    if values:
+        tables.change("videos", lambda table: table.update_config(values))

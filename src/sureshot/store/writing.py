@@ -16,24 +16,20 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from sureshot.errors import StoreError
-from sureshot.s3 import object_path
 from sureshot.store.integrity import id_list
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     Header,
     VideoRecord,
-    from_text,
     renamed,
     sound,
     sum_of_checks,
-    to_text,
     video_rows,
 )
 from sureshot.store.tables import Name, Tables, check_rows, is_there, sync_paths, versions
 from sureshot.text import counted
 
 _KEPT = 2  # versions whose files are needed
-_EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +129,6 @@ def uncommitted_files(tables: Tables, name: Name) -> int:
         table = lance.dataset(str(data.parent), version=number)
         named |= {file.path for part in table.get_fragments() for file in part.data_files()}
     return len({entry.name for entry in os.scandir(data)} - named)
-
-
-def stored_patterns(tables: Tables) -> tuple[str, ...]:
-    """The patterns of what is left out, in their order as texts."""
-    settings = tables.use("videos", lambda table: table.config())
-    kept = (name.removeprefix(_EXCLUDED) for name in settings if name.startswith(_EXCLUDED))
-    return tuple(sorted(str(from_text(text)) for text in kept))
-
-
-def store_patterns(tables: Tables, patterns: Sequence[str], *, excluded: bool) -> None:
-    """Keep patterns from now on, or forget them."""
-    named = (to_text(object_path(pattern) or Path(pattern)) for pattern in patterns)
-    values = {_EXCLUDED + name: "" if excluded else None for name in named}
-    if values:
-        tables.change("videos", lambda table: table.update_config(values))
 
 
 def _replacing(table: Any, new: list[Any], old: str) -> Any:

@@ -205,7 +205,7 @@ def sure(status: Status, right: float = 0.57, **values) -> Answer:
         ),
         (
             sure("probably not here", present=0.001),
-            "Probably not in your videos: a real match scores this low less than once in 100.",
+            "Probably not in your videos: a real match scores this low less than 1 time in 100.",
         ),
         (
             answer(hit()),

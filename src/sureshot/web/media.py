@@ -3,18 +3,22 @@
 import contextlib
 import errno
 import hashlib
+import io
+import os
 import re
 import stat
 import threading
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi import Path as InPath
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.files import replace_file
@@ -35,18 +39,17 @@ from sureshot.web.schema import (
 from sureshot.web.session import Session, SessionOf
 
 _CHUNK = 1 << 18  # bytes read at once
-_RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _LONGEST = 600.0  # seconds that are cut out at once
 CACHE_SIZE = 1_000_000_000  # bytes
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-class _FileReply(FileResponse):
-    chunk_size = _CHUNK
-
-
 def file_reply(request: Request, path: Path, media_type: str, name: str | None = None) -> Response:
-    """A file, or the part that the ``Range`` header asks for.
+    """A file, or the single range that the ``Range`` header asks for.
+
+    Several ranges, and what is no range, get the whole, as HTTP permits. The file is opened once:
+    what takes its name while it plays is never mixed into it.
 
     Args:
         path: a file, or an object in S3.
@@ -56,49 +59,82 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
         FileGoneError: it cannot be opened.
     """
     try:
-        if isinstance(path, ObjectPath):
-            return _object_reply(request, path, media_type)
-        status = path.stat()
+        opened, size, tag = _open(path)
     except OSError as error:
         raise FileGoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise FileGoneError(f"{plain(path)} is not a regular file any more.")
-    headers = {"Cache-Control": "private, no-cache"}
-    return _FileReply(
-        path, headers=headers, media_type=media_type, filename=name, stat_result=status
-    )
-
-
-def _object_reply(request: Request, path: ObjectPath, media_type: str) -> Response:
-    """An object in S3, or a single range of it; other ranges get the whole, as HTTP permits."""
-    status = path.stat()
-    size, tag = status.st_size, f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, no-cache", "ETag": tag}
-    is_same = request.headers.get("if-range", tag) == tag
-    match = _RANGE.fullmatch(request.headers.get("range", "")) if is_same else None
+    if name is not None:
+        headers["Content-Disposition"] = f"attachment; filename*=utf-8''{urllib.parse.quote(name)}"
     first, last, code = 0, size - 1, 200
-    if match is not None and int(match[1]) <= int(match[2] or last):
-        first, last, code = int(match[1]), min(int(match[2] or last), last), 206
-        headers["Content-Range"] = f"bytes {first}-{last}/{size}"
-    elif match is not None and int(match[1]) >= size:
-        first = size
-    if first >= size:
-        beyond = {"Content-Range": f"bytes */{size}"}
-        return error_reply("The range is beyond the end of the file.", 416, "range", beyond)
+    asked = request.headers.get("range", "") if request.headers.get("if-range", tag) == tag else ""
+    match = _RANGE.fullmatch(asked.replace(" ", ""))
+    if match is not None and (match[1] or match[2]):
+        start = int(match[1]) if match[1] else max(size - int(match[2]), 0)
+        end = min(int(match[2]), last) if match[1] and match[2] else last
+        if start >= size:
+            opened.close()
+            beyond = {"Content-Range": f"bytes */{size}"}
+            return error_reply("The range is beyond the end of the file.", 416, "range", beyond)
+        if start <= end:
+            first, last, code = start, end, 206
+            headers["Content-Range"] = f"bytes {first}-{last}/{size}"
     headers["Content-Length"] = str(last - first + 1)
-    if request.method == "HEAD":
-        return Response(status_code=code, headers=headers, media_type=media_type)
-    body = _object_bytes(path, first, last + 1)
-    return StreamingResponse(body, code, headers, media_type)
+    return _FilePart(request, opened, first, last + 1, code, headers, media_type)
 
 
-def _object_bytes(path: ObjectPath, at: int, end: int) -> Iterator[bytes]:
-    """Bytes of an object; where it is replaced meanwhile they end early, and so the connection."""
-    with contextlib.suppress(OSError), path.open("rb", buffering=0) as opened:
-        opened.seek(at)
-        while at < end and (data := bytes(opened.read(min(_CHUNK, end - at)))):
-            at += len(data)
-            yield data
+def _open(path: Path) -> tuple[io.RawIOBase, int, str]:
+    """An open file or object, its size, and its ETag; all three of the same content."""
+    if isinstance(path, ObjectPath):
+        reader = path.open("rb", buffering=0)
+        return reader, reader.size, f'"{reader.stored.mtime_ns:x}-{reader.size:x}"'
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(number)
+        raise FileGoneError(f"{plain(path)} is not a regular file any more.")
+    tag = f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'
+    return io.FileIO(number), status.st_size, tag
+
+
+class _FilePart(Response):
+    """Bytes of an open file, which is closed afterwards."""
+
+    def __init__(
+        self,
+        request: Request,
+        opened: io.RawIOBase,
+        at: int,
+        end: int,
+        code: int,
+        headers: dict[str, str],
+        media_type: str,
+    ) -> None:
+        super().__init__(None, code, headers, media_type)
+        self._request, self._opened, self._at, self._end = request, opened, at, end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them; where the file is cut short meanwhile, the reply stays unfinished."""
+        at, end = self._at, self._end
+        start = {"type": "http.response.start", "status": self.status_code}
+        try:
+            await send({**start, "headers": self.raw_headers})
+            if self._request.method == "HEAD":
+                at = end
+            else:
+                self._opened.seek(at)
+            while at < end and not await self._request.is_disconnected():
+                try:
+                    data = await run_in_threadpool(self._opened.read, min(_CHUNK, end - at))
+                except OSError:  # an object was replaced, or its storage is gone
+                    data = b""
+                if not data:
+                    return  # without a last part, so that the player sees that bytes are missing
+                at += len(data)
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+            if at >= end:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._opened.close()
 
 
 class ClipCache:

@@ -189,7 +189,9 @@ class Answer:
         if self.status == "probably not here":
             times = 100 * known.present
             rare = (
-                f"{counted(round(times), 'time')} in 100" if times >= 1 else "less than 1 time in 100"
+                f"{counted(round(times), 'time')} in 100"
+                if times >= 1
+                else "less than 1 time in 100"
             )
             return "Probably not in your videos", f": a real match scores this low {rare}."
         if self.status == "confident":

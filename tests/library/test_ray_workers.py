@@ -77,8 +77,11 @@ def made_with_bucket(bucket: Bucket) -> Iterator[tuple[Any, Bucket]]:
 class TestCluster:
     """With Ray, which takes a gigabyte and some time."""
 
-    def test_where_nobody_answers_it_is_said_how_to_start_one(self) -> None:
+    @pytest.fixture(autouse=True)
+    def _ray(self) -> None:
         pytest.importorskip("ray")
+
+    def test_where_nobody_answers_it_is_said_how_to_start_one(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
         told = connect(f"127.0.0.1:{port}")

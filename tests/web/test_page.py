@@ -325,7 +325,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
     with served("--db", tmp_path / "db", home=tmp_path) as address:
         for page in opened(browser, address):
             page.goto(f"{address}?q=cooking+pasta+in+a+kitchen")
-            page.get_by_text("Probably not in your videos.").wait_for()
+            page.get_by_text("Probably not in your videos:").wait_for()
             assert page.locator(".hit").count() and page.locator("#hits").is_hidden()
             page.get_by_text("Show closest results").click()
             page.locator(".hit").first.wait_for()
@@ -333,7 +333,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
             page.locator(".hit.weak .percent").first.wait_for()
             page.get_by_role("button", name="Hide weak hits").click()
             page.wait_for_url("**min=0.2*")
-            page.get_by_text("below 20 % left out").wait_for()
+            page.get_by_text("less likely right than the 20%").wait_for()
             assert page.locator(".hit.weak").count() == 0
             page.get_by_role("button", name="Show weak hits").click()
             page.locator(".hit.weak").first.wait_for()
@@ -343,7 +343,7 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
                 page.get_by_role("button", name="Wrong").first.click()
                 page.locator("#judged").get_by_text(f"{number + 1} search").wait_for()
             page.goto(f"{address}?q=people+riding+bicycles")
-            page.get_by_text("with judgements of your own").wait_for()
+            page.get_by_text("your own judgements").wait_for()
             assert page.locator(".percent").all_inner_texts() != before
     assert status(tmp_path / "db").judged == 10
     answer = sureshot.open_index(tmp_path / "db").search("people riding bicycles")

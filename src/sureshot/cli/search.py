@@ -603,7 +603,7 @@ def _split_time(text: str) -> tuple[Path, float | None]:
     return Path(name), parse_time(time)
 
 
-# Players that begin at a second, and how they are told which; then what hands a file to whatever
+# Players that can start at a given second, with the option for it; then what hands a file to what
 # the desktop opens it with, which begins at the start.
 _PLAYERS = {"mpv": "--start={at}", "vlc": "--start-time={at}"}
 _OPENERS = {"darwin": "open", "win32": "explorer"}
@@ -611,7 +611,7 @@ _OPENERS = {"darwin": "open", "win32": "explorer"}
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A program that is told what to play.
+    """A program that plays videos.
 
     Attributes:
         command: the program and its arguments.
@@ -672,7 +672,7 @@ def play(answer: "Answer", number: int) -> str:
         )
     except OSError as error:
         raise SureshotError(f"{player.command[0]} does not start: {error.strerror}.") from None
-    process.returncode = 0  # nobody waits for it, and Python should not complain about that
+    process.returncode = 0  # it is not waited for, and Python should not complain about that
     told = f"playing: {plain(shlex.join(player.command))}"
     return told if player.seeks else f"{told} (the moment is at {timecode(hit.peak)})"
 

@@ -365,7 +365,7 @@ class Bar(AbstractContextManager["Bar"]):
         """Show how many of a kind are done.
 
         Args:
-            what: the kind of thing counted; the estimate of the time left begins anew with it.
+            what: the kind of thing counted; the estimate of the time left starts over with it.
             done: how many are done.
             total: how many there are.
             more: words behind the numbers.

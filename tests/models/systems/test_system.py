@@ -258,12 +258,10 @@ def test_noise_comes_from_the_generator_alone(form: str) -> None:
 
 @every
 def test_known_pairs_are_learned(form: str) -> None:
-    # As printed, the other distances leave alone what is looked at here; of DVTR's triplet loss see
-    # `test_as_printed_everything_is_pulled_together`.
     if form == "dvtr paper kl triplet":
-        return
+        pytest.skip("see test_as_printed_everything_is_pulled_together")
     if form.startswith("duq paper distance") and "boundary" not in form:
-        return
+        pytest.skip("as printed, the other distances leave alone what is looked at here")
     torch.manual_seed(0)
     stem = Stem(StemConfig("linear", WIDTH, dropout=0.0, backbone=False), SIZES)
     model, pairs = Model(stem, system(form, sizes=stem.sizes)), told(24)

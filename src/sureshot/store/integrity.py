@@ -1,7 +1,7 @@
 """What an index claims of each video against the windows that are stored of it."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from sureshot.errors import StoreError
 from sureshot.paths import video_id
+from sureshot.progress import Progress, Silent
 from sureshot.store.locks import write_lock
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import CHECKED, VideoRecord, sound, video_record
@@ -18,29 +19,23 @@ from sureshot.store.tables import NAMES, Tables, as_store_error, plain_errors
 from sureshot.text import counted, plain
 
 MAX_CHECKED = 20_000  # windows; 10 MB of the bundled model's vectors, read and checked in 60 ms
-_MAX_READ = 100_000  # windows, about 1 GB
 _PART = 20_000  # videos read at once
 _WINDOWS_AT_ONCE = 1024
 _VALUES_AT_ONCE = 65_536  # of one column
 _AHEAD = 2  # batches that are read ahead; Lance's sixteen hold half a column of a million rows
 
 
-def parts_of_videos(tables: Tables, *columns: str) -> Iterator[tuple[str | None, ...]]:
-    """Conditions that part the videos of an index, each of which meets one part's.
-
-    Args:
-        columns: names of columns that hold ids of videos, damaged ones too; for each there is a
-            condition, None where all videos are one part.
-    """
+def _parts(tables: Tables) -> Iterator[tuple[str | None, str | None]]:
+    """Conditions on videos and on windows, which part both, damaged ids included; None for all."""
     count = math.ceil(tables.count("videos") / _PART)
     if count < 2:
-        yield (None,) * len(columns)
+        yield None, None
         return
     # Ids are digests, of which as many begin with one number as with another.
     many = min(4096, count)
     begins = [f"'{number * 65536 // many:04x}'" for number in range(1, many)]
     for first, end in zip([None, *begins], [*begins, None], strict=True):
-        yield tuple(_between(column, first, end) for column in columns)
+        yield _between("id", first, end), _between("video", first, end)
 
 
 def _between(column: str, first: str | None, end: str | None) -> str:
@@ -49,25 +44,32 @@ def _between(column: str, first: str | None, end: str | None) -> str:
     return f"{column} >= {first}" + ("" if end is None else f" AND {column} < {end}")
 
 
-def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRecord], int]:
-    """Videos that meet a condition, and how many damaged rows were left out."""
+def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRecord], list[int]]:
+    """Videos that meet a condition, and the row ids of damaged ones, which are left out."""
 
     def act(table: Any) -> pa.Table:
-        return table.scanner(filter=condition, batch_readahead=_AHEAD).to_table()
+        scan = table.scanner(filter=condition, batch_readahead=_AHEAD, with_row_id=True)
+        return scan.to_table()
 
-    return _records_of(tables.use("videos", act))
-
-
-def _records_of(rows: pa.Table) -> tuple[list[VideoRecord], int]:
+    rows = tables.use("videos", act)
+    ids, rows = rows.column("_rowid"), rows.drop_columns(["_rowid"])
     right = sound(rows)
-    kept = rows.filter(pa.array(right)).to_pylist()
-    return [video_record(row) for row in kept], int((~right).sum())
+    return _records_of(rows, right), ids.filter(pa.array(~right)).to_pylist()
+
+
+def _records_of(rows: pa.Table, right: Any) -> list[VideoRecord]:
+    return [video_record(row) for row in rows.filter(pa.array(right)).to_pylist()]
 
 
 def each(tables: Tables) -> Iterator[VideoRecord]:
     """Every video, in no order; one that comes or goes meanwhile may be among them or not."""
-    for (condition,) in parts_of_videos(tables, "id"):
+    for condition, _ in _parts(tables):
         yield from records(tables, condition)[0]
+
+
+def damaged_videos(tables: Tables) -> list[int]:
+    """Row ids of the damaged rows of the table of videos."""
+    return [row for condition, _ in _parts(tables) for row in records(tables, condition)[1]]
 
 
 def at_paths(tables: Tables, paths: Iterable[Path]) -> list[VideoRecord]:
@@ -77,8 +79,7 @@ def at_paths(tables: Tables, paths: Iterable[Path]) -> list[VideoRecord]:
 
 def of_sizes(tables: Tables, sizes: Iterable[int]) -> list[VideoRecord]:
     """The indexed videos that have one of some sizes in bytes."""
-    found = _records_with(tables, "size", sorted(set(sizes)))
-    return [record for record in found if record.windows]
+    return [known for known in _records_with(tables, "size", [*set(sizes)]) if known.windows]
 
 
 def _records_with(
@@ -99,7 +100,10 @@ def _records_with(
             first += len(batch)
         return table.take(places)
 
-    return _records_of(tables.use("videos", act))[0] if values else []
+    if not values:
+        return []
+    rows = tables.use("videos", act)
+    return _records_of(rows, sound(rows))
 
 
 def id_list(ids: Sequence[str]) -> str:
@@ -109,7 +113,7 @@ def id_list(ids: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredOf:
-    """What is stored of one video.
+    """Windows that are stored of one video.
 
     Attributes:
         check: sum of their checksums.
@@ -123,9 +127,46 @@ class StoredOf:
     newest: float = 0.0
 
 
-def stored_by_video(tables: Tables, condition: str | None = None) -> dict[str, StoredOf]:
-    """What is stored of each video, by its id, which may be a damaged one."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What an index, or a part of it, claims and has.
 
+    Attributes:
+        known: its videos.
+        damaged: row ids of damaged rows of videos.
+        stored: what is stored of each video, by its id, which may be a damaged one.
+    """
+
+    known: list[VideoRecord]
+    damaged: list[int]
+    stored: dict[str, StoredOf]
+
+    def lost(self) -> list[VideoRecord]:
+        """The indexed videos of which other windows are stored than they claim, or none."""
+        found = []
+        for record in self.known:
+            there = self.stored.get(record.id, StoredOf())
+            claimed = record.windows, record.check_windows
+            if record.windows and claimed != (there.windows, there.check):
+                found.append(record)
+        return found
+
+    def strays(self) -> dict[str, StoredOf]:
+        """Windows of no indexed video."""
+        indexed = {record.id for record in self.known if record.windows}
+        return {video: there for video, there in self.stored.items() if video not in indexed}
+
+
+def compared(tables: Tables) -> Iterator[Comparison]:
+    """Each part of an index.
+
+    Without the write lock a video that is just being written seems lost.
+    """
+    for videos, windows in _parts(tables):
+        yield Comparison(*records(tables, videos), _stored_by_video(tables, windows))
+
+
+def _stored_by_video(tables: Tables, condition: str | None) -> dict[str, StoredOf]:
     def act(table: Any) -> pa.Table:
         return table.to_table(columns=["video", "written_at", "check"], filter=condition)
 
@@ -143,42 +184,16 @@ def stored_by_video(tables: Tables, condition: str | None = None) -> dict[str, S
     }
 
 
-def disagreeing(known: Sequence[VideoRecord], stored: dict[str, StoredOf]) -> list[VideoRecord]:
-    """The indexed videos of which other windows are stored than they claim, or none."""
-    found = []
-    for record in known:
-        there = stored.get(record.id, StoredOf())
-        claimed = record.windows, record.check_windows
-        if record.windows and claimed != (there.windows, there.check):
-            found.append(record)
-    return found
-
-
-def lost_videos(tables: Tables) -> list[VideoRecord]:
-    """The indexed videos of which other windows are stored than they claim, or none.
-
-    The caller has the write lock, else a video that is just being written would seem lost.
-    """
-    found: list[VideoRecord] = []
-    for videos, windows in parts_of_videos(tables, "id", "video"):
-        found += disagreeing(records(tables, videos)[0], stored_by_video(tables, windows))
-    return found
-
-
-def videos_with_damage(tables: Tables, known: Collection[VideoRecord]) -> list[VideoRecord]:
-    """The indexed videos of which a window is not what was written.
-
-    Args:
-        tables: the index; of more than 100,000 windows none is read.
-        known: videos that are left out.
-    """
-    if tables.count("windows") > _MAX_READ:
-        return []
-    ids: set[str] = set()
+def damaged_windows(tables: Tables, progress: Progress | None = None) -> tuple[int, set[str]]:
+    """How many windows are not what was written, and the ids of videos that they name."""
+    progress = progress or Silent()
+    count, done, damaged, ids = tables.count("windows"), 0, 0, set[str]()
+    progress.update("windows checked", 0, count)
     for rows in window_batches(tables):
-        ids |= owners(rows.filter(pa.array(~sound(rows))))
-    ids -= {record.id for record in known}
-    return records(tables, f"windows > 0 AND id IN ({id_list(sorted(ids))})")[0]
+        bad = rows.filter(pa.array(~sound(rows)))
+        damaged, ids, done = damaged + len(bad), ids | _owners(bad), done + len(rows)
+        progress.update("windows checked", done, max(count, done))
+    return damaged, ids
 
 
 def window_batches(tables: Tables) -> Iterator[pa.Table]:
@@ -192,8 +207,8 @@ def window_batches(tables: Tables) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch])
 
 
-def owners(rows: pa.Table) -> set[str]:
-    """Ids of videos that rows of the table of windows name, by ``video`` or as part of ``key``."""
+def _owners(rows: pa.Table) -> set[str]:
+    """Ids of videos that windows name, by ``video`` or as part of ``key``."""
     found: set[str] = set()
     for name in ("video", "key"):
         texts = pc.unique(rows.column(name).cast(pa.binary())).to_pylist()
@@ -256,33 +271,29 @@ class ClaimsCheck:
             return []
         if count <= MAX_CHECKED and not self._sentences():
             return []
-        with write_lock(self._tables.location):  # else a video being written would seem lost
+        with write_lock(self._tables.location):
             return self._sentences()
 
     def _sentences(self) -> list[str]:
-        known, damaged = records(self._tables)
-        stored = stored_by_video(self._tables)
-        strays = stored.keys() - {record.id for record in known if record.windows}
-        sentences = on_lost(disagreeing(known, stored))
-        if strays and not damaged and not is_remote(self._tables.location):
-            are = "is" if len(strays) == 1 else "are"
+        parts = list(compared(self._tables))
+        lost = [record for part in parts for record in part.lost()]
+        strays = sum(len(part.strays()) for part in parts)
+        damaged = any(part.damaged for part in parts)
+        sentences = []
+        if lost:
+            have = "has" if len(lost) == 1 else "have"
             sentences.append(
-                f"Among what is searched {are} {counted(len(strays), 'video')} that the index does "
+                f"{counted(len(lost), 'video')} {have} lost windows, such as "
+                f"{plain(lost[0].path)}. `sureshot index FOLDER` indexes them again."
+            )
+        if strays and not damaged and not is_remote(self._tables.location):
+            are = "is" if strays == 1 else "are"
+            sentences.append(
+                f"Among what is searched {are} {counted(strays, 'video')} that the index does "
                 f"not list, as a command that was ended leaves it. `sureshot index FOLDER` puts "
                 f"that right."
             )
         return sentences
-
-
-def on_lost(lost: Sequence[VideoRecord]) -> list[str]:
-    """A sentence on videos whose windows are not those that the index claims, if there are any."""
-    if not lost:
-        return []
-    have = "has" if len(lost) == 1 else "have"
-    return [
-        f"{counted(len(lost), 'video')} {have} lost windows, such as {plain(lost[0].path)}. "
-        f"`sureshot index FOLDER` indexes them again."
-    ]
 
 
 def _claimed(table: Any) -> int:

@@ -21,11 +21,7 @@ _PAUSE = 0.005  # seconds
 
 @contextlib.contextmanager
 def write_lock(location: str) -> Iterator[None]:
-    """Be the only process that writes to an index in the block; not to be nested.
-
-    Raises:
-        StoreError: another process has been writing for ten minutes.
-    """
+    """Be the only process that writes to an index in the block; not to be nested."""
     with contextlib.ExitStack() as stack:
         # On network file systems only a file can be locked; in a folder that may not be written
         # to there may be none.
@@ -52,14 +48,10 @@ def staging_lock(location: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive(location: str) -> Iterator[bool]:
-    """Whether no process is in `staging_lock`, nor can be in the block.
-
-    Never so in object storage, nor where a system has no locks.
-    """
+    """Whether no process is in `staging_lock`, nor can be in the block; unknown is no."""
     with contextlib.ExitStack() as stack:
-        opened = None
-        if _lockable(location):
-            opened = _open(f"{location}/{_STAGING}", stack, make=True)
+        place = f"{location}/{_STAGING}"
+        opened = _open(place, stack, make=True) if _lockable(location) else None
         yield opened is not None and _acquire(opened, patience=0.0) is True
 
 

@@ -2,34 +2,24 @@
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from lance.optimize import Compaction
 
 from sureshot.errors import StoreError
 from sureshot.paths import locate
-from sureshot.progress import Progress, Silent
-from sureshot.store import vector_search
-from sureshot.store.integrity import (
-    StoredOf,
-    disagreeing,
-    owners,
-    parts_of_videos,
-    records,
-    stored_by_video,
-    window_batches,
-)
+from sureshot.progress import Progress
+from sureshot.store.integrity import StoredOf, compared, damaged_windows
 from sureshot.store.locks import exclusive, write_lock
 from sureshot.store.remote import is_remote
-from sureshot.store.repair import damaged_videos, leftovers
-from sureshot.store.rows import Header, VideoRecord, sound
-from sureshot.store.tables import NAMES, Name, Tables, as_store_error, check_rows
-from sureshot.store.vector_search import quoted
+from sureshot.store.repair import leftovers
+from sureshot.store.rows import Header
+from sureshot.store.tables import FAILURES, NAMES, Name, Tables, as_store_error, check_rows
+from sureshot.store.vector_search import add_segment, quoted
 from sureshot.store.writing import uncommitted_files
 from sureshot.text import counted, plain
 
@@ -56,27 +46,19 @@ def sweep(tables: Tables) -> tuple[int, str]:
     """
     since = time.time() - in_flight(tables.location)
     orphans: list[str] = []
-    lost = 0
-    for videos, windows in parts_of_videos(tables, "id", "video"):
-        stored, known = stored_by_video(tables, windows), records(tables, videos)[0]
-        indexed = {record.id for record in known if record.windows}
-        orphans += [i for i, there in stored.items() if i not in indexed and there.oldest < since]
-        lost += sum(not _interrupted(record, stored) for record in disagreeing(known, stored))
-    if not orphans:
-        return 0, ""
-    damaged = len(damaged_videos(tables))
-    if lost or damaged or tables.trouble():
+    lost = damaged = 0
+    for part in compared(tables):
+        orphans += [video for video, there in part.strays().items() if there.oldest < since]
+        damaged += len(part.damaged)
+        # Of one that is just being written again, or was when it was killed, they are newer.
+        newest = {video: there.newest for video, there in part.stored.items()}
+        lost += sum(newest.get(known.id, 0.0) <= known.indexed_at for known in part.lost())
+    if orphans and (lost or damaged or tables.trouble()):
         return 0, _refusal(len(orphans), lost, damaged)
     for video in sorted(orphans):
         # The age once more: another indexer may have written the video again by now.
         tables.drop("windows", f"video = {quoted(video)} AND written_at < {since}")
     return len(orphans), ""
-
-
-def _interrupted(record: VideoRecord, stored: dict[str, StoredOf]) -> bool:
-    """Whether a video is just being written again, or a kill has ended that."""
-    there = stored.get(record.id)
-    return there is not None and there.newest > record.indexed_at
 
 
 def _refusal(orphans: int, lost: int, damaged: int) -> str:
@@ -109,7 +91,7 @@ def clear(tables: Tables) -> int:
         How many files of rows these were; none while another process writes files to be committed.
     """
     cleared = 0
-    with _left_for_next_time(), exclusive(tables.location) as safe:
+    with _if_possible(), exclusive(tables.location) as safe:
         for name in NAMES if safe and not tables.trouble() else ():
             if uncommitted_files(tables, name):
                 tables.sync()
@@ -119,18 +101,19 @@ def clear(tables: Tables) -> int:
 
 
 def compact(tables: Tables) -> None:
-    """Join small files and delete superseded ones.
+    """Join small files, delete superseded ones, and index vectors if a search would take long.
 
     The two newest versions of a table are kept. Both name the joined files, so that the index loses
     nothing with the manifest of the newest; older files go only when those are on the disk.
     """
     for name in NAMES:
-        with _left_for_next_time():
+        with _if_possible():
             tables.change(name, partial(_join_files, location=tables.location, name=name))
             tables.sync()
             tables.change(name, lambda table: table.update_config({_JOINED: str(time.time())}))
             tables.sync()
             tables.change(name, _clean)
+    index_vectors(tables)
 
 
 def _join_files(table: Any, location: str, name: Name) -> None:
@@ -158,17 +141,15 @@ def _clean(table: Any, *, all_unnamed: bool = False) -> Any:
 def index_vectors(tables: Tables) -> bool:
     """Index the vectors of new windows if comparing them one by one takes long; whether it was."""
     done = False
-    with _left_for_next_time():
-        done = vector_search.add_segment(tables)
+    with _if_possible():
+        done = add_segment(tables)
         tables.sync()
     return done
 
 
-@contextlib.contextmanager
-def _left_for_next_time() -> Iterator[None]:
+def _if_possible() -> contextlib.suppress:
     """Upkeep is never worth an error: the disk is full, or another process was quicker."""
-    with contextlib.suppress(OSError, ValueError, RuntimeError):
-        yield
+    return contextlib.suppress(*FAILURES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,30 +168,32 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     tables = Tables(locate(location))
     header = tables.header()
     with as_store_error(tables.location, "read"), write_lock(tables.location):
-        # Together, else a video that is just being written would seem lost.
-        known, damaged = records(tables)
-        stored = stored_by_video(tables)
+        parts = list(compared(tables))
     found = _of_tables(tables)
-    if damaged:
+    if damaged := sum(len(part.damaged) for part in parts):
         what = f"The table of videos has {counted(damaged, 'damaged row')}."
         found.append(Fault(what, "`sureshot index FOLDER` makes them again."))
-    if lost := disagreeing(known, stored):
-        names = _listed(plain(record.path) for record in lost)
-        what = f"Other windows are stored than the index claims, or none, of {names}."
+    if lost := [plain(known.path) for part in parts for known in part.lost()]:
+        what = f"Other windows are stored than the index claims, or none, of {_listed(lost)}."
         found.append(Fault(what, "`sureshot index FOLDER` encodes them again."))
     with as_store_error(tables.location, "read"):
-        found += _of_windows(tables, known, progress or Silent())
-        found += _of_search(tables, header)
-    indexed = {record.id for record in known if record.windows}
+        damaged, ids = damaged_windows(tables, progress)
+    if damaged:
+        names = [plain(r.path) for part in parts for r in part.known if r.id in ids]
+        of = f" of {_listed(names)}" if names else ""
+        are = "is" if damaged == 1 else "are"
+        what = f"{counted(damaged, 'window')}{of} {are} not what was written."
+        found.append(Fault(what, "`sureshot index --force PATH` encodes them again."))
+    found += _of_search(tables, header)
     since = time.time() - in_flight(tables.location)
-    orphans = sum(i not in indexed and there.newest < since for i, there in stored.items())
-    if orphans:
+    strays: list[StoredOf] = [there for part in parts for there in part.strays().values()]
+    if orphans := sum(there.newest < since for there in strays):
         what = f"Windows of {counted(orphans, 'video')} belong to no indexed video."
         fix = "`sureshot index FOLDER` removes them once all else is sound."
         found.append(Fault(what, fix))
     if left := leftovers(tables.location):
-        names = _listed(path.name for path in left)
-        what = f"An ended process has left {names}."
+        names = [path.name for path in left]
+        what = f"An ended process has left {_listed(names)}."
         found.append(Fault(what, "`sureshot index FOLDER` removes them."))
     return found
 
@@ -234,27 +217,6 @@ def _of_tables(tables: Tables) -> list[Fault]:
     ]
 
 
-def _of_windows(
-    tables: Tables, known: Collection[VideoRecord], progress: Progress
-) -> Iterator[Fault]:
-    """Windows that are not what was written."""
-    paths = {record.id: plain(record.path) for record in known}
-    names: set[str] = set()
-    count, done, damaged = tables.count("windows"), 0, 0
-    progress.update("windows checked", 0, count)
-    for rows in window_batches(tables):
-        right = sound(rows)
-        damaged += int((~right).sum())
-        names |= {paths[i] for i in owners(rows.filter(pa.array(~right))) if i in paths}
-        done += len(rows)
-        progress.update("windows checked", done, max(count, done))
-    if damaged:
-        of = f" of {_listed(names)}" if names else ""
-        are = "is" if damaged == 1 else "are"
-        what = f"{counted(damaged, 'window')}{of} {are} not what was written."
-        yield Fault(what, "`sureshot index --force PATH` encodes them again.")
-
-
 def _of_search(tables: Tables, header: Header) -> Iterator[Fault]:
     """Whether a search runs through, with the index of vectors where there is one."""
     near = {"column": "vector", "q": np.ones(header.width, np.float16), "k": 1, "metric": "dot"}
@@ -270,6 +232,6 @@ def _of_search(tables: Tables, header: Header) -> Iterator[Fault]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    every = sorted(names)
+    every = sorted(set(names))
     more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
     return f"{', '.join(every[:_NAMED])}{more}"

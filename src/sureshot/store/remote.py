@@ -13,10 +13,9 @@ import shutil
 import time
 import urllib.parse
 import uuid
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from sureshot.errors import SureshotError
 from sureshot.paths import cache_dir
@@ -29,6 +28,7 @@ _FRESH = 1.0  # seconds during which the storage is not asked again for the newe
 _ABANDONED = 3600.0  # seconds; files that the newest version lacks may be read until then
 _FILES_AT_ONCE = 8
 _PART = 1 << 24  # bytes of a file that are asked for at once
+_VERSIONS = {"_versions", "_transactions"}  # of which a copy has the newest alone, or none
 _DIGITS = 20  # by which Lance names manifests so that the newest comes first
 
 
@@ -50,7 +50,7 @@ def table_address(location: str, name: str) -> str:
 
 
 def table_is_there(location: str, name: str) -> bool:
-    """Whether a table in S3 storage has a version that can be opened."""
+    """Whether a table in S3 storage has a version."""
     return any((_table(location, name) / "_versions").below(limit=1))
 
 
@@ -110,7 +110,7 @@ class Mirror:
         self._known: dict[str, tuple[str, float, bool]] = {}  # version, when asked, if copied
         self._renewed: dict[str, str] = {}  # tables brought again, and their versions then
 
-    def table(self, name: str, remote: Callable[[], Any]) -> Path | None:
+    def table(self, name: str) -> Path | None:
         """The copy of a table at its newest version; None where the storage is to be read."""
         version, asked, copied = self._known.get(name, ("", 0.0, False))
         if not version or time.monotonic() - asked > _FRESH:
@@ -118,7 +118,7 @@ class Mirror:
             if newest is None:
                 return None
             if _version(newest) != version:
-                copied = self._has(name, newest) or self._copy(name, newest, remote)
+                copied = self._has(name, newest) or self._copy(name, newest)
             self._known[name] = _version(newest), time.monotonic(), copied
         return self._copy_of(name) if copied else None
 
@@ -149,29 +149,31 @@ class Mirror:
         stem = "" if first is None else _stem(first)
         return first if len(stem) == _DIGITS and stem.isdigit() else None
 
-    def _copy(self, name: str, manifest: StoredObject, remote: Callable[[], Any]) -> bool:
-        """Bring what a version of a table names; whether that fits into the limit."""
-        table, target, opened = self._place / f"{name}.lance", self._copy_of(name), remote()
-        if opened.version != 2**64 - 1 - int(_stem(manifest)):
-            return False  # another process has written meanwhile; the next search copies
-        files = {stored.key: stored for stored in _named(table, opened)}
+    def _copy(self, name: str, manifest: StoredObject) -> bool:
+        """Bring a version of a table; whether that fits into the limit."""
+        table, target = self._place / f"{name}.lance", self._copy_of(name)
+        files = {
+            target / stored.key.removeprefix(f"{table.key}/"): stored for stored in table.below()
+        }
+        files = {path: stored for path, stored in files.items() if not _VERSIONS & {*path.parts}}
         if sum(stored.size for stored in files.values()) > self._max_bytes:
             return False
-        paths = {key: target / key.removeprefix(f"{table.key}/") for key in files}
-        fresh = [key for key in files if _size(paths[key]) != files[key].size]
+        fresh = {path: stored for path, stored in files.items() if _size(path) != stored.size}
         last = target / manifest.key.removeprefix(f"{table.key}/")
         try:
-            self._make_room(sum(files[key].size for key in fresh) + manifest.size)
+            self._make_room(sum(stored.size for stored in fresh.values()) + manifest.size)
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-                list(pool.map(lambda key: _bring(table, files[key], paths[key]), fresh))
+                list(pool.map(partial(_bring, table), fresh.values(), fresh))
             _bring(table, manifest, last)
             self._mark(name).write_text(_version(manifest), "utf-8")
             os.utime(self._folder)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS) and not _local(error):
+            # No room for a copy, or another process has just compacted.
+            known = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT)
+            if error.errno not in known and not _local(error):
                 raise
-            return False  # no room for a copy
-        self._drop_old(target, {*paths.values(), last})
+            return False
+        self._drop_old(target, {*files, last})
         return True
 
     def _make_room(self, needed: int) -> None:
@@ -211,27 +213,6 @@ def _version(manifest: StoredObject) -> str:
 
 def _stem(manifest: StoredObject) -> str:
     return manifest.key.rpartition("/")[2].removesuffix(".manifest")
-
-
-def _named(table: ObjectPath, opened: Any) -> Iterator[StoredObject]:
-    """The files that a version of a table names, but for its manifest."""
-    there = {stored.key: stored for stored in table.below()}
-
-    def find(inside: str) -> StoredObject:
-        try:
-            return there[f"{table.key}/{inside}"]
-        except KeyError:
-            raise OSError(f"not found: {inside}") from None  # as Lance says it: it is tried again
-
-    for fragment in opened.get_fragments():
-        for part in fragment.data_files():
-            yield find(f"data/{part.path}")
-        if deleted := fragment.deletion_file():
-            yield find(deleted)
-    for index in opened.describe_indices():
-        for segment in index.segments:
-            below = f"{table.key}/_indices/{segment.uuid}/"
-            yield from (stored for key, stored in there.items() if key.startswith(below))
 
 
 def _bring(table: ObjectPath, stored: StoredObject, path: Path) -> None:

@@ -1,9 +1,10 @@
 """What damage and killed processes leave is repaired or removed, and indexes are deleted."""
 
+import contextlib
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +16,10 @@ from sureshot.errors import StoreError, option
 from sureshot.files import CARD, restore_folder
 from sureshot.paths import absolute
 from sureshot.s3 import SCHEME
-from sureshot.store.integrity import window_batches
+from sureshot.store.integrity import damaged_videos, each, window_batches
 from sureshot.store.locks import LOCKS, make_locks, write_lock
 from sureshot.store.remote import delete_tables, is_remote
-from sureshot.store.rows import Header, VideoRecord, from_text, sound, video_record, video_rows
+from sureshot.store.rows import Header, VideoRecord, from_text, sound, video_rows
 from sureshot.store.tables import (
     ASIDE,
     FAILURES,
@@ -36,7 +37,6 @@ Result = TypeVar("Result")
 
 _GONE = ".gone-"  # in the name of what is being deleted
 _IN_MAKING = 600.0  # seconds; a table takes well below one to be made
-_ROWS_AT_ONCE = 4096  # of videos
 _WINDOWS_AT_ONCE = 1024
 _BYTES_AT_ONCE = 1 << 20
 _UNKNOWN = -1  # size and time of a file of which the row is lost: no file has these
@@ -62,37 +62,22 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
     if damaged:
         tables.drop("videos", f"_rowid IN ({', '.join(map(str, damaged))})")
     if damaged or done or all_lost:
-        rows = tables.use("videos", lambda table: table.to_table())
-        found = _adopt(tables, header, [video_record(row) for row in rows.to_pylist()])
+        found = _adopt(tables, header)
         if damaged or found:
             done.append(
-                f"{counted(max(len(damaged), len(found)), 'video')} had a damaged or lost entry in "
+                f"{counted(max(len(damaged), found), 'video')} had a damaged or lost entry in "
                 f"the index, which was made again; its file is encoded again when it is met."
             )
     return done
 
 
-def damaged_videos(tables: Tables) -> list[int]:
-    """Numbers of the damaged rows of the table of videos."""
-
-    def act(table: Any) -> list[int]:
-        bad: list[int] = []
-        for batch in table.to_batches(with_row_id=True, batch_size=_ROWS_AT_ONCE):
-            rows = pa.Table.from_batches([batch])
-            right = sound(rows.drop_columns(["_rowid"]))
-            bad += rows.column("_rowid").filter(pa.array(~right)).to_pylist()
-        return bad
-
-    return tables.use("videos", act)
-
-
-def _adopt(tables: Tables, header: Header, known: Sequence[VideoRecord]) -> list[VideoRecord]:
-    """Write a row for each video that has sound windows and no row; these videos.
+def _adopt(tables: Tables, header: Header) -> int:
+    """Write a row for each video that has sound windows and no row; how many.
 
     Their files count as changed, so the next `index` that meets them encodes them again; until then
     they are found as before.
     """
-    ids = {record.id for record in known}
+    ids = {record.id for record in each(tables)}
     lost: dict[str, VideoRecord] = {}
     for rows in window_batches(tables):
         windows = rows.filter(pa.array(sound(rows))).select(["video", "path", "end", "check"])
@@ -109,18 +94,13 @@ def _adopt(tables: Tables, header: Header, known: Sequence[VideoRecord]) -> list
                 windows=before.windows + 1,
                 check_windows=before.check_windows + window["check"],
             )
-    found = list(lost.values())
-    if found:
-        tables.upsert("videos", video_rows(found, header))
-    return found
+    if lost:
+        tables.upsert("videos", video_rows(list(lost.values()), header))
+    return len(lost)
 
 
 def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Result:
-    """What ``act`` makes of an index; again without the files by which it failed, if any.
-
-    Args:
-        act: gets whether files were taken out.
-    """
+    """What ``act`` makes of an index; again, with True, without the files by which it failed."""
     try:
         return act(False)
     except FAILURES:
@@ -140,12 +120,12 @@ def _drop_bad_files(tables: Tables, name: Name) -> int:
     """
 
     def act(table: Any) -> int:
-        bad = [part.fragment_id for part in table.get_fragments() if not _readable(part)]
-        for fragment in (table.get_fragment(number) for number in bad):
-            for path in _files_of(fragment, Path(tables.location) / f"{name}.lance"):
-                _read_bytes(path)
+        bad = [part for part in table.get_fragments() if not _readable(part)]
+        for part in bad:
+            _read_whole(part, Path(tables.location) / f"{name}.lance")
         if bad:
-            operation = lance.LanceOperation.Delete([], bad, "damaged")
+            numbers = [part.fragment_id for part in bad]
+            operation = lance.LanceOperation.Delete([], numbers, "damaged")
             lance.LanceDataset.commit(table, operation, read_version=table.version)
         return len(bad)
 
@@ -165,20 +145,14 @@ def _readable(fragment: Any) -> bool:
     return False
 
 
-def _files_of(fragment: Any, table: Path) -> Iterator[Path]:
-    yield from (table / "data" / file.path for file in fragment.data_files())
-    if fragment.deletion_file():
-        yield table / fragment.deletion_file()
-
-
-def _read_bytes(path: Path) -> None:
-    """Read a file whose content does not matter, if it is there."""
-    try:
-        with path.open("rb") as file:
+def _read_whole(fragment: Any, table: Path) -> None:
+    """Read the files of a part of a table, those that are there, whatever is in them."""
+    deleted = fragment.deletion_file()
+    paths = [table / "data" / file.path for file in fragment.data_files()]
+    for path in [*paths, *([table / deleted] if deleted else [])]:
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             while file.read(_BYTES_AT_ONCE):
                 pass
-    except FileNotFoundError:
-        pass
 
 
 def delete_index(location: str) -> None:
@@ -186,10 +160,6 @@ def delete_index(location: str) -> None:
 
     Everything is renamed first, so a kill leaves an index, or none, or one that says it is half
     made; what it leaves of the files, the next call deletes.
-
-    Raises:
-        StoreError: it is in a storage other than S3, something in its place is not an index, or
-            its files cannot be deleted.
     """
     if is_remote(location):
         _delete_remote(location)
@@ -233,8 +203,7 @@ def _check_ours(location: str) -> None:
 def tidy(location: str, *, at_once: bool = False) -> None:
     """Delete what killed processes have left next to a local index.
 
-    Args:
-        at_once: whether tables go that another process might be making just now.
+    At once, tables go as well that another process might be making just now.
     """
     if is_remote(location):
         return

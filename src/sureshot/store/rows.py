@@ -77,7 +77,7 @@ class Header:
 
     Attributes:
         schema: number of its format.
-        index_id: drawn when it was made, so that another index in its place is told from it.
+        index_id: drawn when it was made; another index in its place has another one.
     """
 
     settings: IndexSettings
@@ -128,11 +128,7 @@ class Header:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, location: str) -> "Header":
-        """The header that `to_metadata` wrote.
-
-        Raises:
-            StoreError: this is no index of Sureshot, one of another format, or it is damaged.
-        """
+        """The header that `to_metadata` wrote."""
         if not is_ours(metadata):
             raise StoreError(
                 f"What is at {location} is not an index of Sureshot. Choose another place with "
@@ -150,25 +146,22 @@ class Header:
         if not isinstance(values, dict) or type(values.get("schema")) is not int:
             raise damaged
         # Before anything else is looked at: another format may mean something else by it.
-        if values["schema"] != SCHEMA_VERSION:
-            raise StoreError(_of_another_format(location, values["schema"]))
+        if (schema := values["schema"]) > SCHEMA_VERSION:
+            raise StoreError(
+                f"The index at {location} was written by a newer Sureshot (format {schema}, this "
+                f"one reads {SCHEMA_VERSION}). Upgrade with: pip install --upgrade sureshot"
+            )
+        if schema < SCHEMA_VERSION:
+            raise StoreError(
+                f"The index at {location} has format {schema}, and this Sureshot reads "
+                f"{SCHEMA_VERSION}. `sureshot reset` removes the index; then index your folder "
+                f"again."
+            )
         known = {field.name for field in fields(cls)}
         try:
             return build(cls, {name: value for name, value in values.items() if name in known})
         except SureshotError:
             raise damaged from None
-
-
-def _of_another_format(location: str, schema: int) -> str:
-    if schema > SCHEMA_VERSION:
-        return (
-            f"The index at {location} was written by a newer Sureshot (format {schema}, this one "
-            f"reads {SCHEMA_VERSION}). Upgrade with: pip install --upgrade sureshot"
-        )
-    return (
-        f"The index at {location} has format {schema}, and this Sureshot reads {SCHEMA_VERSION}. "
-        f"`sureshot reset` removes the index; then index your folder again."
-    )
 
 
 def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
@@ -182,9 +175,8 @@ class VideoRecord:
 
     Attributes:
         path: absolute path of the file or folder of frames.
-        size: bytes when it was indexed.
-        mtime_ns: modification time when it was indexed.
-        digest: digest of its content, empty where it could not be read.
+        size: bytes when it was indexed, like ``mtime_ns``.
+        digest: of its content, empty where it could not be read.
         duration: seconds, up to the last frame that could be decoded.
         windows: how many windows it was cut into; 0 for a failed one.
         reason: why it failed; empty for an indexed video.
@@ -470,32 +462,29 @@ def unpack(value: bytes) -> tuple[str, str, EncodedWindow]:
     )
 
 
-def is_sound(value: bytes | None) -> bool:
-    """Whether a packed window is what was written."""
-    if value is None or len(value) < _NAMES:
-        return False
-    return bool(zlib.crc32(memoryview(value)[_SUM.size :]) == _SUM.unpack_from(value)[0])
-
-
 def sound(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
     """Which rows of either table are what was written, as far as they were read.
 
-    Args:
-        rows: without ``check`` only ``packed`` can be verified; with it all columns have to be
-            there, but for ``packed``.
+    Without ``check`` only ``packed`` can be verified; with it all other columns have to be there.
     """
     right = np.ones(len(rows), bool)
     if "check" in rows.column_names:
         right &= np.array(rows.column("check").to_pylist(), object) == _checksums(rows)
     if "packed" in rows.column_names:
         values = rows.column("packed").to_pylist()
-        right &= np.array([is_sound(value) for value in values], bool)
+        right &= np.array([_is_sound(value) for value in values], bool)
         if "key" in rows.column_names:
             keys = rows.column("key").cast(pa.binary()).to_pylist()
             pairs = zip(keys, values, right, strict=True)
             same = [ok and value[_NAMES:].startswith(key) for key, value, ok in pairs]
             right &= np.array(same, bool)
     return right
+
+
+def _is_sound(value: bytes | None) -> bool:
+    if value is None or len(value) < _NAMES:
+        return False
+    return zlib.crc32(memoryview(value)[_SUM.size :]) == _SUM.unpack_from(value)[0]
 
 
 def sum_of_checks(rows: pa.Table) -> int:

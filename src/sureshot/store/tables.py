@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -58,11 +57,7 @@ class _DamagedCopyError(OSError):
 
 
 class Tables:
-    """The tables of the index at a place.
-
-    Args:
-        location: absolute folder or object-storage URI, see `sureshot.paths.locate`.
-    """
+    """The tables of the index at a place, see `sureshot.paths.locate`."""
 
     def __init__(self, location: str, *, cached: bool = False) -> None:
         self.location = location
@@ -86,7 +81,7 @@ class Tables:
             try:
                 with plain_errors():
                     if copy and self._mirror is not None:
-                        folder = self._mirror.table(name, partial(self._open, name))
+                        folder = self._mirror.table(name)
                     table = self._open(name) if folder is None else self._open_at(str(folder))
                     version = table.version
                     return act(table)
@@ -122,11 +117,7 @@ class Tables:
         return True
 
     def change(self, name: Name, act: Callable[[Any], Result]) -> Result:
-        """What ``act`` makes of a table that it writes to, at its newest version.
-
-        Raises:
-            StoreError: the newest version is broken, and was not yet moved aside.
-        """
+        """What ``act`` makes of a table that it writes to; a broken newest version is refused."""
 
         def writing(table: Any) -> Result:
             if name in self._fallen:
@@ -192,12 +183,10 @@ class Tables:
                     self._create_local(name, schema)
 
     def _create_remote(self, name: Name, schema: pa.Schema) -> None:
+        place, options = remote.table_address(self.location, name), lance_options(self.location)
         try:
             lance.write_dataset(
-                schema.empty_table(),
-                remote.table_address(self.location, name),
-                mode="create",
-                storage_options=lance_options(self.location) or None,
+                schema.empty_table(), place, mode="create", storage_options=options or None
             )
         except OSError as error:
             if "already exists" not in str(error):
@@ -220,11 +209,7 @@ class Tables:
         sync_paths([folder, folder.parent])
 
     def header(self) -> Header:
-        """What the index says of itself.
-
-        Raises:
-            StoreError: it is damaged, not ours, or of another format.
-        """
+        """What the index says of itself."""
         with as_store_error(self.location, "open"):
             metadata = self.use("windows", lambda table: table.schema.metadata)
             return Header.from_metadata(metadata, self.location)
@@ -415,11 +400,7 @@ def move_aside(table: Path, above: int) -> list[Path]:
 
 
 def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
-    """`check_written` for new files of rows; of a remote index its storage takes care.
-
-    Args:
-        fragments: descriptions of what was written, as Lance gives them.
-    """
+    """`check_written` for new files of rows; of a remote index its storage takes care."""
     if not remote.is_remote(location):
         data = Path(location) / f"{name}.lance" / "data"
         names = {file.path for fragment in fragments for file in fragment.files}
@@ -427,11 +408,7 @@ def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:
 
 
 def check_written(paths: Iterable[Path]) -> None:
-    """Delete new files that are cut short: a disk full at the last bytes is no error to Lance.
-
-    Raises:
-        OSError: there was one, so the disk is full.
-    """
+    """Delete new files that are cut short: a disk full at the last bytes is no error to Lance."""
     short = [path for path in paths if not _is_ended(path)]
     for path in short:
         path.unlink()
@@ -441,8 +418,7 @@ def check_written(paths: Iterable[Path]) -> None:
 
 def _is_ended(path: Path) -> bool:
     with path.open("rb") as opened:
-        size = opened.seek(0, os.SEEK_END)
-        opened.seek(max(0, size - len(_END)))
+        opened.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         return opened.read() == _END
 
 
@@ -453,8 +429,8 @@ class Durable:
         self._tables = tables
         self._known: set[str] = set()
 
-    def sync(self) -> int:
-        """Wait until every file of the tables, and its name, is on the disk; how many were not yet.
+    def sync(self) -> None:
+        """Wait until every file of the tables, and its name, is on the disk.
 
         Files that an earlier call waited for are left alone, as Lance never changes a file.
         """
@@ -467,10 +443,8 @@ class Durable:
                 below |= within
                 if not paths | within <= self._known:
                     folders.add(folder)
-        fresh = files - self._known
-        sync_paths(fresh | folders)
+        sync_paths((files - self._known) | folders)
         self._known = files | below
-        return len(fresh)
 
 
 def sync_paths(paths: Iterable[str | Path]) -> None:

@@ -1,6 +1,6 @@
 """Windows read from an index, each verified by its checksum, and the index of their vectors."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,11 +37,7 @@ _NEAREST: dict[str, Any] = {"column": _COLUMN, "metric": "dot", "nprobes": PARTI
 
 @dataclass(frozen=True, slots=True)
 class VideoSet:
-    """The only videos that a search looks at.
-
-    Attributes:
-        words: what they have in common, to be read by people.
-    """
+    """The only videos that a search looks at, and what they have in common, for people."""
 
     ids: frozenset[str]
     words: str
@@ -63,7 +59,7 @@ def selected(selection: Selection, column: str = "video") -> str:
 
 
 def path_is(path: Path) -> str:
-    """Condition on a row: it belongs to the video at this path."""
+    """Condition on a row: it is of the video at this path."""
     return f"path = {quoted(to_text(path))}"
 
 
@@ -92,13 +88,9 @@ class Finder:
         *,
         hub_corrected: bool = False,
     ) -> StoredWindows:
-        """The windows whose vectors are nearest, as candidates for an exact score.
+        """The windows nearest to a query of unit length, as candidates for an exact score.
 
         Damaged ones are left out, see `trouble`.
-
-        Args:
-            vector: the query, unit length.
-            hub_corrected: whether the model's hub correction counts too.
         """
         count = k
 
@@ -263,11 +255,7 @@ def add_segment(tables: Tables) -> bool:
 
 
 def make_segment(table: Any, fragments: Collection[int]) -> Any:
-    """Write a segment of some files; it counts once ``commit_existing_index_segments`` has it.
-
-    Args:
-        fragments: numbers of its fragments, those of whole segments where they are in one.
-    """
+    """Write a segment of some fragments; ``commit_existing_index_segments`` takes it in."""
     return table.create_index_uncommitted(
         _COLUMN,
         "IVF_RQ",
@@ -279,26 +267,15 @@ def make_segment(table: Any, fragments: Collection[int]) -> Any:
     )
 
 
-def segments(table: Any) -> list[frozenset[int]]:
-    """Fragments of each segment there is."""
-    found = [index for index in table.describe_indices() if index.name == _NAME]
-    return [frozenset(part.fragment_ids) for index in found for part in index.segments]
-
-
 def _due(table: Any) -> frozenset[int]:
     """Fragments of the segment that is to be made; none where there is none to make."""
     rows = {f.fragment_id: f.physical_rows - f.num_deletions for f in table.get_fragments()}
-    there = [frozenset(part & rows.keys()) for part in segments(table)]
-    return due(rows, there)
+    found = [index for index in table.describe_indices() if index.name == _NAME]
+    return due(rows, [part.fragment_ids & rows.keys() for one in found for part in one.segments])
 
 
-def due(rows: dict[int, int], there: Sequence[frozenset[int]]) -> frozenset[int]:
-    """Which fragments a new segment is made of.
-
-    Args:
-        rows: number of windows of each fragment.
-        there: fragments of each segment.
-    """
+def due(rows: dict[int, int], there: Sequence[Set[int]]) -> frozenset[int]:
+    """Which fragments, of so many windows each, a new segment is made of, given those there are."""
     chosen = frozenset(rows).difference(*there)
     count = sum(rows[number] for number in chosen)
     if count <= SCANNED:

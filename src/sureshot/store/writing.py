@@ -34,11 +34,10 @@ _KEPT = 2  # versions whose files are needed
 
 @dataclass(frozen=True, slots=True)
 class StagedVideo:
-    """A video that only has to be committed.
+    """A video, indexed or failed, that only has to be committed.
 
     Attributes:
-        record: the video, indexed or failed.
-        files: descriptions of the files with its windows; none of a failed video.
+        files: descriptions of the files with its windows.
     """
 
     record: VideoRecord
@@ -78,16 +77,10 @@ def stage_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> StagedVide
 
 
 def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> None:
-    """Take videos in, in place of what was known of them. The caller has the write lock.
+    """Take videos in, each once, in place of what was known. The caller has the write lock.
 
     The windows of all come with one commit, which also takes older ones away, and are on the disk
     before the rows of the videos are written. Killed in between, the videos are encoded again.
-
-    Args:
-        videos: each once, one at least.
-
-    Raises:
-        StoreError: a file with windows is not there.
     """
     encoded = [video for video in videos if video.files]
     failed = [video.record.id for video in videos if not video.files]

@@ -7,14 +7,8 @@ import pytest
 
 from sureshot.store import integrity
 from sureshot.store.index import Store
-from sureshot.store.integrity import (
-    VectorCheck,
-    disagreeing,
-    on_lost,
-    owners,
-    stored_by_video,
-    window_batches,
-)
+from sureshot.store.integrity import VectorCheck, compared, window_batches
+from sureshot.store.rows import video_rows, window_rows
 from sureshot.store.tables import Tables
 from tests.encoded import make_store, random_windows, record, spoil
 
@@ -32,33 +26,24 @@ def tables(store: Store) -> Tables:
     return Tables(store.location)
 
 
-def test_a_sound_index_agrees(store: Store, tables: Tables) -> None:
+def test_a_sound_index_agrees_and_fewer_more_and_other_windows_do_not(store, tables) -> None:
     store.fail(record("/2.mp4", reason="is damaged"))
-    assert disagreeing(store.videos(), stored_by_video(tables)) == []
-    there = stored_by_video(tables)[record("/1.mp4").id]
-    assert (there.windows, there.check) == (3, store.videos()[1].check_windows)
-    assert there.oldest == there.newest > 1.6e9
-
-
-def test_fewer_more_and_other_windows_disagree(store: Store, tables: Tables) -> None:
-    records = store.videos()
-    tables.drop("windows", f"video = '{records[0].id}' AND start > 15")
-    store.write(records[1], random_windows(3, seed=9))  # as many, but of another time
-    assert disagreeing(records, stored_by_video(tables)) == records[:2]
-
-
-@pytest.mark.parametrize("column", ["packed", "vector", "start"])
-def test_damaged_windows_name_their_video(store: Store, column: str) -> None:
-    assert store.lost(thorough=True) == []
-    spoil(store, record("/1.mp4").id, column)
-    assert [r.path.name for r in store.lost(thorough=True)] == ["1.mp4"]
+    (part,) = compared(tables)
+    assert (part.lost(), part.damaged, part.strays()) == ([], [], {})
+    there = part.stored[record("/1.mp4").id]
+    assert there.windows == 3 and there.oldest == there.newest > 1.6e9
+    known = store.videos()
+    tables.drop("windows", f"video = '{known[0].id}' AND start > 15")
+    tables.upsert("windows", window_rows(known[1], random_windows(4, seed=9), store._header))
+    tables.drop("videos", f"id = '{known[1].id}'")
+    tables.upsert("videos", video_rows([known[1]], store._header))
+    (part,) = compared(tables)
+    assert {r.path.name for r in part.lost()} == {"0.mp4", "1.mp4"}
 
 
 def test_batches_hold_every_row_once(tables: Tables) -> None:
-    batches = list(window_batches(tables))
-    assert sum(len(rows) for rows in batches) == 9
-    found = set().union(*(owners(rows) for rows in batches))
-    assert found == {record(f"/{number}.mp4").id for number in range(3)}
+    keys = [key for rows in window_batches(tables) for key in rows["key"].to_pylist()]
+    assert len(keys) == len(set(keys)) == 9
 
 
 @pytest.mark.parametrize("part", [1, 5, 100])
@@ -73,7 +58,7 @@ def test_parts_are_all_videos_each_once(
     store.commit(staged)
     store.fail(record("/bad.mp4", reason="is damaged"))
     monkeypatch.setattr(integrity, "_PART", part)
-    assert len(list(integrity.parts_of_videos(store._tables, "id"))) == {1: 13, 5: 3, 100: 1}[part]
+    assert len(list(compared(store._tables))) == {1: 13, 5: 3, 100: 1}[part]
     assert sorted(store.each_video(), key=lambda r: r.path) == store.videos()
     assert store.lost() == []
     store._tables.drop("windows", "path = '/7.mp4'")
@@ -92,33 +77,27 @@ def test_videos_are_found_by_their_paths_and_sizes(store: Store) -> None:
     assert store.at([]) == {} and store.of_sizes([]) == []
 
 
-def damaged(check: VectorCheck, tables: Tables) -> int:
-    return len(tables.use("windows", check.damaged))
-
-
-def test_a_changed_vector_is_seen_until_its_video_is_written_again(store, tables) -> None:
-    check = VectorCheck()
-    assert damaged(check, tables) == 0
-    spoil(store, record("/1.mp4").id, "vector")
-    assert damaged(check, tables) == damaged(check, tables) == 1
-    store.write(record("/1.mp4"), random_windows(3, seed=1))
-    assert damaged(check, tables) == 0
-
-
 def test_vectors_of_sound_files_are_read_once_and_of_very_many_not(
     store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check, read = VectorCheck(), []
     sound = integrity.sound
     monkeypatch.setattr(integrity, "sound", lambda rows: read.append(len(rows)) or sound(rows))
-    damaged(check, tables)
-    damaged(check, tables)
+
+    def damaged() -> int:
+        return len(tables.use("windows", check.damaged))
+
+    assert (damaged(), damaged()) == (0, 0)
     store.write(record("/new.mp4"), random_windows(2))
-    damaged(check, tables)
-    assert read == [9, 2]
+    assert (damaged(), read) == (0, [9, 2])
     spoil(store, record("/1.mp4").id, "vector")
+    assert (damaged(), damaged()) == (1, 1)
+    store.write(record("/1.mp4"), random_windows(3, seed=1))
+    assert damaged() == 0
     monkeypatch.setattr(integrity, "MAX_CHECKED", 10)
-    assert damaged(VectorCheck(), tables) == 0
+    check = VectorCheck()
+    spoil(store, record("/1.mp4").id, "vector")
+    assert damaged() == 0
 
 
 def trouble(store: Store) -> list[str]:
@@ -166,8 +145,3 @@ def test_an_unreadable_table_of_videos_costs_no_search_but_is_reported(store: St
         path.write_bytes(b"")
     said = trouble(store)
     assert said and all("`sureshot index FOLDER`" in sentence for sentence in said)
-
-
-def test_lost_videos_are_counted() -> None:
-    assert on_lost([]) == []
-    assert on_lost([record("/a.mp4"), record("/b.mp4")])[0].startswith("2 videos have lost")

@@ -26,7 +26,6 @@ from sureshot.store.rows import (
     IndexSettings,
     from_text,
     is_ours,
-    is_sound,
     pack,
     query_vector,
     renamed,
@@ -59,7 +58,7 @@ def test_any_path_survives_as_utf8_text(name: bytes) -> None:
     assert from_text(text) == path
 
 
-@pytest.mark.parametrize("name", ["\uf780", "\uf7ff", "a\uf7e9b", "\uf6ff\uf800", "\udce9", "é"])
+@pytest.mark.parametrize("name", ["\uf780", "a\uf7e9b", "\uf6ff\uf800", "\udce9", "é"])
 def test_names_with_the_characters_used_for_escaping_survive(name: str) -> None:
     assert from_text(to_text(Path("/v") / name)) == Path("/v") / name
 
@@ -82,11 +81,6 @@ def test_a_record_survives() -> None:
     assert replace(back, indexed_at=0.0) == whole
     (row,) = video_rows([record("/v.mp4", reason="no such file: \udce9")], HEADER).to_pylist()
     assert row["reason"] == "no such file: ?"
-
-
-def test_keys_of_a_video_sort_like_their_windows() -> None:
-    keys = [window_key("v", number) for number in (0, 9, 10, 99, 100, 99_999, 100_000)]
-    assert keys == sorted(keys)
 
 
 def test_windows_survive_within_the_rounding_of_16_bits() -> None:
@@ -175,7 +169,7 @@ def test_a_packed_window_comes_back(frames: int, dim: int, name: str, kind: str)
     made = window(frames, dim, kind)
     value = pack("0123456789abcdef-000001", path, made)
     key, there, back = unpack(value)
-    assert is_sound(value) and (key, there) == ("0123456789abcdef-000001", path)
+    assert packed_sound(value) == [True] and (key, there) == ("0123456789abcdef-000001", path)
     assert (back.start, back.end) == (made.start, made.end)
     np.testing.assert_array_equal(back.times, made.times)
     np.testing.assert_array_equal(back.signatures, made.signatures)
@@ -183,15 +177,18 @@ def test_a_packed_window_comes_back(frames: int, dim: int, name: str, kind: str)
     np.testing.assert_array_equal(back.frames, made.frames)
 
 
+def packed_sound(*values: bytes | None) -> list[bool]:
+    return sound(pa.table({"packed": pa.array(values, pa.binary())})).tolist()
+
+
 def test_every_flipped_bit_and_every_cut_of_a_packed_window_is_seen() -> None:
     value = pack("key", "/v.mp4", window(1, 2))
+    cases: list[bytes | None] = [value + b"\0", None]
     for at in range(len(value)):
-        for bit in range(8):
-            assert not is_sound(value[:at] + bytes([value[at] ^ (1 << bit)]) + value[at + 1 :])
-        assert not is_sound(value[:at])
-    assert not is_sound(value + b"\0")
-    rows = pa.table({"packed": pa.array([value, value[:-1], None], pa.binary())})
-    assert sound(rows).tolist() == [True, False, False]
+        flips = (bytes([value[at] ^ (1 << bit)]) for bit in range(8))
+        cases += [value[:at], *(value[:at] + flip + value[at + 1 :] for flip in flips)]
+    assert packed_sound(value) == [True]
+    assert not any(packed_sound(*cases))
 
 
 def changed(rows: pa.Table, column: str, row: int, value: object) -> pa.Table:
@@ -224,25 +221,18 @@ def test_a_changed_or_missing_value_is_seen(rows: pa.Table, column: str) -> None
     assert sound(changed(rows, column, 1, None)).tolist() == [True, False, True, True]
 
 
-def test_a_vector_without_one_number_is_seen() -> None:
+def test_values_in_the_wrong_place_are_seen() -> None:
     vector = WINDOWS.column("vector").to_pylist()[1]
     rows = changed(WINDOWS, "vector", 1, [*vector[:3], None, *vector[4:]])
     assert sound(rows).tolist() == [True, False, True, True]
-
-
-def test_a_packed_window_of_another_row_is_seen() -> None:
-    values = WINDOWS.column("packed").to_pylist()
-    rows = changed(WINDOWS, "packed", 1, values[2])
+    rows = changed(WINDOWS, "packed", 1, WINDOWS.column("packed").to_pylist()[2])
     assert sound(rows).tolist() == [True, False, True, True]
-
-
-def test_bytes_that_moved_from_one_value_to_the_next_are_seen() -> None:
     paths = [f"{path}0" for path in WINDOWS.column("path").to_pylist()]
     keys = [key[:-1] for key in WINDOWS.column("key").to_pylist()]
     rows = WINDOWS.drop_columns("packed")
     rows = rows.set_column(rows.column_names.index("path"), "path", pa.array(paths))
     rows = rows.set_column(rows.column_names.index("key"), "key", pa.array(keys))
-    assert not sound(rows).any()
+    assert not sound(rows).any()  # bytes moved from one value to the next
 
 
 def read(text: bytes) -> Header:
@@ -259,23 +249,16 @@ def test_a_header_survives_and_what_it_lacks_takes_the_default() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("frames", value) for value in (12.0, "12", True, 0, 65, -1)),
-        *(("window", value) for value in ("long", None, 0.5, 30.5, float("nan"), float("inf"))),
-        *(("scenes", value) for value in (1, "yes")),
-        *(("frame_rate", value) for value in (0.0, -1.0, 1001.0)),
-        *(("decode", value) for value in ("some", "", "ALL", 3, None)),
-        ("model", 7),
-        ("colour", True),
+        *(("frames", value) for value in (12.0, True, 0, 65)),
+        *(("window", value) for value in (None, 0.5, 30.5, float("nan"))),
+        *(("scenes", 1), ("frame_rate", 0.0), ("frame_rate", 1001.0), ("decode", "some")),
+        *(("model", 7), ("colour", True)),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name(name: str, value: object) -> None:
+    assert IndexSettings(frames=1, window=1.0) != IndexSettings(frames=64, window=30.0)
     with pytest.raises(SureshotError, match=name):
         build(IndexSettings, {name: value})
-
-
-@pytest.mark.parametrize(("frames", "window"), [(1, 1.0), (64, 30.0)])
-def test_the_ends_of_the_ranges_are_allowed(frames: int, window: float) -> None:
-    assert IndexSettings(frames=frames, window=window).frames == frames
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {b"other": b"{}"}])
@@ -292,7 +275,7 @@ WRONG = [VALUES | {"settings": {"frames": 0}}, VALUES | {"fingerprint": 7}, VALU
 @pytest.mark.parametrize(
     "text",
     [
-        *(b"", b"\xff", b"{", b"[]", b"7", b"null", b"{}", b'{"schema": "1"}', b'{"schema": true}'),
+        *(b"", b"\xff", b"[]", b"{}", b'{"schema": "1"}', b'{"schema": true}'),
         *(json.dumps(values).encode() for values in (*WITHOUT, *WRONG)),
     ],
 )
@@ -318,18 +301,6 @@ def test_another_format_is_refused_before_anything_else_is_read(schema: int, wor
 def unit(count: int, dim: int, seed: int = 0) -> np.ndarray:
     drawn = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize(("dim", "width"), [(1, 8), (7, 8), (8, 16), (24, 32), (256, 264)])
-def test_there_is_room_for_a_number_and_width_that_can_be_indexed(dim: int, width: int) -> None:
-    assert replace(HEADER, dim=dim).width == width
-
-
-def test_without_a_bank_nothing_is_taken_off() -> None:
-    pooled = unit(3, 24)
-    stored = stored_vector(pooled, HEADER)
-    assert (stored[:, :24] == pooled).all()
-    assert stored.shape == (3, 32) and not stored[:, 24:].any()
 
 
 def test_a_product_of_stored_and_query_vectors_is_the_score() -> None:

@@ -45,12 +45,7 @@ def test_what_is_written_again_takes_the_place_of_the_old(store: Store) -> None:
     store.write(record("/other.mp4"), random_windows(1))  # between the staging and the commit
     store.compact()
     store.commit([shorter, StagedVideo(record("/1.mp4", reason="is damaged"))])
-    assert {r.path.name: r.windows for r in store.videos()} == {
-        "0.mp4": 1,
-        "1.mp4": 0,
-        "2.mp4": 3,
-        "other.mp4": 1,
-    }
+    assert [r.windows for r in store.videos()] == [1, 0, 3, 1]
     assert store.count() == 5
     assert store.lost(thorough=True) == []
 

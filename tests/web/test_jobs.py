@@ -95,7 +95,7 @@ class Orders(io.StringIO):
 
 
 def asked(folder, db, model="tiny"):
-    return {"folders": [str(folder)], "db": str(db), "model": model, "device": None, "nice": 0}
+    return {"folders": [str(folder)], "db": str(db), "model": model, "device": None}
 
 
 def ran(orders):
@@ -161,7 +161,7 @@ def jobs(tmp_path):
     (tmp_path / "v").mkdir()
     for number in range(3):
         coloured(tmp_path / "v" / f"{number}.mp4", ["red"], seconds=1, rate=5)
-    jobs = Jobs(ServeOptions(db=str(tmp_path / "db"), model="tiny"), nice=0)
+    jobs = Jobs(Session(ServeOptions(db=str(tmp_path / "db"), model="tiny")))
     yield jobs
     jobs.close()
 
@@ -203,7 +203,7 @@ def empty(tmp_path):
     (tmp_path / "root" / "v").mkdir(parents=True)
     coloured(tmp_path / "root" / "v" / "a.mp4", ["red"], seconds=1, rate=5)
     desk = Session(ServeOptions(db=str(tmp_path / "db"), model="tiny"))
-    jobs = Jobs(desk.options, desk.forget_videos, nice=0)
+    jobs = Jobs(desk)
     app = app_of(desk, ClipCache(tmp_path / "films"), jobs, tmp_path / "root")
     with TestClient(app, base_url=HERE) as client:
         yield client, tmp_path / "root", desk

@@ -21,7 +21,7 @@ UNKNOWN = "0" * 32
 
 def app_of(desk: Session, cache: ClipCache, jobs: Jobs | None = None, *roots: Path) -> ASGIApp:
     """The server of an index, by default with nothing that may be indexed."""
-    return make_app(desk, cache, jobs or Jobs(desk.options), Roots(roots), token=TOKEN)
+    return make_app(desk, cache, jobs or Jobs(desk), Roots(roots), token=TOKEN)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from sureshot.library.results import Indexed, IndexProgress, json_text, reasons
 from sureshot.text import printable
 
 _MOST = 200  # failures that are listed
+_NICE = 10  # whatever else this machine does comes first
 
 
 class Worker:
@@ -43,17 +44,9 @@ class Worker:
     def run(self) -> None:
         """Index what the first line says."""
         request = json.loads(self._orders.readline())
-        if request["nice"] and hasattr(os, "nice"):
-            os.nice(request["nice"])
         threading.Thread(target=self._listen, daemon=True).start()
         try:
-            result = index(
-                request["folders"],
-                db=request["db"],
-                model=request["model"],
-                device=request["device"],
-                progress=self._report_due,
-            )
+            result = index(request.pop("folders"), **request, progress=self._report_due)
         except SureshotError as error:
             self._print({"state": "failed", "error": {"code": error.code, "message": str(error)}})
             return
@@ -88,12 +81,9 @@ class Worker:
         now = self._progress
         now.update(result)
         left = now.left(self._printed - self._began - self._paused)
-        values = {
-            "state": state,
-            "said": now.text + left,
-            "share": round(now.done / max(now.total, 1), 4),
-            "current": "" if result.current is None else printable(result.current),
-        }
+        share = round(now.done / max(now.total, 1), 4)
+        current = "" if result.current is None else printable(result.current)
+        values = {"state": state, "said": now.text + left, "share": share, "current": current}
         self._print(values, result)
 
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:
@@ -104,4 +94,6 @@ class Worker:
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
     Worker(sys.stdin, sys.stdout).run()

@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
@@ -29,11 +30,10 @@ from sureshot.web.schema import (
     json_reply,
     replies,
 )
-from sureshot.web.session import ServeOptions, SessionOf
+from sureshot.web.session import Session, SessionOf, of_app, short_work
 
 Order = Literal["pause", "resume", "cancel"]
 _ACTIVE = ("running", "paused")
-_NICE = 10  # of the indexing process: whatever else this machine does comes first
 _PATIENCE = 20.0  # seconds that a run has to end when the server does
 _MOST = 1000  # subfolders that are listed
 _POLL = 0.2  # seconds between looks at the state
@@ -59,19 +59,10 @@ class JobReply(Document):
 
 
 class Jobs:
-    """The one indexing run that a server has at a time.
+    """The one indexing run that a server has at a time."""
 
-    Args:
-        ended: called when a run has ended.
-        nice: niceness of the process.
-    """
-
-    def __init__(
-        self, options: ServeOptions, ended: Callable[[], None] = lambda: None, *, nice: int = _NICE
-    ) -> None:
-        self._options = options
-        self._ended = ended
-        self._nice = nice
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._job: JobValues | None = None
@@ -82,12 +73,7 @@ class Jobs:
         return JobReply(job=self._job)
 
     def start(self, folders: Sequence[Path]) -> None:
-        """Start to index.
-
-        Raises:
-            BusyError: another run is active.
-            SureshotError: no process can be started.
-        """
+        """Start to index."""
         with self._lock:
             if self._job is not None and self._job.state in _ACTIVE:
                 raise BusyError("Videos are being indexed already; wait for that, or cancel it.")
@@ -106,9 +92,7 @@ class Jobs:
             names = [os.fspath(folder) for folder in folders]
             self._job = JobValues(state="running", folders=names)
             self.version += 1
-            options = self._options
-            request = {"db": options.db, "model": options.model, "device": options.device}
-            self._write(json.dumps({"folders": names, "nice": self._nice, **request}))
+            self._write(json.dumps({"folders": names, **asdict(self._session.options)}))
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 
     def order(self, order: Order) -> None:
@@ -125,9 +109,9 @@ class Jobs:
         process = self._process
         if process is None or process.poll() is not None:
             return
+        assert process.stdin is not None
         with contextlib.suppress(OSError):
-            if process.stdin is not None:
-                process.stdin.close()
+            process.stdin.close()
         try:
             process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
@@ -136,14 +120,13 @@ class Jobs:
 
     def _write(self, line: str) -> None:
         """Send a line to the process; if it has ended, the reader notices."""
-        process = self._process
+        assert self._process is not None and self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
-            if process is not None and process.stdin is not None:
-                process.stdin.write(line + "\n")
-                process.stdin.flush()
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
-        assert process.stdout is not None
+        assert process.stdout is not None and process.stdin is not None
         for line in process.stdout:
             values = json.loads(line)
             del values["schema"]
@@ -153,20 +136,19 @@ class Jobs:
                 self._update(**values)
         process.wait()
         process.stdout.close()
-        with self._lock, contextlib.suppress(OSError):
-            if process.stdin is not None:
-                process.stdin.close()
         with self._lock:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
             if self._job is not None and self._job.state in _ACTIVE:
                 message = "Indexing ended unexpectedly; index the folder again to go on."
                 self._update(state="failed", error={"code": "system", "message": message})
-        self._ended()
+        self._session.forget_videos()
 
     def _update(self, **values: Any) -> None:
+        assert self._job is not None
         if values.get("error"):
             values["said"] = values["error"]["message"]
-        known = {} if self._job is None else self._job.model_dump()
-        self._job = JobValues.model_validate(known | values)
+        self._job = JobValues.model_validate(self._job.model_dump() | values)
         self.version += 1
 
 
@@ -242,32 +224,21 @@ class FoldersRequest(BaseModel):
     folders: list[Annotated[str, Field(max_length=4096)]] = Field(min_length=1, max_length=20)
 
 
-async def _jobs_of(request: Request) -> Jobs:
-    jobs: Jobs = request.app.state.jobs
-    return jobs
-
-
-async def _roots_of(request: Request) -> Roots:
-    roots: Roots = request.app.state.roots
-    return roots
-
-
-JobsOf = Annotated[Jobs, Depends(_jobs_of)]
-RootsOf = Annotated[Roots, Depends(_roots_of)]
+JobsOf = Annotated[Jobs, of_app("jobs")]
+RootsOf = Annotated[Roots, of_app("roots")]
 router = APIRouter(tags=["indexing"])
 
 
 @router.get("/api/folders", responses=replies(FoldersReply, 404, 409))
-async def folders(
-    request: Request,
-    session: SessionOf,
+@short_work
+def folders(
     roots: RootsOf,
     folder: Annotated[
         str | None, Query(description="Folder to look into; none for the roots.")
     ] = None,
-) -> Response:
+) -> FoldersReply:
     """Folders that may be indexed."""
-    return json_reply(await session.pictures.run(request, lambda: roots.below(folder)))
+    return roots.below(folder)
 
 
 @router.get("/api/index", responses={200: {"model": JobReply}})
@@ -277,16 +248,11 @@ async def job(jobs: JobsOf) -> Response:
 
 
 @router.post("/api/index", responses=replies(JobReply, 403, 404, 409, 411))
-async def start(
-    request: Request, session: SessionOf, jobs: JobsOf, roots: RootsOf, body: FoldersRequest
-) -> Response:
+@short_work
+def start(jobs: JobsOf, roots: RootsOf, body: FoldersRequest) -> JobReply:
     """Index folders with all that is below them; only what is new or changed costs time."""
-
-    def begin() -> JobReply:
-        jobs.start([roots.allowed(folder) for folder in body.folders])
-        return jobs.state()
-
-    return json_reply(await session.pictures.run(request, begin))
+    jobs.start([roots.allowed(folder) for folder in body.folders])
+    return jobs.state()
 
 
 @router.get(

@@ -10,15 +10,14 @@ import stat
 import threading
 import urllib.parse
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response, StreamingResponse
 
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.files import replace_file
@@ -33,10 +32,9 @@ from sureshot.web.schema import (
     FilmReply,
     error_reply,
     errors,
-    json_reply,
     replies,
 )
-from sureshot.web.session import Session, SessionOf
+from sureshot.web.session import Session, SessionOf, of_app, short_work
 
 _CHUNK = 1 << 18  # bytes read at once
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -49,14 +47,12 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
     """A file, or the single range that the ``Range`` header asks for.
 
     Several ranges, and what is no range, get the whole, as HTTP permits. The file is opened once:
-    what takes its name while it plays is never mixed into it.
+    what takes its name while it plays is never mixed into it. Where it is cut short meanwhile, the
+    reply stays unfinished, so that the player sees that bytes are missing.
 
     Args:
         path: a file, or an object in S3.
         name: file name under which a browser saves it; None lets the browser play it.
-
-    Raises:
-        FileGoneError: it cannot be opened.
     """
     try:
         opened, size, tag = _open(path)
@@ -79,7 +75,10 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
             first, last, code = start, end, 206
             headers["Content-Range"] = f"bytes {first}-{last}/{size}"
     headers["Content-Length"] = str(last - first + 1)
-    return _FilePart(request, opened, first, last + 1, code, headers, media_type)
+    if request.method == "HEAD":
+        opened.close()
+        return Response(None, code, headers, media_type)
+    return StreamingResponse(_parts(opened, first, last + 1), code, headers, media_type)
 
 
 def _open(path: Path) -> tuple[io.RawIOBase, int, str]:
@@ -96,45 +95,15 @@ def _open(path: Path) -> tuple[io.RawIOBase, int, str]:
     return io.FileIO(number), status.st_size, tag
 
 
-class _FilePart(Response):
-    """Bytes of an open file, which is closed afterwards."""
-
-    def __init__(
-        self,
-        request: Request,
-        opened: io.RawIOBase,
-        at: int,
-        end: int,
-        code: int,
-        headers: dict[str, str],
-        media_type: str,
-    ) -> None:
-        super().__init__(None, code, headers, media_type)
-        self._request, self._opened, self._at, self._end = request, opened, at, end
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send them; where the file is cut short meanwhile, the reply stays unfinished."""
-        at, end = self._at, self._end
-        start = {"type": "http.response.start", "status": self.status_code}
-        try:
-            await send({**start, "headers": self.raw_headers})
-            if self._request.method == "HEAD":
-                at = end
-            else:
-                self._opened.seek(at)
-            while at < end and not await self._request.is_disconnected():
-                try:
-                    data = await run_in_threadpool(self._opened.read, min(_CHUNK, end - at))
-                except OSError:  # an object was replaced, or its storage is gone
-                    data = b""
-                if not data:
-                    return  # without a last part, so that the player sees that bytes are missing
-                at += len(data)
-                await send({"type": "http.response.body", "body": data, "more_body": True})
-            if at >= end:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        finally:
-            self._opened.close()
+async def _parts(opened: io.RawIOBase, at: int, end: int) -> AsyncIterator[bytes]:
+    with opened:
+        opened.seek(at)
+        while at < end:
+            data = await run_in_threadpool(opened.read, min(_CHUNK, end - at))
+            if not data:
+                raise EOFError("The file was cut short while it was sent.")
+            at += len(data)
+            yield data
 
 
 class ClipCache:
@@ -151,7 +120,7 @@ class ClipCache:
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
 
-    def film(self, name: str, make: Callable[[Path], None]) -> Path:
+    def film(self, name: str, make: Callable[[Path], object]) -> Path:
         """The film of a name, made once however many ask for it.
 
         Args:
@@ -186,7 +155,7 @@ class ClipCache:
         key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:40]
         return self.folder / f"{key}.mp4"
 
-    def _make(self, path: Path, make: Callable[[Path], None]) -> None:
+    def _make(self, path: Path, make: Callable[[Path], object]) -> None:
         """Write a film; with a full disk once more after all others are deleted."""
         for emptied in (False, True):
             try:
@@ -234,12 +203,7 @@ def _is_full(error: BaseException | None) -> bool:
     return False
 
 
-async def _cache_of(request: Request) -> ClipCache:
-    cache: ClipCache = request.app.state.cache
-    return cache
-
-
-Cache = Annotated[ClipCache, Depends(_cache_of)]
+CacheOf = Annotated[ClipCache, of_app("cache")]
 Id = Annotated[str, InPath(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float, Query(description="Second that is looked for.", ge=0, le=1e7)]
 Start = Annotated[
@@ -256,30 +220,26 @@ _film_codes: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/api/playing/{name}", responses=replies(FilmReply, 400, 404, 409, 410))
-async def playing(
-    request: Request,
+@short_work  # before pictures that wait
+def playing(
     session: SessionOf,
-    cache: Cache,
+    cache: CacheOf,
     name: Id,
     at: At = 0.0,
     start: Start = None,
     end: End = None,
-) -> Response:
+) -> dict[str, Any]:
     """What `/api/media` plays so that a moment is seen, and at which second that begins."""
     asked = {"at": at, "start": start, "end": end}
     query = urllib.parse.urlencode({k: v for k, v in asked.items() if v is not None})
     url = f"/api/media/{name}?{query}"
-
-    def find() -> dict[str, Any]:
-        record = session.file(name)
-        film = _film(record, at, start, end)
-        first = first_part(film, at)
-        if first is None or cache.has(_film_name(session, record, film)):
-            return film.to_dict() | {"url": url, "first": None}
-        soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
-        return film.to_dict() | {"url": url, "first": soon}
-
-    return json_reply(await session.searches.run(request, find))  # before pictures that wait
+    record = session.file(name)
+    film = _film(record, at, start, end)
+    first = first_part(film, at)
+    if first is None or cache.has(_film_name(session, record, film)):
+        return film.to_dict() | {"url": url, "first": None}
+    soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
+    return film.to_dict() | {"url": url, "first": soon}
 
 
 @router.head("/api/media/{name}", include_in_schema=False)
@@ -287,7 +247,7 @@ async def playing(
 async def media(
     request: Request,
     session: SessionOf,
-    cache: Cache,
+    cache: CacheOf,
     name: Id,
     at: At = 0.0,
     start: Start = None,
@@ -324,7 +284,7 @@ async def media(
 async def cut_out(
     request: Request,
     session: SessionOf,
-    cache: Cache,
+    cache: CacheOf,
     name: Id,
     start: Annotated[float, Query(description="Seconds.", ge=0, le=1e7)],
     end: Annotated[float, Query(description="Seconds.", gt=0, le=1e7)],
@@ -339,15 +299,11 @@ async def cut_out(
     def make() -> Path:
         return cache.film(
             f"cut {record.id} {start:.3f} {end:.3f} {_stamp(record.path)}",
-            lambda to: _write_cut(record.path, start, end, to, rate),
+            lambda to: cut(record.path, start, end, to, frame_rate=rate, overwrite=True),
         )
 
     path = await session.clips.run(request, make)
     return file_reply(request, path, MP4, export_name(record.path, start, end, rank))
-
-
-def _write_cut(source: Path, start: float, end: float, to: Path, rate: float) -> None:
-    cut(source, start, end, to, frame_rate=rate, overwrite=True)
 
 
 def _film(record: VideoRecord, at: float, start: float | None, end: float | None) -> Film:

@@ -35,7 +35,7 @@ from sureshot.web.schema import (
     json_reply,
     replies,
 )
-from sureshot.web.session import Session, SessionOf
+from sureshot.web.session import Session, SessionOf, of_app, short_work
 
 _MOST = 1000  # hits of one query on all pages
 _CACHED = "private, max-age=86400"  # thumbnails, in the browser
@@ -68,13 +68,8 @@ class SearchOptions:
 
     def video_filter(self) -> VideoFilter:
         """The videos that are searched."""
-        return VideoFilter(
-            folder=path_of(self.folder),
-            shortest=self.shortest,
-            longest=self.longest,
-            since=self.since,
-            until=self.until,
-        )
+        within = {name: getattr(self, name) for name in ("shortest", "longest", "since", "until")}
+        return VideoFilter(folder=path_of(self.folder), **within)
 
 
 Options = Annotated[SearchOptions, Depends()]
@@ -97,10 +92,9 @@ async def search(
     ] = 0.0,
 ) -> Response:
     """Moments that a sentence describes, best first."""
-    trust = {"coverage": coverage, "min": min}
 
-    def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
-        return session.batcher.search(searcher, q, **arguments, **trust)
+    def find(searcher: Searcher, **wanted: Any) -> Answer:
+        return session.batcher.search(searcher, q, coverage=coverage, min=min, **wanted)
 
     return await _page(request, session, find, options, cursor)
 
@@ -121,23 +115,20 @@ async def like(
     if frame and at is None:
         raise QueryError("`frame` needs its time; give `at` in seconds.")
 
-    def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
+    def find(searcher: Searcher, **wanted: Any) -> Answer:
         path = session.file(video).path
         if frame and at is not None:
-            return like_frame(searcher, path, at, **arguments)
-        return searcher.like(path, at=at, **arguments)
+            return like_frame(searcher, path, at, **wanted)
+        return searcher.like(path, at=at, **wanted)
 
     return await _page(request, session, find, options, cursor)
-
-
-_photo = {"content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 
 
 @router.post(
     "/api/like",
     tags=["search"],
     responses=replies(AnswerReply, 400, 403, 409, 411, 413),
-    openapi_extra={"requestBody": {"required": True, **_photo}},
+    openapi_extra={"requestBody": {"required": True, "content": {"image/*": {}}}},
 )
 async def like_upload(
     request: Request,
@@ -148,31 +139,32 @@ async def like_upload(
     """Moments that look like a photo, whose bytes are the body of the request."""
     data = await request.body()
 
-    def find(searcher: Searcher, arguments: dict[str, Any]) -> Answer:
-        return like_photo(searcher, data, plain(name), **arguments)
+    def find(searcher: Searcher, **wanted: Any) -> Answer:
+        return like_photo(searcher, data, plain(name), **wanted)
 
-    return await _page(request, session, find, options, None)
+    return await _page(request, session, find, options)
 
 
 async def _page(
     request: Request,
     session: Session,
-    find: Callable[[Searcher, dict[str, Any]], Answer],
+    find: Callable[..., Answer],
     options: SearchOptions,
-    cursor: str | None,
+    cursor: str | None = None,
 ) -> Response:
     done = int(cursor or 0)
     limit = min(done + options.limit, _MOST)
     chosen = options.video_filter()  # a wrong one is refused before it waits for its turn
-    arguments = {
-        "per_video": options.per_video,
-        "merge_copies": options.merge_copies,
-        "limit": limit,
-    }
 
     def run() -> dict[str, Any]:
         searcher = session.searcher()
-        answer = find(searcher, arguments | {"folder": chosen.videos(searcher.store)})
+        answer = find(
+            searcher,
+            limit=limit,
+            folder=chosen.videos(searcher.store),
+            per_video=options.per_video,
+            merge_copies=options.merge_copies,
+        )
         values = answer.to_dict()
         has_more = len(answer) == limit and limit < _MOST
         return values | {"hits": values["hits"][done:], "next": str(limit) if has_more else None}
@@ -195,8 +187,8 @@ def path_of(folder: str | None) -> Path | None:
 @router.get(
     "/api/describe", tags=["search"], responses=replies(DescriptionsReply, 400, 404, 409, 410)
 )
-async def describe(
-    request: Request,
+@short_work
+def describe(
     session: SessionOf,
     video: VideoId,
     text: Annotated[
@@ -204,33 +196,26 @@ async def describe(
         Query(description="Sentences to choose from.", min_length=1, max_length=100),
     ],
     at: At = None,
-) -> Response:
+) -> dict[str, Any]:
     """Sentences ranked by how well they fit a video, or what it shows at one time."""
-
-    def run() -> dict[str, Any]:
-        searcher = session.searcher()
-        return searcher.describe(session.file(video).path, text, at=at).to_dict()
-
-    return json_reply(await session.searches.run(request, run))
+    searcher = session.searcher()
+    return searcher.describe(session.file(video).path, text, at=at).to_dict()
 
 
 # --- the index ------------------------------------------------------------------------------------
 
 
 @router.get("/api/status", tags=["index"], responses=replies(StatusReply, 409))
-async def status(request: Request, session: SessionOf) -> Response:
+@short_work
+def status(session: SessionOf) -> dict[str, Any]:
     """What the index holds, with which model, and what failed and why."""
-
-    def run() -> dict[str, Any]:
-        contents = catalog.status(session.options.db)
-        return contents.to_dict() | {"summary": contents.summary}
-
-    return json_reply(await session.searches.run(request, run))
+    contents = catalog.status(session.options.db)
+    return contents.to_dict() | {"summary": contents.summary}
 
 
 @router.get("/api/videos", tags=["index"], responses=replies(VideosReply, 400, 409))
-async def videos(
-    request: Request,
+@short_work
+def videos(
     session: SessionOf,
     limit: Annotated[int, Query(description="Videos of a page.", ge=1, le=500)] = 100,
     cursor: Annotated[
@@ -240,26 +225,19 @@ async def videos(
     newest: Annotated[
         bool, Query(description="Only those that can be found, the last changed first.")
     ] = False,
-) -> Response:
+) -> dict[str, Any]:
     """The videos in the order of their paths, failed ones among them."""
-    place = path_of(folder)
-
-    def run() -> dict[str, Any]:
-        store = session.store()
-        page = catalog.list_videos(store, limit=limit, after=cursor, folder=place, newest=newest)
-        return page.to_dict()
-
-    return json_reply(await session.searches.run(request, run))
+    place, store = path_of(folder), session.store()
+    return catalog.list_videos(
+        store, limit=limit, after=cursor, folder=place, newest=newest
+    ).to_dict()
 
 
 @router.get("/api/videos/{name}", tags=["index"], responses=replies(VideoReply, 404, 409))
-async def video(request: Request, session: SessionOf, name: Id) -> Response:
+@short_work
+def video(session: SessionOf, name: Id) -> dict[str, Any]:
     """One video."""
-
-    def run() -> dict[str, Any]:
-        return catalog.video_values(session.video(name))
-
-    return json_reply(await session.searches.run(request, run))
+    return catalog.video_values(session.video(name))
 
 
 class RemovedReply(Document):
@@ -269,23 +247,19 @@ class RemovedReply(Document):
 
 
 @router.delete("/api/videos/{name}", tags=["index"], responses=replies(RemovedReply, 403, 404, 409))
-async def remove(
-    request: Request,
+@short_work
+def remove(
     session: SessionOf,
     name: Id,
     exclude: Annotated[
         bool, Query(description="Also leave it out of what is indexed later.")
     ] = False,
-) -> Response:
+) -> RemovedReply:
     """Remove a video from the index. Its file is not touched."""
-
-    def run() -> RemovedReply:
-        path = session.video(name).path
-        removed = catalog.remove([path], db=session.options.db, exclude=exclude)
-        session.forget_videos()
-        return RemovedReply(removed=removed)
-
-    return json_reply(await session.searches.run(request, run))
+    path = session.video(name).path
+    removed = catalog.remove([path], db=session.options.db, exclude=exclude)
+    session.forget_videos()
+    return RemovedReply(removed=removed)
 
 
 @router.get(
@@ -396,56 +370,45 @@ class Learner:
                 raise
 
 
-async def _learner_of(request: Request) -> Learner:
-    learner: Learner = request.app.state.learner
-    return learner
-
-
-LearnerOf = Annotated[Learner, Depends(_learner_of)]
+LearnerOf = Annotated[Learner, of_app("learner")]
 
 
 @router.get("/api/judge", tags=["judging"], responses=replies(JudgedReply, 400, 409))
-async def judged(
-    request: Request,
+@short_work
+def judged(
     session: SessionOf,
     learner: LearnerOf,
     query: Annotated[str, Query(description="A query.", max_length=100_000)] = "",
-) -> Response:
+) -> JudgedReply:
     """What was judged so far, of a query and in all."""
-    call = lambda: _judged(session, learner, query)  # noqa: E731
-    return json_reply(await session.searches.run(request, call))
+    return _judged(session, learner, query)
 
 
 @router.post(
     "/api/judge", tags=["judging"], responses=replies(JudgedReply, 400, 403, 404, 409, 411)
 )
-async def judge(
-    request: Request, session: SessionOf, learner: LearnerOf, body: Judgement
-) -> Response:
+@short_work
+def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedReply:
     """Judge hits of a query; from ten judged searches on, percentages are learned from them."""
-
-    def run() -> JudgedReply:
-        if any(moment.start >= moment.end for moment in body.moments):
-            raise QueryError("A moment must end after it starts.")
-        moments = [
-            JudgedMoment(
-                video=session.video(moment.video).path,
-                start=moment.start,
-                end=moment.end,
-                right=body.verdict == "right",
-            )
-            for moment in body.moments
-        ]
-        searcher = session.searcher()
-        kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
-        if kept.telling >= JUDGED:
-            learner.learn()
-        return _judged(session, learner, body.query)
-
-    return json_reply(await session.searches.run(request, run))
+    if any(moment.start >= moment.end for moment in body.moments):
+        raise QueryError("A moment must end after it starts.")
+    moments = [
+        JudgedMoment(
+            video=session.video(moment.video).path,
+            start=moment.start,
+            end=moment.end,
+            right=body.verdict == "right",
+        )
+        for moment in body.moments
+    ]
+    searcher = session.searcher()
+    kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
+    if kept.telling >= JUDGED:
+        learner.learn()
+    return _judged(session, learner, body.query)
 
 
-def _judged(session: Session, learner: Learner, query: str) -> JudgedReply:
+def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
     kept = Judgements(labels_of_index(session.store().location))
     label = kept.of(clean(query)) if query else None
     return JudgedReply(
@@ -461,33 +424,24 @@ def _judged(session: Session, learner: Learner, query: str) -> JudgedReply:
 
 
 @router.get("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 409))
-async def learned(request: Request, session: SessionOf) -> Response:
+@short_work
+def learned(session: SessionOf) -> LearnedReply:
     """What percentages are learned from."""
-
-    def run() -> LearnedReply:
-        return LearnedReply(learned_from=session.searcher().learned_from())
-
-    return json_reply(await session.searches.run(request, run))
+    return LearnedReply(learned_from=session.searcher().learned_from())
 
 
 @router.post("/api/calibration", tags=["judging"], responses=replies(JudgedReply, 403, 409))
-async def learn(request: Request, session: SessionOf, learner: LearnerOf) -> Response:
+@short_work
+def learn(session: SessionOf, learner: LearnerOf) -> JudgedReply:
     """Learn from what was judged, now."""
-
-    def run() -> JudgedReply:
-        learner.learn()
-        return _judged(session, learner, "")
-
-    return json_reply(await session.searches.run(request, run))
+    learner.learn()
+    return _judged(session, learner)
 
 
 @router.delete("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 403, 409))
-async def forget(request: Request, session: SessionOf) -> Response:
+@short_work
+def forget(session: SessionOf) -> LearnedReply:
     """Forget what was learned from your judgements, and go back to the model's calibration."""
-
-    def run() -> LearnedReply:
-        forgotten = calibration.forget(session.searcher())
-        learned_from = session.reload_card().learned_from()
-        return LearnedReply(learned_from=learned_from, forgotten=forgotten)
-
-    return json_reply(await session.searches.run(request, run))
+    forgotten = calibration.forget(session.searcher())
+    learned_from = session.reload_card().learned_from()
+    return LearnedReply(learned_from=learned_from, forgotten=forgotten)

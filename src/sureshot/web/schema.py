@@ -12,6 +12,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, create_model
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError
@@ -72,13 +73,7 @@ _MODELS: dict[Any, Any] = {
 def model_of(
     source: type, *, base: type[BaseModel] = BaseModel, without: tuple[str, ...] = (), **more: Any
 ) -> type[BaseModel]:
-    """The model of a library dataclass as its ``to_dict`` writes it.
-
-    Args:
-        base: `Document` for a whole reply.
-        without: fields that are not written.
-        more: types of what is written besides the fields.
-    """
+    """The model of a library dataclass: its fields but some, and ``more`` that ``to_dict`` adds."""
     hints, known = typing.get_type_hints(source), descriptions(source)
     names = [field.name for field in dataclasses.fields(source) if field.name not in without]
     kinds = {name: _json_type(hints[name]) for name in names} | more
@@ -86,9 +81,8 @@ def model_of(
         name: (kind, Field(description=known.get(name))) for name, kind in kinds.items()
     }
     summary = (source.__doc__ or "").partition("\n")[0]
-    model = create_model(source.__name__, __base__=base, __doc__=summary, **fields)
-    _MODELS[source] = model
-    return model
+    _MODELS[source] = create_model(source.__name__, __base__=base, __doc__=summary, **fields)
+    return _MODELS[source]
 
 
 def _json_type(kind: Any) -> Any:
@@ -168,26 +162,26 @@ FilmReply = model_of(
     url=str,
     first=(_First | None),
 )
-
-
 StatusReply = model_of(catalog.Contents, base=Document, without=("telling",), summary=str)
 
 
+_ERRORS = {
+    400: "A query that cannot be searched for",
+    403: "The token or the right to do this is missing",
+    404: "There is no such thing in the index",
+    409: "The index is missing, damaged, or of another model",
+    410: "The file is gone",
+    411: "The request does not state its size",
+    413: "The request is too large",
+    422: "A field has no meaning, or a video cannot be read",
+    503: "Too busy",
+    507: "There is no room on the disk",
+}
+
+
 def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that an address may reply with, besides those that any may."""
-    known: dict[int | str, str] = {
-        400: "A query that cannot be searched for",
-        403: "The token or the right to do this is missing",
-        404: "There is no such thing in the index",
-        409: "The index is missing, damaged, or of another model",
-        410: "The file is gone",
-        411: "The request does not state its size",
-        413: "The request is too large",
-        507: "There is no room on the disk",
-    }
-    every = {422: "A field has no meaning, or a video cannot be read", 503: "Too busy"}
-    named = {code: known[code] for code in codes} | every
-    return {code: {"model": ErrorReply, "description": text} for code, text in named.items()}
+    """The errors that an address may reply with, besides 422 and 503, with which any may."""
+    return {c: {"model": ErrorReply, "description": _ERRORS[c]} for c in (*codes, 422, 503)}
 
 
 def replies(model: Any, *codes: int) -> dict[int | str, dict[str, Any]]:
@@ -219,18 +213,17 @@ class DiskFullError(SureshotError):
     code = "full"
 
 
-# The first that fits counts. What the index or its model lacks is neither the client's fault nor
-# the server's: 409, a state that has to change first.
-_STATUS: tuple[tuple[type[SureshotError], int], ...] = (
-    (NotFoundError, 404),
-    (FileGoneError, 410),
-    (BusyError, 503),
-    (DiskFullError, 507),
-    (QueryError, 400),
-    (ArgumentError, 400),
-    (VideoError, 422),
-    (SureshotError, 409),
-)
+# What the index or its model lacks is neither the client's fault nor the server's: any error that
+# is not here is 409, a state that has to change first.
+_STATUS: dict[type[SureshotError], int] = {
+    NotFoundError: 404,
+    FileGoneError: 410,
+    BusyError: 503,
+    DiskFullError: 507,
+    QueryError: 400,
+    ArgumentError: 400,
+    VideoError: 422,
+}
 
 
 def json_reply(values: dict[str, Any] | BaseModel) -> Response:
@@ -248,31 +241,37 @@ def error_reply(
     return Response(json_text(values), status, headers, _JSON)
 
 
-def status_of(error: SureshotError) -> int:
-    """The HTTP status of an error."""
-    return next(status for kind, status in _STATUS if isinstance(error, kind))
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error that the user can fix."""
+    return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 409)
 
 
-async def on_error(request: Request, error: Exception) -> Response:
-    """Reply to an error that the user can fix."""
-    assert isinstance(error, SureshotError)
+async def _on_error(request: Request, error: Any) -> Response:
     status = status_of(error)
     wait = {"Retry-After": "1"} if status == 503 else None
     return error_reply(str(error), status, error.code, wait)
 
 
-async def on_invalid(request: Request, error: Exception) -> Response:
-    """Reply to a field without meaning."""
-    assert isinstance(error, RequestValidationError)
+async def _on_invalid(request: Request, error: Any) -> Response:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"][1:]) or "the request"
     reason = str(first["msg"])
     return error_reply(f"{name}: {reason[:1].lower()}{reason[1:]}.", 422, "arguments")
 
 
-async def on_http(request: Request, error: Exception) -> Response:
-    """Reply to an unknown path or method."""
-    assert isinstance(error, HTTPException)
+async def _on_http(request: Request, error: Any) -> Response:
     known = {404: "There is nothing at this address.", 405: "This address takes other methods."}
     message = known.get(error.status_code, f"{error.detail}.")
     return error_reply(message, error.status_code, "address", dict(error.headers or {}))
+
+
+async def _on_disconnect(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # which is not sent
+
+
+HANDLERS: dict[Any, Any] = {
+    SureshotError: _on_error,
+    RequestValidationError: _on_invalid,
+    HTTPException: _on_http,
+    ClientDisconnect: _on_disconnect,
+}

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -23,17 +21,12 @@ from sureshot.web import jobs as jobs_module
 from sureshot.web import media, routes
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
-from sureshot.web.schema import on_error, on_http, on_invalid
+from sureshot.web.schema import HANDLERS
 from sureshot.web.security import SecurityMiddleware, is_loopback, own_names
 from sureshot.web.session import ServeOptions, Session
 
 _PAGE = Path(__file__).parent / "page"
-_KINDS = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
+_KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 def make_app(
@@ -59,14 +52,11 @@ def make_app(
         openapi_url="/api/openapi.json",
         docs_url=None,  # it would load code from elsewhere; /api is our own
         redoc_url=None,
+        exception_handlers=HANDLERS,
     )
     app.state.session, app.state.cache = session, cache
     app.state.jobs, app.state.roots = jobs, roots
     app.state.learner = routes.Learner(session)
-    app.add_exception_handler(SureshotError, on_error)
-    app.add_exception_handler(RequestValidationError, on_invalid)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(ClientDisconnect, _on_disconnect)
     for router in (routes.router, media.router, jobs_module.router):
         app.include_router(router)
     for address, name in (("/", "index.html"), ("/api", "api.html")):
@@ -81,13 +71,9 @@ def _file(name: str, token: str) -> Callable[[Request], Awaitable[Response]]:
     data = (_PAGE / name).read_text("utf-8").replace("{{token}}", token).encode()
 
     async def answer(request: Request) -> Response:
-        return Response(data, media_type=_KINDS[Path(name).suffix])
+        return Response(data, media_type=_KINDS[name.rpartition(".")[2]])
 
     return answer
-
-
-async def _on_disconnect(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # which is not sent
 
 
 PORT = 8460
@@ -155,7 +141,7 @@ def run_server(
             f"password into a file and name it with {option('password_file')}."
         )
     session = Session(options)
-    jobs = Jobs(options, session.forget_videos)
+    jobs = Jobs(session)
     app = make_app(
         session,
         ClipCache(cache_dir() / "films"),

@@ -1,18 +1,23 @@
 """What all requests share: the open index, its videos by id, and the threads that do the work."""
 
 import asyncio
+import functools
+import inspect
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from sureshot.errors import VideoError
 from sureshot.library.results import Answer
@@ -22,7 +27,7 @@ from sureshot.paths import index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain
-from sureshot.web.schema import BusyError, FileGoneError, NotFoundError
+from sureshot.web.schema import BusyError, FileGoneError, NotFoundError, json_reply
 
 _T = TypeVar("_T")
 _NICE = 5  # less than indexing (10), which can wait longer than somebody who wants to watch
@@ -69,21 +74,6 @@ def _lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _PendingSearch:
-    searcher: Searcher
-    query: str
-    options: dict[str, Any]
-    kind: Hashable  # searches of one kind can be answered together
-    answer: "Future[Answer]" = field(default_factory=Future)
-
-    def run(self) -> None:
-        try:
-            self.answer.set_result(self.searcher.search(self.query, **self.options))
-        except BaseException as error:
-            self.answer.set_exception(error)
-
-
 class SearchBatcher:
     """Answers searches of several threads together.
 
@@ -92,41 +82,40 @@ class SearchBatcher:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[_PendingSearch] = []
+        self._waiting: list[tuple[Any, str, Future[Answer]]] = []
         self._guard = threading.Lock()
         self._turn = threading.Lock()
 
     def search(self, searcher: Searcher, query: str, **options: Any) -> Answer:
-        """What `Searcher.search` returns, and raises.
-
-        Args:
-            options: the other arguments of `Searcher.search`, all hashable.
-        """
+        """What `Searcher.search` returns, and raises; all options are hashable."""
         kind = searcher, frozenset(options.items())  # fails here, not for others who wait
-        mine = _PendingSearch(searcher, query, options, kind)
+        answer: Future[Answer] = Future()
         with self._guard:
-            self._waiting.append(mine)
+            self._waiting.append((kind, query, answer))
         with self._turn:
-            if not mine.answer.done():  # else the thread before has done this one too
+            if not answer.done():  # else the thread before has answered this one too
                 self._run_waiting()
-        return mine.answer.result()
+        return answer.result()
 
     def _run_waiting(self) -> None:
         with self._guard:
             waiting, self._waiting = self._waiting, []
-        kinds: dict[Hashable, list[_PendingSearch]] = {}
-        for search in waiting:
-            kinds.setdefault(search.kind, []).append(search)
-        for batch in kinds.values():
+        batches = defaultdict(list)
+        for kind, query, answer in waiting:
+            batches[kind].append((query, answer))
+        for (searcher, options), batch in batches.items():
             try:
-                queries = [search.query for search in batch]
-                answers = list(batch[0].searcher.search_many(queries, **batch[0].options))
+                queries = [query for query, _ in batch]
+                found = list(searcher.search_many(queries, **dict(options)))
             except BaseException:
-                for search in batch:  # one by one, so that each gets its own error
-                    search.run()
+                for query, answer in batch:  # one by one, so that each gets its own error
+                    try:
+                        answer.set_result(searcher.search(query, **dict(options)))
+                    except BaseException as error:
+                        answer.set_exception(error)
             else:
-                for search, answer in zip(batch, answers, strict=True):
-                    search.answer.set_result(answer)
+                for (_, answer), one in zip(batch, found, strict=True):
+                    answer.set_result(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,30 +128,21 @@ class ServeOptions:
 
 
 class Session:
-    """The open index and the threads.
+    """The open index, which need not be there yet, and the threads.
 
     Args:
-        options: the index; it need not be there yet.
         refresh: seconds for which the list of videos is not read again.
-
-    Attributes:
-        searches: threads that search, and do other short work.
-        batcher: answers the searches that wait at the same time.
-        pictures: threads that read single frames.
-        clips: threads that transcode, after all others.
-        previews: one thread that transcodes the few seconds that somebody waits for.
-        closing: whether the server is about to end.
     """
 
     def __init__(self, options: ServeOptions, *, refresh: float = 2.0) -> None:
         self.options = options
         self.closing = False
         cores = os.cpu_count() or 2
-        self.searches = WorkQueue(_AT_ONCE, _SEARCHES)
+        self.searches = WorkQueue(_AT_ONCE, _SEARCHES)  # and other short work
         self.batcher = SearchBatcher()
-        self.pictures = WorkQueue(min(cores, 4), _PICTURES)
+        self.pictures = WorkQueue(min(cores, 4), _PICTURES)  # single frames
         self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, low_priority=True)
-        self.previews = WorkQueue(1, _CLIPS)
+        self.previews = WorkQueue(1, _CLIPS)  # the few seconds that somebody waits for
         self._refresh = refresh
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
@@ -247,9 +227,33 @@ class Session:
         return status.st_dev, status.st_ino
 
 
-async def _session_of(request: Request) -> Session:
-    session: Session = request.app.state.session
-    return session
+def of_app(name: str) -> Any:
+    """A parameter that the application holds under a name."""
+
+    async def held(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return Depends(held)
 
 
-SessionOf = Annotated[Session, Depends(_session_of)]
+SessionOf = Annotated[Session, of_app("session")]
+
+
+def short_work(function: Callable[..., dict[str, Any] | BaseModel]) -> Callable[..., Any]:
+    """An endpoint that calls a function in one of the threads for short work.
+
+    Its JSON is what the function returns, and its fields are the parameters of the function.
+    """
+    signature = inspect.signature(function)
+    request = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+
+    @functools.wraps(function)
+    async def endpoint(_request: Request, **fields: Any) -> Response:
+        queue = _request.app.state.session.searches
+        return json_reply(await queue.run(_request, lambda: function(**fields)))
+
+    parameters = [*signature.parameters.values(), request]
+    endpoint.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=parameters, return_annotation=Response
+    )
+    return endpoint

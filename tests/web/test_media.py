@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import io
 import os
 import subprocess
@@ -164,10 +163,7 @@ def test_what_is_gone_or_no_file_is_reported(file) -> None:
     assert client.get("/").status_code == 410
     file.mkdir()
     reply = client.get("/")
-    assert (reply.status_code, "not a regular file" in reply.json()["error"]["message"]) == (
-        410,
-        True,
-    )
+    assert reply.status_code == 410 and "not a regular file" in reply.json()["error"]["message"]
 
 
 def test_an_object_that_was_replaced_or_is_gone(bucket) -> None:
@@ -194,14 +190,8 @@ def test_a_film_is_made_once_and_kept(tmp_path) -> None:
     cache, made = ClipCache(tmp_path / "films"), []
     one = cache.film("a", filling(5, made))
     assert cache.film("a", filling(5, made)) == one and made == [5]
-    assert cache.film("b", filling(5, made)) != one
-
-
-def test_what_is_there_is_known(tmp_path) -> None:
-    cache = ClipCache(tmp_path)
-    assert not cache.has("a")
-    cache.film("a", filling(5))
     assert cache.has("a") and not cache.has("b")
+    assert cache.film("b", filling(5, made)) != one
 
 
 def test_fifty_who_ask_at_once_have_it_made_once(tmp_path) -> None:
@@ -237,24 +227,6 @@ def test_a_film_that_cannot_be_made_leaves_nothing(tmp_path) -> None:
     with pytest.raises(VideoError, match="is damaged"):
         ClipCache(tmp_path).film("a", fail)
     assert not list(tmp_path.iterdir())
-
-
-def test_with_a_full_disk_older_films_make_room_or_a_sentence_says_so(tmp_path) -> None:
-    cache = ClipCache(tmp_path)
-    old = cache.film("old", filling(10))
-
-    def full(path):
-        if old.exists() or path.parent.name.startswith(".b"):
-            raise SureshotError("could not be written") from OSError(errno.ENOSPC, "no space left")
-        filling(10)(path)
-
-    assert cache.film("a", full).exists() and not old.exists()
-
-    def always(path):
-        raise OSError(errno.ENOSPC, "no space left")
-
-    with pytest.raises(DiskFullError, match="no room for a film"):
-        cache.film("b", always)
 
 
 def test_a_disk_that_is_really_full(tmp_path) -> None:
@@ -310,17 +282,8 @@ def test_every_kind_plays_at_its_moment(shop, kind) -> None:
     assert codec in ("h264", "vp9", "av1")
     shown = [f for f in frames if f.time + told["start"] <= 5.25][-1]
     assert shown.to_ndarray(format="rgb24")[60].mean(0).argmax() == 2  # blue
-
-
-def test_a_video_that_browsers_play_is_sent_as_it_is_by_parts(shop) -> None:
-    client, paths = shop
-    address = f"/api/media/{video_id(paths['h264'])}"
-    data = paths["h264"].read_bytes()
-    assert client.get(address).content == data
-    part = client.get(address, headers={"Range": "bytes=100-199"})
-    assert (part.status_code, part.content) == (206, data[100:200])
-    beyond = client.get(address, headers={"Range": f"bytes={len(data)}-"})
-    assert beyond.status_code == 416
+    if kind == "h264":  # as it is
+        assert reply.content == paths[kind].read_bytes()
 
 
 def test_a_moment_is_cut_out_to_keep(shop) -> None:

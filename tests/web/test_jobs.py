@@ -1,8 +1,5 @@
 """Indexing from the page."""
 
-import io
-import json
-import threading
 import time
 
 import pytest
@@ -10,7 +7,6 @@ from starlette.testclient import TestClient
 
 from sureshot.errors import ArgumentError
 from sureshot.library.catalog import status
-from sureshot.web.index_worker import Worker
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.schema import BusyError, NotFoundError
@@ -58,117 +54,56 @@ def test_a_root_that_is_no_folder_is_told(home) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "v").mkdir()
-    coloured(tmp_path / "v" / "a.mp4", ["red"], seconds=1, rate=5)
-    (tmp_path / "v" / "broken.mp4").write_text("no video")
-    return tmp_path / "v"
-
-
-class Orders(io.StringIO):
-    """Input that gives its lines when it is told to."""
-
-    def __init__(self, first) -> None:
-        super().__init__()
-        self.first = json.dumps(first) + "\n"
-        self.more: list[str] = []
-        self.ready = threading.Event()
-
-    def readline(self):
-        return self.first
-
-    def __iter__(self):
-        self.ready.wait()
-        yield from self.more
-
-
-def asked(folder, db, model="tiny"):
-    return {"folders": [str(folder)], "db": str(db), "model": model, "device": None}
-
-
-def ran(orders):
-    out = io.StringIO()
-    Worker(orders, out, every=0).run()
-    orders.ready.set()
-    return [json.loads(line) for line in out.getvalue().splitlines()]
-
-
-def test_it_says_how_far_it_is_and_what_came_of_it(folder, tmp_path) -> None:
-    told = ran(Orders(asked(folder, tmp_path / "db")))
-    assert {line["state"] for line in told[:-1]} == {"running"}
-    assert [line["share"] for line in told] == sorted(line["share"] for line in told)
-    assert told[-2]["said"].startswith("2 of 2 videos, 1 failed, 1 s of video, ")
-    assert (told[-1]["state"], told[-1]["share"]) == ("done", 1.0)
-    assert told[-1]["said"] == "2 videos found: 1 indexed, 1 failed."
-    assert [one["path"] for one in told[-1]["failed"]] == [str(folder / "broken.mp4")]
-
-
-def test_it_waits_while_it_is_paused(folder, tmp_path) -> None:
-    orders, out = Orders(asked(folder, tmp_path / "db")), io.StringIO()
-    worker = Worker(orders, out, every=0)
-    worker._resumed.clear()
-    run = threading.Thread(target=worker.run)
-    run.start()
-    while '"paused"' not in out.getvalue():
-        run.join(0.01)
-    run.join(0.2)
-    assert run.is_alive() and '"running"' not in out.getvalue()
-    orders.more = ["resume\n", "pause\n", "resume\n"]
-    worker._resumed.set()
-    run.join()
-    orders.ready.set()
-    assert json.loads(out.getvalue().splitlines()[-1])["state"] == "done"
-    assert status(tmp_path / "db").videos == 1
-
-
-def test_what_is_wrong_is_a_sentence(folder, tmp_path) -> None:
-    (line,) = ran(Orders(asked(folder / "none", tmp_path / "db")))
-    assert (line["state"], line["error"]["code"]) == ("failed", "query")
-    assert line["error"]["message"].startswith("There is nothing at ")
-
-
-def until(jobs, *states):
-    while True:  # the limit of the test is enough
-        job = jobs.state().job
-        if job.state in states:
-            return job
-        assert job.state in ("running", "paused"), job
-        time.sleep(0.03)
-
-
-@pytest.fixture
 def jobs(tmp_path):
     (tmp_path / "v").mkdir()
-    for number in range(3):
+    for number in range(2):
         coloured(tmp_path / "v" / f"{number}.mp4", ["red"], seconds=1, rate=5)
+    (tmp_path / "v" / "broken.mp4").write_text("no video")
     jobs = Jobs(Session(ServeOptions(db=str(tmp_path / "db"), model="tiny")))
     yield jobs
     jobs.close()
 
 
-def test_a_run_in_a_process_of_its_own(jobs, tmp_path) -> None:
+def until(jobs, is_so):
+    while not is_so(jobs.state().job):  # the limit of the test is enough
+        time.sleep(0.03)
+    return jobs.state().job
+
+
+def has_ended(job):
+    return job.state not in ("running", "paused")
+
+
+def test_a_run_is_paused_and_resumed_and_says_what_came_of_it(jobs, tmp_path) -> None:
     assert jobs.state().job is None
     jobs.start([tmp_path / "v"])
     with pytest.raises(BusyError, match="already"):
         jobs.start([tmp_path / "v"])
     jobs.order("pause")
+    until(jobs, lambda job: jobs.version > 2)  # it has heard of it
+    time.sleep(0.3)
     assert jobs.state().job.state == "paused"
     jobs.order("resume")
-    ended = until(jobs, "done")
-    assert ended.said == "3 videos found: 3 indexed."
+    ended = until(jobs, has_ended)
+    assert (ended.state, ended.share) == ("done", 1.0)
+    assert ended.said == "3 videos found: 2 indexed, 1 failed."
+    assert [one.path for one in ended.failed] == [str(tmp_path / "v" / "broken.mp4")]
     with pytest.raises(NotFoundError, match="Nothing is being indexed"):
         jobs.order("pause")
-    assert status(tmp_path / "db").videos == 3
+    assert status(tmp_path / "db").videos == 2
 
 
-def test_a_run_that_is_cancelled_or_killed_is_told_of(jobs, tmp_path) -> None:
+def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path) -> None:
+    jobs.start([tmp_path / "none"])
+    failed = until(jobs, has_ended)
+    assert (failed.state, failed.error.code) == ("failed", "query")
+    assert failed.said == failed.error.message and "There is nothing at " in failed.said
     jobs.start([tmp_path / "v"])
     jobs.order("cancel")
-    assert until(jobs, "cancelled", "done")
+    assert until(jobs, has_ended).state in ("cancelled", "done")
     jobs.start([tmp_path / "v"])
     jobs._process.kill()
-    state = until(jobs, "failed")
-    assert state.said.startswith("Indexing ended unexpectedly")
+    assert until(jobs, has_ended).said.startswith("Indexing ended unexpectedly")
 
 
 def test_the_end_of_the_server_ends_the_run(jobs, tmp_path) -> None:
@@ -186,13 +121,13 @@ def empty(tmp_path):
     jobs = Jobs(desk)
     app = app_of(desk, ClipCache(tmp_path / "films"), jobs, tmp_path / "root")
     with TestClient(app, base_url=HERE) as client:
-        yield client, tmp_path / "root", desk
+        yield client, tmp_path / "root"
     desk.close()
     jobs.close()
 
 
 def test_from_an_empty_index_to_a_hit(empty) -> None:
-    client, _, _ = empty
+    client, _ = empty
     assert client.get("/api/status").status_code == 409
     (first,) = client.get("/api/folders").json()["folders"]
     (inner,) = client.get("/api/folders", params={"folder": first["path"]}).json()["folders"]
@@ -206,7 +141,7 @@ def test_from_an_empty_index_to_a_hit(empty) -> None:
 
 
 def test_nothing_outside_of_the_roots_is_indexed(empty, tmp_path) -> None:
-    client, root, _ = empty
+    client, root = empty
     for folder in (str(tmp_path), "/", f"{root}/..", "v"):
         reply = client.post("/api/index", json={"folders": [folder]}, headers=ALLOWED)
         assert reply.status_code == 404
@@ -216,26 +151,3 @@ def test_nothing_outside_of_the_roots_is_indexed(empty, tmp_path) -> None:
     for order, code in (("pause", 404), ("explode", 422)):
         assert client.post(f"/api/index/{order}", headers=ALLOWED).status_code == code
     assert client.get("/api/index").json()["job"] is None
-
-
-def test_progress_comes_as_events_until_the_server_ends(empty) -> None:
-    client, _, desk = empty
-    desk.closing = True
-    assert client.get("/api/index/events").text == ""
-    desk.closing = False
-
-    class Watched(type(desk)):
-        looks = 0
-
-        @property
-        def closing(self):
-            Watched.looks += 1
-            return Watched.looks > 2
-
-        @closing.setter
-        def closing(self, value):
-            pass
-
-    desk.__class__ = Watched
-    event = client.get("/api/index/events").text
-    assert json.loads(event.removeprefix("data: "))["job"] is None

@@ -89,7 +89,9 @@ def test_it_answers_and_ends_cleanly(library, ending) -> None:
         urllib.request.urlopen(urllib.request.Request(address, headers={"Host": "evil.example"}))
     told.value.close()
     assert told.value.code == 421
-    process.send_signal(ending)
+    with urllib.request.urlopen(f"{address}api/index/events") as events:  # never ends by itself
+        assert events.readline() == b'data: {"schema": 3, "job": null}\n'
+        process.send_signal(ending)
     out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (0, "", "")
 

@@ -139,7 +139,8 @@ class Jobs:
         with self._lock:
             with contextlib.suppress(OSError):
                 process.stdin.close()
-            if self._job is not None and self._job.state in _ACTIVE:
+            is_last = process is self._process  # another may have been started since its last line
+            if is_last and self._job is not None and self._job.state in _ACTIVE:
                 message = "Indexing ended unexpectedly; index the folder again to go on."
                 self._update(state="failed", error={"code": "system", "message": message})
         self._session.forget_videos()

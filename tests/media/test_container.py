@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +92,8 @@ def test_a_film_named_like_a_pattern_or_a_protocol_is_one_file(tmp_path, target)
 
 
 def test_pictures_that_lie_elsewhere_are_not_fetched(tmp_path, target):
-    other = film(tmp_path / "other.mp4", greys([10, 240]))
+    # A copy, since an encoder need not write the same bytes twice and offsets are in the reference.
+    other = Path(shutil.copy(target, tmp_path / "other.mp4"))
     path = referring(target, other, tmp_path / "refers.mov")
     with av.open(str(path), options={"enable_drefs": "1", "use_absolute_path": "1"}) as container:
         assert len(list(container.decode(video=0))) == 2  # whoever allows it does follow

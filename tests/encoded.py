@@ -1,6 +1,7 @@
 """Windows and indexes for tests, without a video behind them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,7 @@ def record(path: str | Path, **known) -> VideoRecord:
 
 
 def random_windows(
-    count: int,
-    *,
-    seed: int = 0,
-    frames: int = 3,
-    dim: int = 24,
+    count: int, *, seed: int = 0, frames: int = 3, dim: int = 24
 ) -> list[EncodedWindow]:
     """Windows of ten seconds, one after another, with features of both signs and all sizes."""
     rng = np.random.default_rng(seed)
@@ -54,32 +51,20 @@ def random_windows(
 
 def pointing(vectors: Sequence[np.ndarray]) -> list[EncodedWindow]:
     """Windows of one frame each, whose pooled vectors point along these."""
+    windows = random_windows(len(vectors), frames=1)
     return [
-        EncodedWindow(
-            10.0 * number,
-            10.0 * number + 10,
-            np.array([10.0 * number]),
-            np.zeros((1, 288), np.uint8),
-            vector[None].astype(np.float32),
-        )
-        for number, vector in enumerate(vectors)
+        replace(window, frames=vector[None].astype(np.float32))
+        for window, vector in zip(windows, vectors, strict=True)
     ]
 
 
 def contents(place: Path | str) -> tuple[list, list]:
-    """All rows of both tables, but for when they were written and checksums, which cover that.
-
-    Nor what older formats kept beside it.
-    """
+    """All rows of both tables, but for when they were written and checksums, which cover that."""
     tables = []
     for name, key, when in (("videos", "id", "indexed_at"), ("windows", "key", "written_at")):
         table = lance.dataset(f"{place}/{name}.lance").to_table()
-        kept = [
-            c
-            for c in table.column_names
-            if c not in (when, "patches", "backbone") and not c.startswith("check")
-        ]
-        tables.append(table.select(kept).sort_by(key).to_pylist())
+        left_out = [when, *(c for c in table.column_names if c.startswith("check"))]
+        tables.append(table.drop_columns(left_out).sort_by(key).to_pylist())
     return tables[0], tables[1]
 
 

@@ -191,13 +191,6 @@ def hold(place: Path) -> None:
         time.sleep(60)
 
 
-def repair(place: Path, die_at: int) -> None:
-    """Repair an index; be killed just before the change of a table of this number."""
-    store = Store.open(place)
-    _die_before_change(die_at)
-    store.repair()
-
-
 def reset(place: Path, die_at: int) -> None:
     """Delete an index; be killed just before the rename or deletion of this number."""
     left, rename, rmtree = [die_at], Path.rename, shutil.rmtree

@@ -268,13 +268,14 @@ def main() -> None:
             except SureshotError as error:
                 refused += 1
                 if not str(error) or len(str(error)) > 3000:
-                    print(f"{kind} {number}: a message of {len(str(error))} characters")
+                    print(f"case {kind} {number}: a message of {len(str(error))} characters")
             except BaseException as error:
-                print(f"{kind} {number}: {type(error).__name__}: {str(error)[:120]!r}", flush=True)
+                why = f"{type(error).__name__}: {str(error)[:120]!r}"
+                print(f"case {kind} {number}: {why}", flush=True)
             finally:
                 _limit(0, 0)
         path.write_bytes(sound)
-    print(f"{refused} {count * len(wanted)} done")
+    print(f"a reason {refused}\nread {count * len(wanted) - refused}\ndone")
 
 
 if __name__ == "__main__":

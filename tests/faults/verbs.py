@@ -22,16 +22,8 @@ from tests.faults.world import World, ask, index
 JUDGED = "white white blue"  # what `judge` says something of
 
 
-def _index(world: World, db: Path) -> Any:
-    index(db, [world.videos])
-
-
-def _force(world: World, db: Path) -> Any:
-    index(db, world.half(), force=True)
-
-
-def _remove(world: World, db: Path) -> Any:
-    remove(world.some(), db=db)
+def _calibrate(world: World, db: Path) -> None:
+    calibrate(world.labels, db=db, skip_unknown=True, date="2026-11-22")
 
 
 def _search(world: World, db: Path) -> Any:
@@ -44,10 +36,6 @@ def _check(world: World, db: Path) -> Any:
     return {"faults": [fault.what for fault in found.faults or ()]}
 
 
-def _calibrate(world: World, db: Path) -> Any:
-    calibrate(world.labels, db=db, skip_unknown=True, date="2026-11-22")
-
-
 def _judge(world: World, db: Path) -> Any:
     """What `search --judge` does once its hits are shown."""
     searcher = open_index(db)
@@ -55,21 +43,9 @@ def _judge(world: World, db: Path) -> Any:
     calibrate(db=searcher, date="2026-11-22")
 
 
-def _exclude(world: World, db: Path) -> Any:
-    remove(world.some(), db=db, exclude=True)
-
-
-def _reset(world: World, db: Path) -> Any:
-    reset(db)
-
-
 def _describe(world: World, db: Path) -> Any:
     texts = ["red and green", "blue and white", "black"]
     return [one.text for one in describe(world.some()[0], texts, db=db)]
-
-
-def _compact(world: World, db: Path) -> Any:
-    Store.open(db).compact()
 
 
 def _train(world: World, db: Path) -> Any:
@@ -78,17 +54,17 @@ def _train(world: World, db: Path) -> Any:
 
 
 VERBS: dict[str, Callable[[World, Path], Any]] = {
-    "index": _index,
-    "index --force": _force,
-    "remove": _remove,
+    "index": lambda world, db: index(db, [world.videos]) and None,
+    "index --force": lambda world, db: index(db, world.half(), force=True) and None,
+    "remove": lambda world, db: remove(world.some(), db=db) and None,
     "search": _search,
     "status --check": _check,
     "calibrate": _calibrate,
     "judge": _judge,
-    "remove --exclude": _exclude,
-    "reset": _reset,
+    "remove --exclude": lambda world, db: remove(world.some(), db=db, exclude=True) and None,
+    "reset": lambda world, db: reset(db),
     "describe": _describe,
-    "compact": _compact,
+    "compact": lambda world, db: Store.open(db).compact(),
     "train": _train,
 }
 
@@ -111,7 +87,7 @@ def act(
         gate: a barrier, waited for before the verb begins; None without.
         out: file for what it gave, or for the error it ended with.
         most: bytes that any file may have from then on.
-        killed_at: moment at which it is killed, see `Doom`; 0 is never.
+        killed_at: see `Doom`.
     """
     if gate is not None:
         gate.wait()
@@ -137,13 +113,7 @@ def until_power_goes(
 ) -> None:
     """Do what a verb does while a disk notes what is synced.
 
-    Args:
-        verb: one of `VERBS`, or ``index anew``.
-        world: what is harmed.
-        disk: the disk that the index is on.
-        done: file for the names of videos that count as indexed.
-        out: file for how much work it was.
-        killed_at: moment at which it is killed, see `Doom`; 0 is never.
+    The names of videos that count as indexed go into ``done``, how much work it was into ``out``.
     """
     disk.watch()
     doom = Doom(verb, killed_at)

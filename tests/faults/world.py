@@ -45,12 +45,7 @@ def cases(usual: int, of_thousand: int) -> int:
 
 
 def by_parts(count: int, size: int) -> pytest.MarkDecorator:
-    """Makes a test of each part of so many cases, so that several cores share them.
-
-    Args:
-        count: cases.
-        size: cases of a part, whose test may take two minutes for each.
-    """
+    """Makes a test of each part of so many cases; it may take two minutes for each of them."""
     late = pytest.mark.timeout(240 + 120 * min(size, count))
     parts = [range(first, min(first + size, count)) for first in range(0, count, size)]
     marked = [pytest.param(part, id=f"from-{part.start}", marks=late) for part in parts]
@@ -59,12 +54,9 @@ def by_parts(count: int, size: int) -> pytest.MarkDecorator:
 
 @dataclass(frozen=True)
 class World:
-    """What is harmed, and what must be there again afterwards.
+    """What is harmed: an index of most clips, with a card and judged queries.
 
     Attributes:
-        videos: folder of all clips.
-        labels: file of judged queries about them.
-        base: index of most clips, with a card and judged queries; never changed.
         before: what is right of it.
         full: what is right once all clips are indexed.
     """
@@ -91,22 +83,14 @@ class World:
 
 @dataclass(frozen=True)
 class Library:
-    """All that an index gives.
-
-    Attributes:
-        rows: rows of both tables, but for times of writing and checksums.
-        answers: hits of each query, see `ask`.
-    """
+    """All that an index gives: its rows, see `contents`, and its answers, see `ask`."""
 
     rows: tuple[list, list]
     answers: Answers
 
 
 def build(root: Path) -> World:
-    """Make clips, an index of several small files with deletions, and a card.
-
-    One that was made there before is taken as it is.
-    """
+    """Make clips, an index of several small files with deletions, and a card, if not there yet."""
     videos, base, full = root / "videos", root / "base", root / "full"
     labels, ready = root / "labels.csv", root / "ready"
     if ready.exists():
@@ -164,11 +148,7 @@ def library(db: Path) -> Library:
 
 
 def ask(db: Path) -> tuple[Answers, set[str]]:
-    """Hits of each query, and what is said of damage.
-
-    Raises:
-        SureshotError: the index cannot be searched.
-    """
+    """Hits of each query, and what is said of damage."""
     searcher = open_index(db)
     answers: Answers = {}
     told: set[str] = set()
@@ -224,10 +204,7 @@ def fixes_of(db: Path) -> list[str]:
 
 
 def differences(db: Path, right: Library) -> str:
-    """How an index differs from what is right; empty where it does not.
-
-    Percentages are left out where the index has no card.
-    """
+    """How an index differs from what is right, percentages aside where it has no card."""
     try:
         answers, told = ask(db)
         rows = contents(db)

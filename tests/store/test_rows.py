@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sureshot.errors import StoreError, SureshotError
+from sureshot.errors import StoreError
 from sureshot.models.encoders.base import VideoFeatures, mean_pool
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.hub_bank import bank_of
@@ -51,16 +51,13 @@ VIDEOS = video_rows([record(f"/{n}.mp4", note="n") for n in range(4)], HEADER).c
 
 
 @given(st.binary(min_size=1, max_size=40).filter(lambda b: b"\0" not in b))
+@example("a\uf7e9b\uf780".encode())
+@example("\uf6ff\uf800é".encode())
 def test_any_path_survives_as_utf8_text(name: bytes) -> None:
     path = Path(os.fsdecode(b"/" + name))
     text = to_text(path)
     text.encode("utf-8")
     assert from_text(text) == path
-
-
-@pytest.mark.parametrize("name", ["\uf780", "a\uf7e9b", "\uf6ff\uf800", "\udce9", "é"])
-def test_names_with_the_characters_used_for_escaping_survive(name: str) -> None:
-    assert from_text(to_text(Path("/v") / name)) == Path("/v") / name
 
 
 def test_texts_and_ids_tell_paths_apart_whatever_their_bytes() -> None:
@@ -244,21 +241,6 @@ def test_a_header_survives_and_what_it_lacks_takes_the_default() -> None:
     settings = IndexSettings("m", 7, 2.5, False, "keyframes", 24.0)
     assert build(IndexSettings, json.loads(json.dumps(to_values(settings)))) == settings
     assert build(IndexSettings, {"window": 20}) == IndexSettings(window=20.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("frames", value) for value in (12.0, True, 0, 65)),
-        *(("window", value) for value in (None, 0.5, 30.5, float("nan"))),
-        *(("scenes", 1), ("frame_rate", 0.0), ("frame_rate", 1001.0), ("decode", "some")),
-        *(("model", 7), ("colour", True)),
-    ],
-)
-def test_a_wrong_setting_is_refused_with_its_name(name: str, value: object) -> None:
-    assert IndexSettings(frames=1, window=1.0) != IndexSettings(frames=64, window=30.0)
-    with pytest.raises(SureshotError, match=name):
-        build(IndexSettings, {name: value})
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {b"other": b"{}"}])

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import folder
-from sureshot.library.encoding import encode_videos
+from sureshot.library.encoding import EncodedVideo, encode_videos
 from sureshot.library.indexing import ingest
 from sureshot.library.results import Indexed
 from sureshot.media.discover import Source, discover
@@ -129,7 +129,8 @@ def search(place: Path, count: int, *, copies: bool = False) -> None:
     encoder = BundledEncoder()
     store = Store.create(place, IndexSettings(), encoder.fingerprint, encoder.dim)
     sources = [s for s in discover([folder("clips") / "videos"]) if isinstance(s, Source)]
-    real = [w for v in encode_videos(sources, store.settings, encoder) for w in v.windows]
+    videos = encode_videos(sources, store.settings, encoder)
+    real = [w for v in videos if isinstance(v, EncodedVideo) for w in v.windows]
     if copies:
         real = real[:COPIED]
     draw = np.random.default_rng(0)

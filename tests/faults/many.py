@@ -65,5 +65,5 @@ def hands() -> Iterator[int]:
                 title = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if title.startswith(b"ray::Hand"):
+            if title.startswith(b"ray::RayWorker"):
                 yield int(entry.name)

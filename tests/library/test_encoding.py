@@ -4,7 +4,8 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -21,11 +22,11 @@ from sureshot.errors import ArgumentError, VideoError
 from sureshot.library.encoding import (
     EncodedVideo,
     SceneMerger,
+    VideoProgress,
     by_scene,
     content_digest,
     encode_video,
     encode_videos,
-    pack_here,
     pack_videos,
     parts,
     price_of,
@@ -35,6 +36,7 @@ from sureshot.models.encoders.base import FrameFeatures, unit_vectors
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.paths import WHOLE, Shard
 from sureshot.store.rows import EncodedWindow, IndexSettings
+from sureshot.store.writing import StagedVideo
 from tests.clips import coloured
 from tests.encoded import SETTINGS, make_store
 
@@ -61,7 +63,13 @@ def sources(*paths: Path) -> list[Source]:
 def encode(
     chosen: Sequence[Source], encoder: TinyEncoder = TINY, settings: IndexSettings = SETTINGS
 ) -> dict[str, EncodedVideo]:
-    return {v.source.path.name: v for v in encode_videos(chosen, settings, encoder, workers=2)}
+    return {
+        v.record.path.name: v for v in whole(encode_videos(chosen, settings, encoder, workers=2))
+    }
+
+
+def whole(encoded: Iterable[EncodedVideo | VideoProgress]) -> list[EncodedVideo]:
+    return [one for one in encoded if isinstance(one, EncodedVideo)]
 
 
 def same(one: EncodedVideo, two: EncodedVideo) -> None:
@@ -158,15 +166,15 @@ def test_a_folder_of_frames_is_a_video(tmp_path: Path) -> None:
     (source,) = sources(tmp_path)
     video = encode_video(source, SETTINGS, TINY)
     assert video.windows[0].frames[:, :8].mean(0).argmax() == list(COLOURS).index("green")
-    assert video.digest == content_digest(source)
+    assert video.record.digest == content_digest(source)
 
 
 def test_copies_have_one_digest_and_other_videos_another(clips: Path, tmp_path: Path) -> None:
     shutil.copy(clips / "0.mp4", tmp_path / "copy.mkv")
     found = encode(sources(clips / "0.mp4", clips / "1.mp4", tmp_path / "copy.mkv"))
-    assert found["0.mp4"].digest == found["copy.mkv"].digest
-    assert found["0.mp4"].digest != found["1.mp4"].digest
-    assert found["0.mp4"].digest == content_digest(sources(clips / "0.mp4")[0])
+    assert found["0.mp4"].record.digest == found["copy.mkv"].record.digest
+    assert found["0.mp4"].record.digest != found["1.mp4"].record.digest
+    assert found["0.mp4"].record.digest == content_digest(sources(clips / "0.mp4")[0])
 
 
 def test_nothing_to_do_is_done_at_once() -> None:
@@ -179,11 +187,9 @@ def test_one_bad_file_costs_only_itself(clips: Path, tmp_path: Path) -> None:
     found = encode(sources(tmp_path, clips))
     assert len(found) == 8
     for name in ("noise.mp4", "empty.mp4"):
-        error = found[name].error
-        assert error is not None
-        assert not error.transient
+        assert found[name].record.reason and not found[name].record.transient
         assert found[name].windows == []
-    assert sum(v.error is None for v in found.values()) == 6
+    assert sum(not v.record.reason for v in found.values()) == 6
 
 
 @pytest.mark.parametrize(
@@ -203,13 +209,9 @@ def test_whatever_decoding_raises_becomes_the_error_of_that_video(
 
     found = encode(sources(clips), Picky())
     for number in range(6):
-        failure = found[f"{number}.mp4"].error
-        if number % 2:
-            assert failure is None
-        else:
-            assert failure is not None
-            assert type(error).__name__ in str(failure)
-            assert not failure.transient
+        record = found[f"{number}.mp4"].record
+        assert (type(error).__name__ in record.reason) == (number % 2 == 0)
+        assert not record.transient
 
 
 def test_what_the_system_refuses_may_be_granted_next_time(clips: Path) -> None:
@@ -220,9 +222,8 @@ def test_what_the_system_refuses_may_be_granted_next_time(clips: Path) -> None:
             raise PermissionError(13, "Permission denied")
 
     (video,) = encode(sources(clips / "0.mp4"), Refused()).values()
-    assert video.error is not None
-    assert video.error.transient
-    assert str(video.error) == "permission denied"
+    assert video.record.transient
+    assert video.record.reason == "permission denied"
 
 
 def test_an_error_of_the_encoder_itself_is_not_the_videos(clips: Path) -> None:
@@ -284,33 +285,25 @@ def decoding_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("decode-")]
 
 
-def test_the_share_of_each_video_grows_to_the_whole(clips: Path) -> None:
-    told: dict[str, list[float]] = {}
-
-    ends: dict[str, list[float]] = {}
-
-    def advance(source: Source, share: float, seconds: float) -> None:
-        told.setdefault(source.path.name, []).append(share)
-        ends.setdefault(source.path.name, []).append(seconds)
-
-    videos = list(encode_videos(sources(clips), SETTINGS, TINY, workers=2, advance=advance))
-    for video in videos:
-        count = len(video.windows)
-        expected = [(number + 1) / count for number in range(count)]
-        assert told[video.source.path.name] == pytest.approx(expected, abs=0.1)
-        assert ends[video.source.path.name] == [window.end for window in video.windows]
+def test_the_progress_of_each_video_grows_to_the_whole(clips: Path) -> None:
+    told: dict[Path, list[VideoProgress]] = defaultdict(list)
+    for one in encode_videos(sources(clips), SETTINGS, TINY, workers=2):
+        if isinstance(one, VideoProgress):
+            told[one.path].append(one)
+            continue
+        video = told[one.record.path]
+        count, size = len(one.windows), one.record.size
+        expected = [size * (number + 1) / count for number in range(count)]
+        assert [now.bytes for now in video] == pytest.approx(expected, abs=0.1 * size)
+        assert [now.seconds for now in video] == [window.end for window in one.windows]
 
 
 def test_a_video_of_unknown_length_claims_no_progress(
     clips: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sureshot.media.video._claimed_duration", lambda container, stream: 0.0)
-    told = []
-    for _ in encode_videos(
-        sources(clips / "1.mp4"), SETTINGS, TINY, advance=lambda _, share, __: told.append(share)
-    ):
-        pass
-    assert told == [0.0, 0.0]
+    encoded = encode_videos(sources(clips / "1.mp4"), SETTINGS, TINY)
+    assert [one.bytes for one in encoded if isinstance(one, VideoProgress)] == [0, 0]
 
 
 def test_no_thread_outlives_a_run(clips: Path) -> None:
@@ -358,7 +351,8 @@ def test_a_decoder_that_hangs_does_not_keep_a_stop_waiting(
     chosen = sources(*(clips / f"{n}.mp4" for n in (0, 1, 3, 5)))
     try:
         videos = encode_videos(chosen, SETTINGS, Stuck(), workers=2)
-        assert next(videos).source.path.name != "0.mp4"
+        first = next(videos)
+        assert isinstance(first, VideoProgress) and first.path.name != "0.mp4"
         began = time.monotonic()
         videos.close()
         assert time.monotonic() - began < 20  # it hangs for 30
@@ -389,33 +383,19 @@ def sources_packing(folder: Path) -> list[Source]:
 
 def test_a_staged_video_is_whole_or_the_reason_why_it_is_none(tmp_path: Path) -> None:
     store, found = make_store(tmp_path / "index"), sources_packing(tmp_path)
-    told: list[tuple[Path, float]] = []
-
-    def advance(source: Source, share: float, seconds: float) -> None:
-        told.append((source.path, seconds))
-
-    staged = {
-        video.record.path.name: video
-        for video in pack_videos(store, TinyEncoder(), found, workers=1, advance=advance)
-    }
+    packed = list(pack_videos(store, TinyEncoder(), found, workers=1))
+    staged = {v.record.path.name: v for v in packed if isinstance(v, StagedVideo)}
     whole, bad = staged["a.mp4"], staged["bad.mp4"]
     assert (whole.record.windows, len(whole.files), whole.record.reason) == (2, 1, "")
     assert whole.record.digest
     assert whole.record.check_windows
     assert (bad.record.windows, bad.files) == (0, ())
     assert "not a video" in bad.record.reason
-    assert {path.name for path, _ in told} == {"a.mp4"}
+    assert {v.path.name for v in packed if isinstance(v, VideoProgress)} == {"a.mp4"}
     assert (store.count(), store.videos()) == (0, [])
     store.commit(list(staged.values()))
     assert store.count() == 2
     assert store.lost(thorough=True) == []
-
-
-def test_here_each_video_is_committed_by_itself(tmp_path: Path) -> None:
-    store = make_store(tmp_path / "index")
-    todo = sources_packing(tmp_path)
-    packed = pack_here(store, TinyEncoder(), 1)(todo, lambda source, share, seconds: None)
-    assert [len(staged) for staged in packed] == [1, 1]
 
 
 RED, BLUE = np.eye(8, dtype=np.float32)[:2]

@@ -17,9 +17,9 @@ from PIL import Image
 import sureshot
 from sureshot.errors import QueryError, StoreError, SureshotError
 from sureshot.library import indexing, remove, status
-from sureshot.library.indexing import Committing, index, ingest
+from sureshot.library.encoding import VideoProgress
+from sureshot.library.indexing import Run, index, ingest
 from sureshot.library.results import Indexed
-from sureshot.media.discover import Source
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.paths import Shard
 from sureshot.store.index import Store
@@ -409,17 +409,17 @@ def test_an_interrupt_ends_the_run_and_keeps_what_is_done(
 ) -> None:
     monkeypatch.setattr(indexing, "_EVERY", pause)
     taken = []
-    take = Committing.take
+    take = Run.take
 
-    def until_two(self: Committing, staged: list[StagedVideo]) -> None:
-        take(self, staged)
-        taken.extend(staged)
-        if len(taken) == 2:
+    def until_two(self: Run, packed: StagedVideo | VideoProgress) -> None:
+        take(self, packed)
+        taken.append(isinstance(packed, StagedVideo))
+        if sum(taken) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Committing, "take", until_two)
+    monkeypatch.setattr(Run, "take", until_two)
     result, _ = run(store, library, workers=1)
-    monkeypatch.setattr(Committing, "take", take)
+    monkeypatch.setattr(Run, "take", take)
     assert result.interrupted and result.indexed == 2
     assert len(known(store)) == 2
     result, _ = run(store, library)
@@ -698,11 +698,10 @@ def told() -> list[int]:
 
 
 @pytest.fixture
-def run_committing(store: Store, told: list[int]) -> Committing:
-    result = Indexed(index=store.location)
-    return Committing(
-        store, result, {Path("/2.mp4")}, lambda r: told.append(r.indexed), time.monotonic()
-    )
+def committing(store: Store, told: list[int]) -> Run:
+    one = Run(store, [], progress=lambda result: told.append(result.indexed))
+    one.lost.add(Path("/2.mp4"))
+    return one
 
 
 def packed(store: Store, number: int) -> StagedVideo:
@@ -710,34 +709,34 @@ def packed(store: Store, number: int) -> StagedVideo:
 
 
 def test_the_first_is_committed_at_once_and_the_rest_together(
-    store: Store, run_committing: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
+    store: Store, committing: Run, told: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexing, "_EVERY", 1e9)
     with staging_lock(store.location):
         for number in range(4):
-            run_committing.take([packed(store, number)])
+            committing.take(packed(store, number))
         assert told == [1, 1, 1, 1] and len(store.videos()) == 1
-        assert run_committing.mended == 0
-        run_committing.finish()
+        assert committing.fixed == 0
+        committing.finish()
     assert told[-1] == 4 and len(store.videos()) == 4
-    assert run_committing.mended == 1  # of the lost ones the second is there again
+    assert committing.fixed == 1  # of the lost ones the second is there again
     versions = store._tables.use("windows", lambda table: len(table.versions()))
-    run_committing.finish()
+    committing.finish()
     assert versions == store._tables.use("windows", lambda table: len(table.versions()))
 
 
 def test_what_waits_does_not_wait_for_the_end_of_a_long_film(
-    store: Store, run_committing: Committing, told: list[int], monkeypatch: pytest.MonkeyPatch
+    store: Store, committing: Run, told: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    film = Source(path=Path("/film.mp4"), kind="file", size=1000, mtime_ns=1)
+    film = Path("/film.mp4")
     with staging_lock(store.location):
         monkeypatch.setattr(indexing, "_EVERY", 1e9)
         for number in range(2):
-            run_committing.take([packed(store, number)])
-        run_committing.advance(film, 0.1, 60.0)
+            committing.take(packed(store, number))
+        committing.take(VideoProgress(film, 100, 60.0))
         assert told[-1] == 1
         monkeypatch.setattr(indexing, "_EVERY", 0.0)
-        run_committing.advance(film, 0.2, 120.0)
+        committing.take(VideoProgress(film, 200, 120.0))
     assert told[-1] == 2 and len(store.videos()) == 2
 
 

@@ -3,14 +3,13 @@
 Both halves give the interpreter free while they work, so decoding hides behind encoding.
 """
 
-import contextlib
 import hashlib
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -146,19 +145,6 @@ class SceneMerger:
         self._waiting = []
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Windows that go on with each other, taken as one.
-
-    Attributes:
-        window: all their frames.
-        edges: seconds between which each frame stands for what is shown, one more than frames.
-    """
-
-    window: EncodedWindow
-    edges: Float[np.ndarray, " edges"]
-
-
 def by_scene(
     windows: Sequence[EncodedWindow], follows: Sequence[bool], *, longest: float, most: int
 ) -> list[EncodedWindow]:
@@ -176,37 +162,37 @@ def by_scene(
             runs[-1].append(window)
         else:
             runs.append([window])
-    stretches = [_stretch(run) for run in runs]
+    stretches = [_joined(run) for run in runs]
     price = price_of(
-        np.concatenate([s.window.frames for s in stretches]),
-        np.concatenate([np.diff(s.edges) for s in stretches]),
+        np.concatenate([s.frames for s in stretches]),
+        np.concatenate([np.diff(_edges(s)) for s in stretches]),
     )
     return [part for s in stretches for part in _parted(s, price, longest, most)]
 
 
-def _stretch(run: Sequence[EncodedWindow]) -> _Stretch:
+def _joined(run: Sequence[EncodedWindow]) -> EncodedWindow:
     """Windows that go on with each other as one of all their frames."""
-    window = EncodedWindow(
+    return EncodedWindow(
         start=run[0].start,
         end=run[-1].end,
         times=np.concatenate([w.times for w in run]),
         signatures=np.concatenate([w.signatures for w in run]),
         frames=np.concatenate([w.frames for w in run]),
     )
+
+
+def _edges(window: EncodedWindow) -> Float[np.ndarray, " edges"]:
+    """Seconds between which each frame stands for what is shown, one more than frames."""
     between = (window.times[1:] + window.times[:-1]) / 2
-    return _Stretch(window, np.concatenate([[window.start], between, [window.end]]))
+    return np.concatenate([[window.start], between, [window.end]])
 
 
-def _parted(stretch: _Stretch, price: float, longest: float, most: int) -> Iterator[EncodedWindow]:
-    """The scenes of a stretch."""
-    window, edges = stretch.window, stretch.edges
-    firsts = parts(
-        window.frames,
-        np.diff(edges),
-        price=price,
-        shortest=SHORTEST,
-        longest=longest,
-    )
+def _parted(
+    window: EncodedWindow, price: float, longest: float, most: int
+) -> Iterator[EncodedWindow]:
+    """The scenes of joined windows."""
+    edges = _edges(window)
+    firsts = parts(window.frames, np.diff(edges), price=price, shortest=SHORTEST, longest=longest)
     for first, after in zip(firsts, [*firsts[1:], len(window.times)], strict=True):
         start, end = edges[first].item(), edges[after].item()
         rows = first + np.array(evenly(window.times[first:after], start, end, most))
@@ -221,55 +207,32 @@ def _parted(stretch: _Stretch, price: float, longest: float, most: int) -> Itera
 
 _BATCH = 32  # frames encoded at once, windows of several videos together
 _AHEAD = 12  # decoded windows that may wait for the encoder
-# Told of a video, of which share of it is encoded, and up to which second.
-Advance = Callable[[Source, float, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class VideoProgress:
+    """How much of a video is encoded: about so many of its bytes, and up to which second."""
+
+    path: Path
+    bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedVideo:
-    """What became of one video.
+    """A video, or why it failed, and its windows in the order of time; none of a failed one."""
 
-    Attributes:
-        source: the file or folder.
-        windows: its windows in the order of time; empty if it failed.
-        digest: digest of its content, as `content_digest` gives it; empty if it failed.
-        note: what was wrong with it but did not stop it.
-        error: why it failed, if it did.
-    """
-
-    source: Source
+    record: VideoRecord
     windows: list[EncodedWindow]
-    digest: str = ""
-    note: str = ""
-    error: VideoError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One decoded window on its way to the encoder.
+    """One decoded window on its way to the encoder, and how far its video is with it."""
 
-    Attributes:
-        source: the video.
-        window: times and pictures.
-        prepared: the pictures as the encoder takes them.
-        share: part of the video that has passed with this window, from 0 to 1; 0 where its
-            length is not known.
-    """
-
-    source: Source
     window: Window
     prepared: Prepared
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """All windows of a video have been sent, or it failed with an error."""
-
-    source: Source
-    digest: str = ""
-    note: str = ""
-    error: VideoError | None = None
+    progress: VideoProgress
 
 
 def encode_videos(
@@ -278,31 +241,30 @@ def encode_videos(
     encoder: Encoder,
     *,
     workers: int | None = None,
-    advance: Advance = lambda source, share, seconds: None,
-) -> Generator[EncodedVideo, None, None]:
+) -> Generator[EncodedVideo | VideoProgress, None, None]:
     """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
 
-    To end early, close it (`contextlib.closing`); the decoding threads end with it.
+    After each window comes how far its video is, as far as the length that the video claims is
+    true. To end early, close it (`contextlib.closing`); the decoding threads end with it.
 
     Args:
         sources: what to read; at most a few windows of each are in memory at once.
         settings: how to cut and sample.
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
-        advance: called after each window with the share of its video that is encoded, from 0 to 1,
-            as far as the length that the video claims is true, and with where the window ends.
     """
     decode = partial(_decode, settings=settings, encoder=encoder)
     decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=_given_up)
-    with contextlib.closing(decoding) as messages:
-        yield from _encoded(messages, settings, encoder, advance)
+    with closing(decoding) as messages:
+        yield from _encoded(messages, settings, encoder)
 
 
 def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
-    """Decode and encode one video."""
-    (video,) = encode_videos([source], settings, encoder, workers=1)
-    if video.error is not None:
-        raise video.error
+    """Decode and encode one video; VideoError where that fails."""
+    encoded = encode_videos([source], settings, encoder, workers=1)
+    (video,) = (one for one in encoded if isinstance(one, EncodedVideo))
+    if video.record.reason:
+        raise VideoError(video.record.reason, transient=video.record.transient)
     return video
 
 
@@ -315,8 +277,7 @@ def content_digest(source: Source) -> str:
     if isinstance(source.path, ObjectPath):
         return "etag-" + source.path.look().etag.strip('"')
     digest = hashlib.blake2b(digest_size=20)
-    files = frame_files(source.path) if source.kind == "frames" else [source.path]
-    for path in files:
+    for path in _files(source):
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 heartbeat()
@@ -324,28 +285,33 @@ def content_digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Part | _End]:
-    """The windows of one video, then its end."""
+def _decode(
+    source: Source, settings: IndexSettings, encoder: Encoder
+) -> Iterator[_Part | VideoRecord]:
+    """The windows of one video, then what is known of it, or why it failed."""
     try:
         note = yield from _decode_windows(source, settings, encoder)
         digest = content_digest(source)
         if _stamp(source) != (source.size, source.mtime_ns):
             raise VideoError("changed while it was being read", transient=True)
-        yield _End(source=source, digest=digest, note=note)
+        yield record_of(source, digest=digest, note=note)
     except VideoError as error:
-        yield _End(source=source, error=error)
+        yield _failed(source, error)
     except OSError as error:
-        yield _End(source=source, error=unreadable(error))
+        yield _failed(source, unreadable(error))
     except Exception as error:
         # Foreign files reach corners of ffmpeg nobody has seen; one of them must not cost the rest
         # of the folder. The reason is kept and shown like any other.
         reason = f"cannot be decoded ({type(error).__name__}: {error})"
-        yield _End(source=source, error=VideoError(reason))
+        yield _failed(source, VideoError(reason))
 
 
-def _given_up(source: Source) -> _End:
-    """The end of a video whose decoder does not come back."""
-    return _End(source=source, error=VideoError("was given up, as decoding it hung"))
+def _failed(source: Source, error: VideoError) -> VideoRecord:
+    return record_of(source, reason=str(error), transient=error.transient)
+
+
+def _given_up(source: Source) -> VideoRecord:
+    return _failed(source, VideoError("was given up, as decoding it hung"))
 
 
 def _decode_windows(
@@ -364,8 +330,8 @@ def _decode_windows(
             scenes=settings.scenes,
         ):
             share = min(window.end / video.duration, 1.0) if video.duration else 0.0
-            prepared = encoder.prepare(window.images)
-            yield _Part(source=source, window=window, prepared=prepared, share=share)
+            progress = VideoProgress(source.path, int(share * source.size), window.end)
+            yield _Part(window, encoder.prepare(window.images), progress)
             count += 1
     if not count:
         raise VideoError("holds no frame that can be decoded")
@@ -379,39 +345,50 @@ def _looks(settings: IndexSettings) -> bool:
 
 def _stamp(source: Source) -> tuple[int, int]:
     """Size and modification time of a video now, as `sureshot.media.discover` takes them."""
-    files = frame_files(source.path) if source.kind == "frames" else [source.path]
-    stats = [file.stat() for file in files]
+    stats = [file.stat() for file in _files(source)]
     if not stats:
         raise VideoError("has vanished", transient=True)
     return sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
 
 
-def _encoded(
-    messages: Iterator[_Part | _End],
-    settings: IndexSettings,
-    encoder: Encoder,
-    advance: Advance,
-) -> Iterator[EncodedVideo]:
-    """Encode windows in batches across videos; a video comes out when it is complete."""
-    done: dict[Path, SceneMerger] = defaultdict(partial(_stretches, settings))
-    waiting: list[_Part] = []
+def _files(source: Source) -> list[Path]:
+    return frame_files(source.path) if source.kind == "frames" else [source.path]
 
-    def flush() -> None:
-        encoded_parts = encode_together(encoder, [part.prepared for part in waiting])
-        for part, features in zip(waiting, encoded_parts, strict=True):
-            window = part.window
-            encoded = EncodedWindow(
+
+def _encoded(
+    messages: Iterator[_Part | VideoRecord], settings: IndexSettings, encoder: Encoder
+) -> Iterator[EncodedVideo | VideoProgress]:
+    """Encode windows in batches across videos; a video comes out when it is complete."""
+    mergers: dict[Path, SceneMerger] = {}
+    waiting: list[_Part] = []
+    ended: list[VideoRecord] = []
+
+    def flush() -> Iterator[EncodedVideo | VideoProgress]:
+        encoded = encode_together(encoder, [part.prepared for part in waiting])
+        for part, features in zip(waiting, encoded, strict=True):
+            window, path = part.window, part.progress.path
+            if path not in mergers:
+                looks = _looks(settings)
+                mergers[path] = SceneMerger(settings.window, settings.frames, by_frames=looks)
+            one = EncodedWindow(
                 start=window.start,
                 end=window.end,
                 times=window.times,
                 signatures=window.signatures,
                 frames=features.frames,
             )
-            done[part.source.path].add(encoded, follows=window.follows)
-            advance(part.source, part.share, window.end)
+            mergers[path].add(one, follows=window.follows)
+            yield part.progress
         waiting.clear()
+        for record in ended:
+            merger = mergers.pop(record.path, None)
+            if merger is None or record.reason:  # what a failed one gave so far is dropped
+                yield EncodedVideo(record, [])
+                continue
+            whole = merger.windows()
+            yield EncodedVideo(replace(record, duration=whole[-1].end), whole)
+        ended.clear()
 
-    ended: list[_End] = []
     for message in messages:
         if isinstance(message, _Part):
             waiting.append(message)
@@ -419,89 +396,34 @@ def _encoded(
             ended.append(message)
         # Short videos fill a batch together, so that each costs its share only.
         if sum(len(p.prepared) for p in waiting) >= _BATCH or not waiting or len(ended) >= _AHEAD:
-            flush()
-            yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
-            ended = []
-    flush()
-    yield from (_complete(end, done.pop(end.source.path, None)) for end in ended)
+            yield from flush()
+    yield from flush()
 
 
-def _stretches(settings: IndexSettings) -> SceneMerger:
-    """What the windows of one video come into."""
-    return SceneMerger(settings.window, settings.frames, by_frames=_looks(settings))
-
-
-def _complete(end: _End, encoded: SceneMerger | None) -> EncodedVideo:
-    """A video all of whose messages have come; what a failed one gave so far is dropped."""
-    if end.error is not None:
-        return EncodedVideo(source=end.source, windows=[], error=end.error)
-    windows = [] if encoded is None else encoded.windows()
-    return EncodedVideo(source=end.source, windows=windows, digest=end.digest, note=end.note)
-
-
-_PAGE = 4096  # videos looked up in an index at once
-
-
-def pages(sources: Sequence[Source], size: int = _PAGE) -> Iterator[Sequence[Source]]:
-    """The sources in their order, at most ``size`` at once."""
-    return (sources[first : first + size] for first in range(0, len(sources), size))
-
-
-# Stages all videos of a list, those together that are to be committed together.
-Packing = Callable[[Sequence[Source], Advance], Generator[list[StagedVideo], None, None]]
+# What becomes of some videos, and now and then how far one is; closed to end early.
+Packing = Generator[StagedVideo | VideoProgress, None, None]
 
 
 def pack_videos(
-    store: Store,
-    encoder: Encoder,
-    sources: Sequence[Source],
-    *,
-    workers: int | None = None,
-    advance: Advance = lambda source, share, seconds: None,
-) -> Generator[StagedVideo, None, None]:
-    """Decode and encode videos and write their windows beside the index, in no fixed order.
+    store: Store, encoder: Encoder, sources: Sequence[Source], *, workers: int | None = None
+) -> Packing:
+    """Decode and encode videos and write their windows next to the index, in no fixed order.
 
-    To end early, close it (`contextlib.closing`).
-
-    Args:
-        store: index that the videos are for.
-        sources: the videos.
-        workers: decoding threads; None takes half the cores, at most four.
-        advance: function told how far a video is, as by `sureshot.library.encoding.encode_videos`.
+    The arguments are those of `encode_videos`.
     """
-    encoding = encode_videos(sources, store.settings, encoder, workers=workers, advance=advance)
+    encoding = encode_videos(sources, store.settings, encoder, workers=workers)
     with closing(encoding) as videos:
         for video in videos:
-            record = _finished(video)
-            yield StagedVideo(record) if record.reason else store.stage(record, video.windows)
+            if isinstance(video, VideoProgress):
+                yield video
+            elif video.record.reason:
+                yield StagedVideo(video.record)
+            else:
+                yield store.stage(video.record, video.windows)
 
 
-def pack_here(store: Store, encoder: Encoder, workers: int | None = None) -> Packing:
-    """The packing that this process does by itself, one video after another."""
-
-    def packing(
-        todo: Sequence[Source], advance: Advance
-    ) -> Generator[list[StagedVideo], None, None]:
-        for page in pages(todo):
-            made = pack_videos(store, encoder, page, workers=workers, advance=advance)
-            with closing(made) as staged:
-                for video in staged:
-                    yield [video]
-
-    return packing
-
-
-def record_of(source: Source, **known: object) -> VideoRecord:
+def record_of(source: Source, **known: Any) -> VideoRecord:
     """What an index knows of a source by looking at it, and some more."""
-    blank = VideoRecord(
-        path=source.path, kind=source.kind, size=source.size, mtime_ns=source.mtime_ns
+    return VideoRecord(
+        path=source.path, kind=source.kind, size=source.size, mtime_ns=source.mtime_ns, **known
     )
-    return replace(blank, **known)  # type: ignore[arg-type]
-
-
-def _finished(video: EncodedVideo) -> VideoRecord:
-    if video.error is not None:
-        reason, transient = str(video.error), video.error.transient
-        return record_of(video.source, reason=reason, transient=transient)
-    duration = video.windows[-1].end
-    return record_of(video.source, digest=video.digest, note=video.note, duration=duration)

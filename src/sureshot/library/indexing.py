@@ -8,18 +8,19 @@ import glob
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.library.encoding import (
     Packing,
+    VideoProgress,
     content_digest,
-    pack_here,
-    pages,
+    pack_videos,
     record_of,
 )
 from sureshot.library.ray_workers import RayPool, on_ray
@@ -35,101 +36,111 @@ from sureshot.store.rows import Decode, IndexSettings, VideoRecord
 from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
-_Progress = Callable[[Indexed], None]
+_PAGE = 4096  # videos looked up in the index at once
+_AT_ONCE = 500  # videos removed in one commit
+_EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
 
 
-def find_sources(
-    paths: Sequence[Path],
-    excluded: Excluded,
-    shard: Shard,
-    result: Indexed,
-    progress: _Progress,
-) -> list[Source]:
-    """Every video of a share at or below the paths; what cannot be looked at is noted."""
-    tops = [absolute(path) for path in paths]
+class Run:
+    """One run: finds videos, deals with what need not be decoded, commits what is packed.
 
-    def leave_out(path: Path) -> bool:
-        left = excluded.matches(path, tops)
-        result.excluded += left
-        return left
-
-    sources: list[Source] = []
-    for source in discover(paths, leave_out):
-        # What was named and cannot be read concerns everybody.
-        if not (shard.has(source.path) or (isinstance(source, Unreadable) and source.path in tops)):
-            continue
-        if isinstance(source, Unreadable):
-            result.failed.append((source.path, source.reason))
-            continue
-        sources.append(source)
-        result.found += 1
-        result.bytes_found += source.size
-        if result.found % 200 == 0:
-            progress(result)
-    return sources
-
-
-class Planner:
-    """Deals with what need not be decoded, and lists the rest.
+    Commits come at most once a second.
 
     Args:
+        store: index, opened for the model of the encoder.
+        paths: what is indexed.
         shard: which videos are this run's; of others none is removed.
-        lost: paths of videos whose windows are not there as they were written.
         force: whether to decode what is already there, failed files included.
+        progress: called with the result after every step.
+
+    Attributes:
+        result: what the run has done, kept up to date here.
+        lost: paths of videos whose windows were not there as they were written.
+        fixed: how many of them are there again.
+        began: when the run began, by `time.monotonic`.
     """
 
-    def __init__(self, store: Store, shard: Shard, lost: Collection[Path], *, force: bool) -> None:
-        self._store = store
-        self._shard = shard
-        self._lost = lost
-        self._force = force
+    def __init__(
+        self,
+        store: Store,
+        paths: Sequence[Path],
+        *,
+        shard: Shard = WHOLE,
+        force: bool = False,
+        progress: Callable[[Indexed], None] = lambda result: None,
+    ) -> None:
+        self.result = Indexed(index=store.location)
+        # What is not there as it was written is encoded again.
+        self.lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
+        self.fixed = 0
+        self._store, self._shard, self._force, self._progress = store, shard, force, progress
+        self._paths, self._tops = paths, [absolute(path) for path in paths]
+        self._excluded = Excluded(store.excluded())
+        self._begun: dict[Path, VideoProgress] = {}
+        self._waiting: list[StagedVideo] = []
+        self.began = time.monotonic()
+        self._last = -math.inf  # commit, so that the first video can be found at once
 
-    def todo(self, sources: Sequence[Source], result: Indexed, progress: _Progress) -> list[Source]:
+    def find(self) -> list[Source]:
+        """Every video of the share at or below the paths; what cannot be looked at is noted."""
+        result, sources = self.result, list[Source]()
+
+        def leave_out(path: Path) -> bool:
+            left = self._excluded.matches(path, self._tops)
+            result.excluded += left
+            return left
+
+        for source in discover(self._paths, leave_out):
+            if isinstance(source, Unreadable):
+                # What was named and cannot be read concerns everybody.
+                if self._shard.has(source.path) or source.path in self._tops:
+                    result.failed.append((source.path, source.reason))
+            elif self._shard.has(source.path):
+                sources.append(source)
+                result.found += 1
+                result.bytes_found += source.size
+                if result.found % 200 == 0:
+                    self._progress(result)
+        return sources
+
+    def todo(self, sources: Sequence[Source]) -> list[Source]:
         """The sources that must be decoded; everything else is dealt with here."""
+        if self._force:
+            return list(sources)
         left: list[Source] = []
-        for page in pages(sources):
+        for first in range(0, len(sources), _PAGE):
+            page = sources[first : first + _PAGE]
             known, by_size = self._known(page)
             for source in page:
-                if self._force or not self._up_to_date(
-                    source, known.get(source.path), by_size[source.size], result
-                ):
-                    left.append(source)
+                if self._up_to_date(source, known.get(source.path), by_size[source.size]):
+                    self.result.bytes_done += source.size
+                    self._progress(self.result)
                 else:
-                    result.bytes_done += source.size
-                    progress(result)
+                    left.append(source)
         return left
 
     def _known(
         self, page: Sequence[Source]
     ) -> tuple[dict[Path, VideoRecord], dict[int, list[VideoRecord]]]:
         """What the index has of some sources, and the videos that may be their twins, by size."""
+        found = self._store.at([source.path for source in page])
+        known = {path: record for path, record in found.items() if path not in self.lost}
         by_size: dict[int, list[VideoRecord]] = defaultdict(list)
-        if self._force:
-            return {}, by_size
-        known = {
-            path: record
-            for path, record in self._store.at([source.path for source in page]).items()
-            if path not in self._lost
-        }
-        new = {s.size for s in page if s.path not in known or not stamped(known[s.path], s)}
+        new = {s.size for s in page if s.path not in known or not _stamped(known[s.path], s)}
         for record in self._store.of_sizes(new) if new else ():
-            if record.path not in self._lost:
+            if record.path not in self.lost:
                 by_size[record.size].append(record)
         return known, by_size
 
     def _up_to_date(
-        self,
-        source: Source,
-        record: VideoRecord | None,
-        same_size: list[VideoRecord],
-        result: Indexed,
+        self, source: Source, record: VideoRecord | None, same_size: list[VideoRecord]
     ) -> bool:
         """Whether the index has this video, or could be given it without decoding."""
-        if record and stamped(record, source):
+        if record and _stamped(record, source):
             if not record.reason:
-                result.unchanged += 1
+                self.result.unchanged += 1
             elif not record.transient:
-                result.known_failures += 1
+                self.result.known_failures += 1
             return not record.transient
         if not same_size:
             return False
@@ -140,33 +151,113 @@ class Planner:
         if record and not record.reason and record.digest == digest:
             # Touched, not changed.
             self._store.touch(replace(record, mtime_ns=source.mtime_ns))
-            result.unchanged += 1
+            self.result.unchanged += 1
             return True
         twins = [r for r in same_size if (r.kind, r.digest) == (source.kind, digest)]
-        return bool(twins) and self._take_over(twins[0], source, same_size, result)
+        return bool(twins) and self._take_over(twins[0], source, same_size)
 
-    def _take_over(
-        self,
-        twin: VideoRecord,
-        source: Source,
-        same_size: list[VideoRecord],
-        result: Indexed,
-    ) -> bool:
+    def _take_over(self, twin: VideoRecord, source: Source, same_size: list[VideoRecord]) -> bool:
         """Give a video the windows of its twin; False if another process has taken them away."""
         copy = self._store.copy(twin, record_of(source, digest=twin.digest))
         if copy is None:
             return False
         same_size.append(copy)
         if is_on_disk(twin) or not self._shard.has(twin.path):
-            result.copied += 1
+            self.result.copied += 1
         else:
             self._store.remove([twin])
             same_size.remove(twin)
-            result.moved += 1
+            self.result.moved += 1
         return True
 
+    def take(self, packed: StagedVideo | VideoProgress) -> None:
+        """Commit a video, now or with those that come within a second; or note how far one is."""
+        if isinstance(packed, StagedVideo):
+            self._waiting.append(packed)
+        else:
+            self._begun[packed.path] = packed
+        self._commit(_EVERY)  # what is done must not wait for the end of a long film
+        self.report()
 
-def stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
+    def finish(self) -> None:
+        """Commit all that waits."""
+        if self._waiting:
+            self._commit(0.0)
+            self.report()
+
+    def report(self) -> None:
+        """Report the result so far."""
+        self.result.bytes_begun = sum(video.bytes for video in self._begun.values())
+        self.result.seconds_begun = sum(video.seconds for video in self._begun.values())
+        self.result.elapsed = time.monotonic() - self.began
+        self._progress(self.result)
+
+    def _commit(self, pause: float) -> None:
+        if not self._waiting or time.monotonic() - self._last < pause:
+            return
+        staged, self._waiting = self._waiting, []
+        due = [video for video in staged if not self._still_holds(video.record)]
+        try:
+            self._store.commit(due)
+        except KeyboardInterrupt:
+            # They may be committed or not. Once more, so that the result of the run is true.
+            self._store.commit(due)
+            raise
+        finally:
+            for video in staged:
+                self._note(video.record)
+        self._last = time.monotonic()
+
+    def _still_holds(self, now: VideoRecord) -> bool:
+        """Whether a video was indexed again by force and is out of reach just now."""
+        old = self._store.at([now.path]).get(now.path) if now.reason and now.transient else None
+        return old is not None and not old.reason and _stamped(old, now)
+
+    def _note(self, record: VideoRecord) -> None:
+        result = self.result
+        self._begun.pop(record.path, None)
+        result.current = record.path
+        result.bytes_done += record.size
+        if record.reason:
+            result.failed.append((record.path, record.reason))
+            return
+        self.fixed += record.path in self.lost
+        result.indexed += 1
+        result.windows += record.windows
+        result.seconds += record.duration
+        if record.note:
+            result.notes.append((record.path, record.note))
+
+    def forget(self, sources: Sequence[Source], *, prune: bool) -> None:
+        """Remove what was indexed at or below the paths and is excluded now, or gone.
+
+        What is gone is only counted, unless it is to be pruned.
+        """
+        here = [top for top in self._tops if exists_at(top)]
+        # To ask a storage for each object would take long; a listing has them all.
+        listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
+        dropped: list[VideoRecord] = []
+        for record in self._store.each_video():
+            path = record.path
+            if not (self._shard.has(path) and any(map(path.is_relative_to, self._tops))):
+                continue
+            if self._excluded.matches(path, self._tops):
+                self.result.forgotten += 1
+            elif path in listed or not any(map(path.is_relative_to, here)) or is_on_disk(record):
+                continue
+            elif prune:
+                self.result.pruned += 1
+            else:
+                self.result.missing += 1
+                continue
+            dropped.append(record)
+            if len(dropped) == _AT_ONCE:
+                self._store.remove(dropped)
+                dropped = []
+        self._store.remove(dropped)
+
+
+def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
     """Whether a file has the size and time that a record knows of it."""
     return (record.size, record.mtime_ns) == (now.size, now.mtime_ns)
 
@@ -181,113 +272,7 @@ def is_on_disk(record: VideoRecord) -> bool:
         return True
 
 
-_EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
-
-
-class Committing:
-    """Commits what is packed, at most once a second, and keeps the result of the run.
-
-    Args:
-        result: what the run has done, kept up to date here.
-        lost: paths of videos whose windows were not there as they were written.
-        progress: called with the result after every step.
-        began: when the run began, by `time.monotonic`.
-
-    Attributes:
-        mended: how many of the lost videos are there again.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        result: Indexed,
-        lost: Collection[Path],
-        progress: Callable[[Indexed], None],
-        began: float,
-    ) -> None:
-        self.mended = 0
-        self._store, self._result, self._lost, self._progress = store, result, lost, progress
-        self._begun: dict[Path, tuple[int, float]] = {}  # bytes and seconds done of a video
-        self._waiting: list[StagedVideo] = []
-        self._began = began
-        self._last = -math.inf  # commit, so that the first video can be found at once
-
-    def advance(self, source: Source, share: float, seconds: float) -> None:
-        """Note how far a video is, as `sureshot.library.encoding.encode_videos` tells it."""
-        size, until = self._begun.get(source.path, (0, 0.0))
-        self._begun[source.path] = max(size, int(share * source.size)), max(until, seconds)
-        self._commit(_EVERY)  # what is done must not wait for the end of a long film
-        self.tell()
-
-    def take(self, staged: Sequence[StagedVideo]) -> None:
-        """Commit videos, now or with those that come within a second."""
-        self._waiting += staged
-        self._commit(_EVERY)
-        self.tell()
-
-    def finish(self) -> None:
-        """Commit all that waits."""
-        if self._waiting:
-            self._commit(0.0)
-            self.tell()
-
-    def tell(self) -> None:
-        """Tell of the result so far."""
-        self._result.bytes_begun = sum(size for size, _ in self._begun.values())
-        self._result.seconds_begun = sum(seconds for _, seconds in self._begun.values())
-        self._result.elapsed = time.monotonic() - self._began
-        self._progress(self._result)
-
-    def _commit(self, pause: float) -> None:
-        if not self._waiting or time.monotonic() - self._last < pause:
-            return
-        staged, self._waiting = self._waiting, []
-        _settle(self._store, staged, self._result)
-        for record in (video.record for video in staged):
-            self.mended += record.path in self._lost and not record.reason
-            self._begun.pop(record.path, None)
-        self._last = time.monotonic()
-
-
-def _settle(store: Store, staged: Sequence[StagedVideo], result: Indexed) -> None:
-    """Commit videos and note what became of them."""
-    due = [video for video in staged if not _still_holds(store, video.record)]
-    try:
-        store.commit(due)
-    except KeyboardInterrupt:
-        # They may be committed or not. Once more, so that the result of the run is true.
-        store.commit(due)
-        _note(result, staged)
-        raise
-    _note(result, staged)
-
-
-def _still_holds(store: Store, now: VideoRecord) -> bool:
-    """Whether a video was indexed again by force and is out of reach just now."""
-    old = store.at([now.path]).get(now.path) if now.reason and now.transient else None
-    return old is not None and not old.reason and stamped(old, now)
-
-
-def _note(result: Indexed, staged: Sequence[StagedVideo]) -> None:
-    for record in (video.record for video in staged):
-        result.current = record.path
-        result.bytes_done += record.size
-        if record.reason:
-            result.failed.append((record.path, record.reason))
-            continue
-        result.indexed += 1
-        result.windows += record.windows
-        result.seconds += record.duration
-        if record.note:
-            result.notes.append((record.path, record.note))
-
-
-def exclude_too(store: Store, patterns: Sequence[str]) -> None:
-    """Remember patterns of what is left out from now on."""
-    store.set_excluded([as_pattern(pattern) for pattern in patterns], excluded=True)
-
-
-def include_again(store: Store, patterns: Sequence[str]) -> None:
+def _include_again(store: Store, patterns: Sequence[str]) -> None:
     """Take patterns, or paths that `sureshot.library.remove` excluded, off what is left out."""
     known = store.excluded()
     chosen = []
@@ -300,32 +285,7 @@ def include_again(store: Store, patterns: Sequence[str]) -> None:
     store.set_excluded(chosen, excluded=False)
 
 
-def forget_excluded(
-    store: Store,
-    paths: Sequence[Path],
-    excluded: Excluded,
-    mine: Callable[[Path], bool] = lambda path: True,
-) -> int:
-    """Remove what was indexed at or below some paths before it was excluded.
-
-    Args:
-        excluded: what is left out.
-        mine: whether the video at a path may be removed.
-
-    Returns:
-        How many videos that were.
-    """
-    if not excluded.patterns:
-        return 0
-    tops = [absolute(path) for path in paths]
-    here = (r for r in store.each_video() if any(r.path.is_relative_to(top) for top in tops))
-    chosen = [r for r in here if excluded.matches(r.path, tops) and mine(r.path)]
-    store.remove(chosen)
-    return len(chosen)
-
-
 _MOST_THREADS = 64
-_AT_ONCE = 500  # videos removed in one commit
 
 
 def index(
@@ -419,14 +379,15 @@ def index(
         if isinstance(encoder, Retriever) and frames is None and is_new:
             settings = replace(settings, frames=encoder.frames)
         store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
-        include_again(store, include)
-        exclude_too(store, exclude)
-        packing, said = pack_here(store, encoder, workers), list[str]()
+        _include_again(store, include)
+        store.set_excluded([as_pattern(pattern) for pattern in exclude], excluded=True)
+        packing: Callable[[Sequence[Source]], Packing] | None = None
+        pool = None
         if cluster is not None:
-            crew = RayPool(
-                cluster, store, encoder, chosen, device=device, engine=engine, hands=workers
+            pool = RayPool(
+                cluster, store, encoder, chosen, device=device, engine=engine, workers=workers
             )
-            packing, said = crew.packing, crew.warnings
+            packing = pool.pack
         result = ingest(
             store,
             encoder,
@@ -435,9 +396,10 @@ def index(
             prune=prune,
             shard=share,
             progress=progress,
+            workers=workers,
             packing=packing,
         )
-        result.warnings += said
+        result.warnings += pool.warnings() if pool else []
         return result
 
 
@@ -451,7 +413,7 @@ def ingest(
     shard: Shard = WHOLE,
     progress: Callable[[Indexed], None] = lambda result: None,
     workers: int | None = None,
-    packing: Packing | None = None,
+    packing: Callable[[Sequence[Source]], Packing] | None = None,
 ) -> Indexed:
     """Bring the index up to date with the videos at or below the paths.
 
@@ -465,28 +427,22 @@ def ingest(
     Returns:
         What the run did. ``interrupted`` is set if Ctrl-C ended it; what was written stays.
     """
-    packing = packing or pack_here(store, encoder, workers)
-    began = time.monotonic()
-    result = Indexed(index=store.location)
-    result.warnings += store.repair()
-    excluded = Excluded(store.excluded())
-    # What is not there as it was written is encoded again.
-    lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
-    committing = Committing(store, result, lost, progress, began)
+    packing = packing or partial(pack_videos, store, encoder, workers=workers)
+    warnings = store.repair()
+    run = Run(store, paths, shard=shard, force=force, progress=progress)
+    result = run.result
+    result.warnings += warnings
     try:
-        committing.tell()
+        run.report()
         with staging_lock(store.location), ExitStack() as held:
-            sources = find_sources(paths, excluded, shard, result, progress)
-            plan = Planner(store, shard, lost, force=force)
-            todo = plan.todo(sources, result, progress)
-            packed = held.enter_context(closing(packing(todo, committing.advance)))
+            sources = run.find()
+            packed = held.enter_context(closing(packing(run.todo(sources))))
             try:
-                for staged in packed:
-                    committing.take(staged)
+                for one in packed:
+                    run.take(one)
             finally:
-                committing.finish()
-            result.forgotten = forget_excluded(store, paths, excluded, shard.has)
-            _forget_missing(store, paths, sources, shard, prune, result)
+                run.finish()
+            run.forget(sources, prune=prune)
             result.warnings += filter(None, [store.sweep()[1]])
             if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
                 store.compact()
@@ -496,52 +452,21 @@ def ingest(
     store.clear()
     if result.indexed:
         result.engine = getattr(encoder, "engine", "")
-    result.warnings += _on_lost(len(lost), committing.mended)
+    result.warnings += _on_lost(len(run.lost), run.fixed)
     result.bytes_begun, result.seconds_begun = 0, 0.0
-    result.elapsed = time.monotonic() - began
+    result.elapsed = time.monotonic() - run.began
     return result
 
 
-def _on_lost(lost: int, mended: int) -> list[str]:
-    """What to say of videos whose windows were not all there when the run began.
-
-    Args:
-        lost: how many there were.
-        mended: how many of them this run has encoded again.
-    """
+def _on_lost(lost: int, fixed: int) -> list[str]:
+    """What to say of videos whose windows were not all there when the run began."""
     said = []
-    if mended:
-        were = "was" if mended == 1 else "were"
-        said.append(f"{counted(mended, 'video')} had lost windows and {were} indexed again.")
-    if lost > mended:
+    if fixed:
+        were = "was" if fixed == 1 else "were"
+        said.append(f"{counted(fixed, 'video')} had lost windows and {were} indexed again.")
+    if lost > fixed:
         said.append(
-            f"{counted(lost - mended, 'video')} with lost windows could not be indexed again in "
+            f"{counted(lost - fixed, 'video')} with lost windows could not be indexed again in "
             f"this run; `sureshot status --check` names them."
         )
     return said
-
-
-def _forget_missing(
-    store: Store,
-    paths: Sequence[Path],
-    sources: Sequence[Source],
-    shard: Shard,
-    prune: bool,
-    result: Indexed,
-) -> None:
-    tops = [top for top in map(absolute, paths) if exists_at(top)]
-    # To ask a storage for each object would take long; a listing has them all.
-    listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
-    gone: list[VideoRecord] = []
-    for record in store.each_video():
-        mine = shard.has(record.path) and any(record.path.is_relative_to(top) for top in tops)
-        if not mine or record.path in listed or is_on_disk(record):
-            continue
-        result.missing += not prune
-        result.pruned += prune
-        if prune:
-            gone.append(record)
-        if len(gone) == _AT_ONCE:
-            store.remove(gone)
-            gone = []
-    store.remove(gone)

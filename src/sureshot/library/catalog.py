@@ -1,7 +1,6 @@
 """What an index holds: to look at, and to take away. The videos themselves are never touched."""
 
 import base64
-import binascii
 import contextlib
 import glob
 import math
@@ -35,17 +34,14 @@ class Contents:
     """What an index holds.
 
     Attributes:
-        index: where it is.
         videos: videos that can be found.
         windows: their windows.
         seconds: their length.
         bytes: size on disk or in S3 storage; 0 in others, where nobody knows.
         fingerprint: digest that identifies the model that wrote the index.
-        settings: name of that model, and how videos are cut and sampled.
         status: what percentages are learned from, or why there are none.
         failed: files that could not be indexed, with reasons.
         notes: videos that were indexed in spite of some damage, with what it was.
-        excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         telling: number of them that percentages can be learned from.
         trouble: what of the index is damaged or lost, as sentences with the fix in them.
@@ -97,20 +93,17 @@ class Contents:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
+        values = asdict(self)
+        del values["telling"]
         return {
             "schema": JSON_SCHEMA,
+            **values,
             "index": printable(self.index),
-            "videos": self.videos,
-            "windows": self.windows,
             "seconds": round(self.seconds, 3),
-            "bytes": self.bytes,
-            "fingerprint": self.fingerprint,
             "settings": to_values(self.settings),
-            "status": self.status,
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
             "excluded": [printable(pattern) for pattern in self.excluded],
-            "judged": self.judged,
             "trouble": list(self.trouble),
             "faults": None if self.faults is None else [asdict(fault) for fault in self.faults],
         }
@@ -148,9 +141,7 @@ def status(
 ) -> Contents:
     """What an index holds, with which model, how large it is, and what failed and why.
 
-    Args:
-        db: folder or object-storage URI; None is the default index of this user.
-        check: whether to read all of it and hold every row against its checksum.
+    ``check`` reads all of it and holds every row against its checksum.
     """
     store = Store.open(index_place(db))
     records = store.videos()
@@ -179,38 +170,29 @@ def remove(
     db: str | Path | None = None,
     exclude: bool = False,
 ) -> int:
-    """Forget videos; all of them or, where a path is not indexed, none.
+    """Forget videos, or those of folders; all or, where a path is not indexed, none. How many.
 
-    Args:
-        paths: videos, or folders whose videos are forgotten; one or several.
-        db: folder or object-storage URI; None is the default index of this user.
-        exclude: whether indexing leaves the paths out from now on, until ``include`` of
-            `sureshot.index` takes that back.
-
-    Returns:
-        How many were forgotten.
+    With ``exclude`` indexing leaves the paths out from now on, until ``include`` of
+    `sureshot.index` takes that back.
     """
-    # A text is one path: its first letter may be the /, below which everything lies.
+    # A text is one path: its first letter may be the /, below which everything is.
     tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     store = Store.open(index_place(db))
-    records = store.videos()
+    chosen: dict[Path, VideoRecord] = {}
     for top in tops:
-        if not any(record.path.is_relative_to(top) for record in records):
+        below = {r.path: r for r in store.videos() if r.path.is_relative_to(top)}
+        if not below:
             raise QueryError(f"Nothing at or below {top} is indexed; nothing was removed.")
-    chosen = [r for r in records if any(r.path.is_relative_to(top) for top in tops)]
+        chosen |= below
     if exclude:
         store.set_excluded([glob.escape(str(top)) for top in tops], excluded=True)
-    store.remove(chosen)
+    store.remove(list(chosen.values()))
     store.compact()
     return len(chosen)
 
 
 def reset(db: str | Path | None = None) -> bool:
-    """Delete a whole index.
-
-    Returns:
-        Whether there was one.
-    """
+    """Delete a whole index; whether there was one."""
     there = has_index(db)
     # Where there is none, what a killed deletion has left of one goes.
     Store.delete(index_place(db))
@@ -241,19 +223,12 @@ def _calibrated(store: Store) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VideoPage:
-    """Some videos of an index.
-
-    Attributes:
-        videos: the videos, failed ones among them.
-        total: videos that there are on all pages.
-        seconds: length of all of these.
-        after: where the next page begins; None on the last one.
-    """
+    """Some videos of an index, failed ones among them."""
 
     videos: tuple[VideoRecord, ...]
-    total: int
-    seconds: float
-    after: str | None
+    total: int  # videos on all pages
+    seconds: float  # length of all of these
+    after: str | None  # where the next page begins; None on the last one
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/api.md describes them."""
@@ -293,8 +268,8 @@ def list_videos(
 
     Args:
         limit: videos of a page, at least 1.
-        after: what the page before gave as its ``after``; None begins with the first video. Videos
-            that came or went in between shift no page.
+        after: ``after`` of the page before; None begins with the first video. Videos that came or
+            went in between shift no page.
         folder: only videos at or below this path.
         newest: only those that can be found, the last changed first; there is one page of them.
     """
@@ -318,7 +293,7 @@ def _place(mark: str) -> Path:
     try:
         padded = mark.encode("ascii") + b"=" * (-len(mark) % 4)
         return from_text(base64.b64decode(padded, b"-_", validate=True).decode())
-    except (ValueError, binascii.Error):
+    except ValueError:
         raise QueryError("The cursor is from no page; leave it out to start again.") from None
 
 
@@ -332,12 +307,12 @@ def _date(mtime_ns: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VideoFilter:
-    """What videos have to be like; all of it holds.
+    """What videos have to be like: all of it, bounds included.
 
     Attributes:
         folder: path at or below which they are.
-        shortest: seconds that they last at least.
-        longest: seconds that they last at most.
+        shortest: seconds.
+        longest: seconds.
         since: first day, in UTC, on which their files may have changed last.
         until: last such day.
     """
@@ -350,27 +325,23 @@ class VideoFilter:
 
     def videos(self, store: Store) -> Selection | None:
         """The videos of an index that are so; None for all of them."""
-        if (self.shortest or 0) > self._most:
+        shortest, longest = self.shortest or 0, math.inf if self.longest is None else self.longest
+        if shortest > longest:
             raise QueryError("The shortest length is above the longest; exchange them.")
         if self.since and self.until and self.since > self.until:
             raise QueryError("The first day is after the last one; exchange them.")
         if (self.shortest, self.longest, self.since, self.until) == (None,) * 4:
             return self.folder
-        ids = frozenset(record.id for record in store.videos() if self._fits(record))
-        return VideoSet(ids=ids, words=self._words())
-
-    @property
-    def _most(self) -> float:
-        return math.inf if self.longest is None else self.longest
-
-    def _fits(self, record: VideoRecord) -> bool:
-        if self.folder is not None and not record.path.is_relative_to(self.folder):
-            return False
-        if not (self.shortest or 0) <= record.duration <= self._most:
-            return False
         first = -math.inf if self.since is None else _second(self.since)
         after = math.inf if self.until is None else _second(self.until) + 86_400
-        return first <= record.mtime_ns / 1e9 < after
+        ids = frozenset(
+            record.id
+            for record in store.videos()
+            if (self.folder is None or record.path.is_relative_to(self.folder))
+            and shortest <= record.duration <= longest
+            and first <= record.mtime_ns / 1e9 < after
+        )
+        return VideoSet(ids=ids, words=self._words())
 
     def _words(self) -> str:
         """What chosen videos have in common, to stand behind "nothing is indexed"."""

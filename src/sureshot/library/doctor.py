@@ -1,10 +1,11 @@
-"""What this installation can do, and how to mend what it cannot."""
+"""What this installation can do, and how to fix what it cannot."""
 
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,8 @@ from sureshot.text import counted
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
 _PARTS = ("av", "pylance", "torch", "transformers", "numpy", "tokenizers")
 _LOW_DISK = 1e9
+_State = Literal["ok", "note", "broken"]
+_Found = tuple[_State, str, str]  # state, detail and fix of a check
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Check:
     """
 
     name: str
-    state: Literal["ok", "note", "broken"]
+    state: _State
     detail: str
     fix: str = ""
 
@@ -44,110 +47,79 @@ def examine(db: str | Path | None = None, model: str | None = None) -> list[Chec
         model: a model to load besides.
     """
     location = index_place(db)
-    examined: tuple[tuple[str, Callable[[], Check]], ...] = (
-        ("versions", _versions),
-        ("decoders", _decoders),
-        ("bundled model", _bundled),
-        ("other models", _cached_models),
-        ("processor", _processor),
-        ("engine", _engine),
-        ("index", lambda: _index(location)),
-        ("disk", lambda: _disk(location)),
-    )
+    examined: dict[str, Callable[[], _Found]] = {
+        "versions": _versions,
+        "decoders": _decoders,
+        "bundled model": _bundled,
+        "other models": _cached_models,
+        "processor": _processor,
+        "engine": _engine,
+        "index": partial(_index, location),
+        "disk": partial(_disk, location),
+    }
     if model is not None:
-        examined = (*examined, ("model", lambda: _model(absolute_model(model))))
-    return [_loaded(name, check) for name, check in examined]
+        examined["model"] = partial(_model, absolute_model(model))
+    return [Check(name, *_found(check)) for name, check in examined.items()]
 
 
-def _ok(name: str, detail: str) -> Check:
-    return Check(name=name, state="ok", detail=detail)
-
-
-def _note(name: str, detail: str, fix: str) -> Check:
-    return Check(name=name, state="note", detail=detail, fix=fix)
-
-
-def _broken(name: str, detail: str, fix: str = "") -> Check:
-    return Check(name=name, state="broken", detail=detail, fix=fix)
-
-
-def _loaded(name: str, check: Callable[[], Check]) -> Check:
-    """The check, or what keeps a package it needs from loading."""
+def _found(check: Callable[[], _Found]) -> _Found:
+    """What a check finds, or what keeps a package it needs from loading."""
     try:
         return check()
+    except SureshotError as error:
+        return "broken", str(error), ""
     except (ImportError, OSError) as error:
         # Only the first line: some packages print a page when a shared library is missing.
         reason = str(error).strip().split("\n")[0]
         fix = "pip install --force-reinstall sureshot, in a fresh environment if that fails"
-        return _broken(name, f"{type(error).__name__}: {reason}", fix)
+        return "broken", f"{type(error).__name__}: {reason}", fix
 
 
-def _versions() -> Check:
-    found = [f"Python {platform.python_version()}"]
-    missing = []
+def _versions() -> _Found:
+    found, missing = [f"Python {platform.python_version()}"], []
     for name in _PARTS:
         try:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             missing.append(name)
     if missing:
-        fix = f"pip install {' '.join(missing)}"
-        return _broken("versions", f"not installed: {', '.join(missing)}", fix)
-    return _ok("versions", ", ".join(found))
+        return "broken", f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}"
+    return "ok", ", ".join(found), ""
 
 
-def _decoders() -> Check:
+def _decoders() -> _Found:
     import av
 
-    there = [name for name in _CODECS if _decodes(name)]
-    version = ".".join(map(str, av.library_versions["libavcodec"]))
+    there = [name for name in _CODECS if name in av.codecs_available]
     missing = [name for name in _CODECS if name not in there]
+    version = ".".join(map(str, av.library_versions["libavcodec"]))
     detail = f"{', '.join(there)} (ffmpeg's libavcodec {version}, inside the av package)"
     if missing:
-        return _note("decoders", f"{detail}; not: {', '.join(missing)}", "pip install -U av")
-    return _ok("decoders", detail)
+        return "note", f"{detail}; not: {', '.join(missing)}", "pip install -U av"
+    return "ok", detail, ""
 
 
-def _decodes(name: str) -> bool:
-    import av
-
-    try:
-        av.Codec(name, "r")
-    except av.error.FFmpegError:
-        return False
-    return True
-
-
-def _bundled() -> Check:
+def _bundled() -> _Found:
     from sureshot.models.encoders.bundled import BundledEncoder
 
-    encoder = BundledEncoder(device="cpu")
-    try:
-        encoder.verify()
-    except SureshotError as error:
-        return _broken("bundled model", str(error))
-    return _ok("bundled model", "its weights are there and have the right checksums")
+    BundledEncoder(device="cpu").verify()
+    return "ok", "its weights are there and have the right checksums", ""
 
 
-def _cached_models() -> Check:
-    names = sorted(set(_hub_models()))
-    if names:
-        return _ok("other models", f"can be used offline: {', '.join(names)}")
-    return _note(
-        "other models",
-        "no CLIP or SigLIP in the local cache",
-        f"index once with {option('model', 'openai/clip-vit-base-patch16')} while online, or give "
-        "a folder",
-    )
-
-
-def _hub_models() -> Iterator[str]:
-    """Names of the dual encoders in the Hugging Face cache."""
+def _cached_models() -> _Found:
+    """The dual encoders in the Hugging Face cache."""
     home = Path(os.environ.get("HF_HOME") or expand("~/.cache/huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    for folder in cache.glob("models--*/snapshots/*"):
-        if _kind(folder) in ("clip", "siglip") and any(folder.glob("*.safetensors")):
-            yield folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+    names = {
+        folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+        for folder in cache.glob("models--*/snapshots/*")
+        if _kind(folder) in ("clip", "siglip") and any(folder.glob("*.safetensors"))
+    }
+    if names:
+        return "ok", f"can be used offline: {', '.join(sorted(names))}", ""
+    once = option("model", "openai/clip-vit-base-patch16")
+    fix = f"index once with {once} while online, or give a folder"
+    return "note", "no CLIP or SigLIP in the local cache", fix
 
 
 def _kind(folder: Path) -> object:
@@ -159,71 +131,61 @@ def _kind(folder: Path) -> object:
     return settings.get("model_type") if isinstance(settings, dict) else None
 
 
-def _processor() -> Check:
+def _processor() -> _Found:
     import torch
 
     cores = f"{os.cpu_count()} cores"
     if torch.cuda.is_available():
-        return _ok("processor", f"{torch.cuda.get_device_name()}, {cores}")
-    return _ok("processor", f"{cores}, no GPU that torch can use (one is not needed)")
+        return "ok", f"{torch.cuda.get_device_name()}, {cores}", ""
+    return "ok", f"{cores}, no GPU that torch can use (one is not needed)", ""
 
 
-def _engine() -> Check:
+def _engine() -> _Found:
     from sureshot.models.encoders.openvino import INSTALL, OPENVINO, engine_for, why_not
     from sureshot.models.weights import device_for
 
     device = device_for(None)
-    try:
-        engine = engine_for(None, device)
-    except SureshotError as error:
-        return _broken("engine", str(error))
-    if engine == "openvino":
+    if engine_for(None, device) == "openvino":
         version = metadata.version(OPENVINO)
-        return _ok("engine", f"OpenVINO {version} computes the frames of the bundled model")
+        return "ok", f"OpenVINO {version} computes the frames of the bundled model", ""
     detail = "torch computes the frames of the bundled model"
     if device != "cpu":
-        return _ok("engine", f"{detail}, on {device}")
+        return "ok", f"{detail}, on {device}", ""
     if reason := why_not():
-        return _note("engine", f"{detail}; {reason}", f"for half the time: {INSTALL}")
-    return _ok("engine", f"{detail}, as was asked for")
+        return "note", f"{detail}; {reason}", f"for half the time: {INSTALL}"
+    return "ok", f"{detail}, as was asked for", ""
 
 
-def _model(name: str) -> Check:
+def _model(name: str) -> _Found:
     from sureshot.models.load import Retriever, load_searchable
 
-    try:
-        model = load_searchable(name)
-        version = model.fingerprint[:12]
-    except SureshotError as error:
-        return _broken("model", str(error))
-    what = f", trained: {model.summary}" if isinstance(model, Retriever) else ""
-    return _ok("model", f"{name} (fingerprint {version}, vectors of {model.dim} numbers){what}")
+    model = load_searchable(name)
+    trained = f", trained: {model.summary}" if isinstance(model, Retriever) else ""
+    version = f"fingerprint {model.fingerprint[:12]}, vectors of {model.dim} numbers"
+    return "ok", f"{name} ({version}){trained}", ""
 
 
-def _index(location: str) -> Check:
+def _index(location: str) -> _Found:
     from sureshot.store.index import Store
 
-    try:
-        if not Store.exists(location):
-            return _note("index", f"none at {location} yet", "sureshot index FOLDER")
-        store = Store.open(location)
-        videos = sum(not record.reason for record in store.videos())
-        size = f"{counted(videos, 'video')}, {counted(store.count(), 'window')}"
-        return _ok("index", f"{store.location}: {size}, model {store.settings.model}")
-    except SureshotError as error:
-        return _broken("index", str(error))
+    if not Store.exists(location):
+        return "note", f"none at {location} yet", "sureshot index FOLDER"
+    store = Store.open(location)
+    videos = sum(not record.reason for record in store.videos())
+    size = f"{counted(videos, 'video')}, {counted(store.count(), 'window')}"
+    return "ok", f"{store.location}: {size}, model {store.settings.model}", ""
 
 
-def _disk(location: str) -> Check:
+def _disk(location: str) -> _Found:
     if "://" in location:
-        return _ok("disk", "not asked, the index is in object storage")
+        return "ok", "not asked, the index is in object storage", ""
     here = absolute(location)
     there = next(p for p in (here, *here.parents) if os.path.exists(p))  # noqa: PTH110
     if not there.is_dir() or not os.access(there, os.W_OK):
         what = "cannot be written to" if there.is_dir() else "is a file"
-        return _broken("disk", f"{there} {what}", f"choose a place with {option('db')}")
+        return "broken", f"{there} {what}", f"choose a place with {option('db')}"
     free = shutil.disk_usage(there).free
     detail = f"{free / 1e9:.1f} GB free at {there}"
     if free < _LOW_DISK:
-        return _note("disk", detail, f"free some space, or choose a place with {option('db')}")
-    return _ok("disk", detail)
+        return "note", detail, f"free some space, or choose a place with {option('db')}"
+    return "ok", detail, ""

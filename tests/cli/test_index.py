@@ -151,7 +151,7 @@ def test_settings_out_of_range_are_refused_before_an_index_is_made(index, videos
 
 
 def test_frames_to_decode_are_those_that_settings_know(index, sureshot, videos, tmp_path):
-    assert [choice.value for choice in module.Decoded] == list(get_args(Decode))
+    assert get_args(module.Decoded) == get_args(Decode)
     index(videos, "--decode", "keyframes")
     told = json.loads(sureshot("status", "--db", tmp_path / "db", "--json").out)
     assert told["settings"]["decode"] == "keyframes"
@@ -260,7 +260,7 @@ def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
     now, broken = [0.0], [(Path("a"), "b")]
     monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     with terminal.Bar(console(err=True)) as shown:
-        progress = module._Progress(shown)
+        progress = module._shown_in(shown)
         for seconds, values in (
             (10, {}),
             (20, {"unchanged": 5, "bytes_done": 500}),
@@ -270,7 +270,7 @@ def test_a_pipe_gets_a_line_now_and_then(capsys, monkeypatch):
             (50, {"unchanged": 9, "bytes_done": 500, "bytes_begun": 250, "seconds_begun": 90.0}),
         ):
             now[0] = seconds
-            progress.update(result(**values, elapsed=float(seconds)))
+            progress(result(**values, elapsed=float(seconds)))
     first, second, third, fourth, fifth = capsys.readouterr().err.splitlines()
     assert first == "0 of 10 videos"
     # What cost no time says nothing about the time that is left.

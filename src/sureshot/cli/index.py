@@ -1,9 +1,8 @@
 """`sureshot index`."""
 
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -30,93 +29,7 @@ from sureshot.text import counted, duration, plain
 if TYPE_CHECKING:
     from sureshot.library.results import Indexed
 
-
-class Decoded(StrEnum):
-    """Values of ``--decode``; a `Literal` would need a newer typer."""
-
-    AUTO = "auto"
-    ALL = "all"
-    KEYFRAMES = "keyframes"
-
-
-Paths = Annotated[
-    list[Path],
-    typer.Argument(
-        readable=False,
-        metavar="PATH",
-        help="Videos, folders of videos, folders of numbered frames.",
-    ),
-]
-Frames = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Frames sampled from each window.",
-        show_default="12, or as many as a trained model saw",
-    ),
-]
-Window = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="Longest window.", show_default="30"),
-]
-Scenes = Annotated[
-    bool | None,
-    typer.Option(
-        "--scenes/--no-scenes",
-        help="Start a new window where the scene changes.",
-        show_default="scenes",
-    ),
-]
-Decode = Annotated[
-    Decoded | None,
-    typer.Option(
-        help="Frames that are decoded; auto takes key frames of long videos that have enough.",
-        show_default="auto",
-    ),
-]
-FrameRate = Annotated[
-    float | None,
-    typer.Option(metavar="N", help="Frames per second in a folder of frames.", show_default="1"),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN",
-        help="Skip names like '*.gif', or a path and all below it, from now on.",
-    ),
-]
-Include = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATTERN", help="Undo an --exclude; `sureshot status` lists them."),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Index again what is already there or failed before.")
-]
-Prune = Annotated[bool, typer.Option("--prune", help="Remove videos whose files are gone.")]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=4096,
-        help="Decoding threads; with --ray, processes on its machines.",
-        show_default="half the cores, at most 4; with --ray one per two cores",
-    ),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        metavar="auto|ADDRESS",
-        help="Encode on the machines of a Ray cluster, which see the same paths.",
-    ),
-]
-Share = Annotated[
-    str | None,
-    typer.Option(
-        metavar="K/N", help="Index only the K-th of N shares of the videos, as one of N jobs."
-    ),
-]
-
+Decoded = Literal["auto", "all", "keyframes"]
 _NEW = (
     "Using the bundled model (offline, English, everyday scenes). Online, --model "
     "openai/clip-vit-base-patch16 finds much more."
@@ -131,23 +44,91 @@ EXAMPLES = examples(
 
 
 def index(
-    paths: Paths,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            readable=False,
+            metavar="PATH",
+            help="Videos, folders of videos, folders of numbered frames.",
+        ),
+    ],
     db: Db = None,
     model: Model = None,
     device: Device = None,
     engine: Engine = None,
-    frames: Frames = None,
-    window: Window = None,
-    scenes: Scenes = None,
-    decode: Decode = None,
-    frame_rate: FrameRate = None,
-    exclude: Exclude = None,
-    include: Include = None,
-    force: Force = False,
-    prune: Prune = False,
-    workers: Workers = None,
-    ray: Ray = None,
-    shard: Share = None,
+    frames: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Frames sampled from each window.",
+            show_default="12, or as many as a trained model saw",
+        ),
+    ] = None,
+    window: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Longest window.", show_default="30"),
+    ] = None,
+    scenes: Annotated[
+        bool | None,
+        typer.Option(
+            "--scenes/--no-scenes",
+            help="Start a new window where the scene changes.",
+            show_default="scenes",
+        ),
+    ] = None,
+    decode: Annotated[
+        Decoded | None,
+        typer.Option(
+            help="Frames that are decoded; auto takes key frames of long videos that have enough.",
+            show_default="auto",
+        ),
+    ] = None,
+    frame_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Frames per second in a folder of frames.", show_default="1"
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Skip names like '*.gif', or a path and all below it, from now on.",
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Undo an --exclude; `sureshot status` lists them."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Index again what is already there or failed before.")
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove videos whose files are gone.")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=4096,
+            help="Decoding threads; with --ray, processes on its machines.",
+            show_default="half the cores, at most 4; with --ray one per two cores",
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|ADDRESS",
+            help="Encode on the machines of a Ray cluster, which see the same paths.",
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N", help="Index only the K-th of N shares of the videos, as one of N jobs."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
@@ -162,7 +143,7 @@ def index(
             frames=frames,
             window=window,
             scenes=scenes,
-            decode=None if decode is None else decode.value,
+            decode=decode,
             frame_rate=frame_rate,
             exclude=exclude or (),
             include=include or (),
@@ -171,7 +152,7 @@ def index(
             workers=workers,
             ray=ray,
             shard=shard,
-            progress=_Progress(bar, _NEW if is_new else "").update,
+            progress=_shown_in(bar, _NEW if is_new else ""),
         )
     if as_json:
         print_json(result.to_dict())
@@ -224,21 +205,17 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
     print_path(out, "Index:", plain(result.index))
 
 
-class _Progress:
+def _shown_in(bar: Bar, first: str = "") -> Callable[["Indexed"], None]:
     """Shows an indexing run in a bar, after a first sentence."""
+    from sureshot.library.results import IndexProgress
 
-    def __init__(self, bar: Bar, first: str = "") -> None:
-        from sureshot.library.results import IndexProgress
+    now, begin = IndexProgress(), [first] if first else []
 
-        self._bar = bar
-        self._first = first
-        self._progress = IndexProgress()
-
-    def update(self, result: "Indexed") -> None:
-        if self._first:
-            self._bar.line(self._first)
-            self._first = ""
-        now = self._progress
+    def show(result: "Indexed") -> None:
+        while begin:
+            bar.line(begin.pop())
         now.update(result)
         if result.found:
-            self._bar.show(now.text, now.done, now.total, now.free)
+            bar.show(now.text, now.done, now.total, now.free)
+
+    return show

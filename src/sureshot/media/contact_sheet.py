@@ -30,8 +30,8 @@ _LONGEST = 2000  # characters of a text
 _MARGIN, _GAP = 40, 16  # pixels around the sheet, between frames
 _THUMB = 240, 150  # width and height in pixels that every frame is letterboxed to
 _CAPTION, _TITLE, _HEADING = 44, 76, 64  # pixels below a frame, above a hit, above all
-_COLUMNS, _MOST_LINES, _LINES = 6, 4, 24  # frames of a line, lines of a hit, lines of a sheet
-_MOST_ROWS = 80  # hits of a sheet
+_COLUMNS = 6  # frames of a line
+_MOST_ROWS = 60  # hits of a sheet: viewers stop at 32,767 pixels
 _WIDTH = _COLUMNS * (_THUMB[0] + _GAP) - _GAP
 _INK, _MUTED, _BEST, _DARK = "#17202b", "#5a6675", "#b84a00", "#20262e"
 
@@ -44,15 +44,6 @@ class SheetFrame:
     time: float
     score: float
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.time) and math.isfinite(self.score)):
-            raise SureshotError(
-                f"a frame with time {self.time} and score {self.score} cannot be drawn; "
-                "both must be finite"
-            )
-        if not self.image.size:
-            raise SureshotError("a frame without pixels cannot be drawn; leave it out")
-
 
 @dataclass(frozen=True, eq=False)
 class SheetRow:
@@ -64,9 +55,7 @@ class SheetRow:
 
 
 def contact_sheet(heading: str, rows: Sequence[SheetRow]) -> Image.Image:
-    """An RGB picture of the first 80 hits.
-
-    A hit with more frames than fit is thinned out evenly; its best frame always stays.
+    """An RGB picture of the first 60 hits.
 
     Args:
         heading: what was searched for, in any script.
@@ -78,49 +67,41 @@ def contact_sheet(heading: str, rows: Sequence[SheetRow]) -> Image.Image:
     elif len(rows) > _MOST_ROWS:
         title = f"{len(rows) - _MOST_ROWS} more hits are not shown"
         shown.append(SheetRow(title, "Ask for fewer results to see each of them.", ()))
-    lines = max(1, min(_MOST_LINES, _LINES // len(shown)))
-    kept = [_thinned(row.frames, lines * _COLUMNS) for row in shown]
-    heights = [
-        _TITLE + math.ceil(len(frames) / _COLUMNS) * (_THUMB[1] + _CAPTION) for frames in kept
-    ]
+    lines = [math.ceil(len(row.frames) / _COLUMNS) for row in shown]
+    heights = [_TITLE + count * (_THUMB[1] + _CAPTION) for count in lines]
     size = _WIDTH + 2 * _MARGIN, _HEADING + sum(heights) + 2 * _MARGIN
     sheet = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(sheet)
     words = [heading, *(row.title for row in shown), *(row.subtitle for row in shown)]
     face = _face_for("".join(map(drawable, words)))
-    write, top = ImageDraw.Draw(sheet).text, _MARGIN
     large, medium, small = (load_font(face, points) for points in (36, 24, 18))
-    write((_MARGIN, top), fitted(drawable(heading), large, _WIDTH), _INK, large)
-    top += _HEADING
-    for row, frames, height in zip(shown, kept, heights, strict=True):
-        note = ""
-        if len(frames) < len(row.frames):
-            note = f" ({len(frames)} of {len(row.frames)} frames)"
-        room = _WIDTH - small.getlength(note)
-        write((_MARGIN, top), fitted(drawable(row.title), medium, _WIDTH), _INK, medium)
-        subtitle = fitted(drawable(row.subtitle), small, room) + note
-        write((_MARGIN, top + 36), subtitle, _MUTED, small)
-        best = max(range(len(frames)), key=lambda n: frames[n].score, default=None)
-        for place, (frame, time) in enumerate(zip(frames, _times(frames), strict=True)):
+
+    def write(left: int, top: int, text: str, font: ImageFont.FreeTypeFont, colour: str) -> None:
+        draw.text((left, top), fitted(drawable(text), font, _WIDTH), colour, font)
+
+    write(_MARGIN, _MARGIN, heading, large, _INK)
+    top = _MARGIN + _HEADING
+    for row, height in zip(shown, heights, strict=True):
+        write(_MARGIN, top, row.title, medium, _INK)
+        write(_MARGIN, top + 36, row.subtitle, small, _MUTED)
+        best = max(row.frames, key=lambda frame: frame.score, default=None)
+        for place, (frame, time) in enumerate(zip(row.frames, _times(row.frames), strict=True)):
             line, column = divmod(place, _COLUMNS)
             left = _MARGIN + column * (_THUMB[0] + _GAP)
             below = top + _TITLE + line * (_THUMB[1] + _CAPTION)
             sheet.paste(_thumbnail(frame.image), (left, below))
-            text, colour = f"{time}   {_number(frame.score)}", _MUTED
-            if place == best:
+            text, colour = f"{time}   {frame.score:.3f}", _MUTED
+            if frame is best:
                 text, colour = f"{text}   best", _BEST
                 box = (left - 5, below - 5, left + _THUMB[0] + 4, below + _THUMB[1] + 4)
-                ImageDraw.Draw(sheet).rectangle(box, outline=_BEST, width=5)
-            write((left, below + _THUMB[1] + 8), fitted(text, small, _THUMB[0]), colour, small)
+                draw.rectangle(box, outline=_BEST, width=5)
+            write(left, below + _THUMB[1] + 8, text, small, colour)
         top += height
     return sheet
 
 
 def save_sheet(image: Image.Image, path: Path) -> Path:
-    """Write the sheet as PNG, replacing an older file only when it is complete.
-
-    Raises:
-        SureshotError: the file is not named `.png`, or cannot be written.
-    """
+    """Write the sheet as PNG, replacing an older file only when it is complete."""
     if path.suffix.lower() != ".png":
         raise SureshotError(
             f"The sheet is saved as PNG: use a file name ending in .png, not {plain(path)}."
@@ -165,12 +146,7 @@ def _shortened(text: str, kept: int) -> str:
 
 @lru_cache(maxsize=64)
 def load_font(face: str, size: int) -> ImageFont.FreeTypeFont:
-    """A typeface in a size in pixels; the empty name is Pillow's own.
-
-    Raises:
-        OSError: the typeface is not on this system.
-        SureshotError: this Pillow cannot draw text at all.
-    """
+    """A typeface in a size in pixels; the empty name is Pillow's own. OSError if it is missing."""
     font = ImageFont.truetype(face, size) if face else ImageFont.load_default(size)
     if not isinstance(font, ImageFont.FreeTypeFont):
         raise SureshotError("this Pillow cannot draw text; install one with FreeType")
@@ -204,16 +180,6 @@ def _thumbnail(pixels: UInt8[np.ndarray, "height width 3"]) -> Image.Image:
     return cell
 
 
-def _thinned(frames: tuple[SheetFrame, ...], most: int) -> tuple[SheetFrame, ...]:
-    """At most so many frames, spread evenly, the best one among them."""
-    if len(frames) <= most:
-        return frames
-    best = max(range(len(frames)), key=lambda place: frames[place].score)
-    kept = [round(place * (len(frames) - 1) / max(1, most - 1)) for place in range(most)]
-    kept[min(range(most), key=lambda place: abs(kept[place] - best))] = best
-    return tuple(frames[place] for place in kept)
-
-
 def _times(frames: Sequence[SheetFrame]) -> list[str]:
     """Clock times; with tenths of a second where two frames would share one."""
     whole = [timecode(frame.time) for frame in frames]
@@ -221,7 +187,3 @@ def _times(frames: Sequence[SheetFrame]) -> list[str]:
         return whole
     tenths = [math.floor(frame.time * 10 + 1e-6) for frame in frames]
     return [f"{timecode(tenth / 10)}.{tenth % 10}" for tenth in tenths]
-
-
-def _number(score: float) -> str:
-    return f"{score:.3f}" if abs(score) < 100 else f"{score:.4g}"

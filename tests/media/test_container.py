@@ -242,8 +242,7 @@ def test_large_frames_have_few_threads_and_small_ones_room_to_grow():
 
 def test_what_a_limit_cuts_off_is_told_and_the_rest_is_true(tmp_path):
     clip = film(tmp_path / "a.mkv", greys(range(10, 250, 2)))
-    video = open_video(Source(clip, "file", 0, 0))
-    with video:
+    with open_video(Source(clip, "file", 0, 0)) as video:
         whole = [frame.time for frame in video]
     assert not video.note
     clock = Ticking()

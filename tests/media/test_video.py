@@ -406,7 +406,7 @@ def test_a_folder_that_vanishes_or_changes_its_nature_says_so(tmp_path):
     assert reason(tmp_path / "gone", "frames") == "has vanished"
     folder = folder_of(tmp_path / "f", [50, 100])
     (folder / "frame1.png").unlink()
-    assert reason(folder, "frames") == "is not a folder of numbered frames any more"
+    assert reason(folder, "frames") == "is not a folder of numbered frames"
 
 
 # Frames at given times

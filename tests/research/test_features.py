@@ -268,7 +268,7 @@ def test_what_cannot_be_read_is_left_out_with_its_captions(split: Split, tmp_pat
             ("empty.mp4", "is empty (0 bytes)"),
             ("gone.mp4", "has vanished"),
             ("text.mp4", "is not a video, or is damaged or cut short"),
-            ("album", "is not a folder of numbered frames any more"),
+            ("album", "is not a folder of numbered frames"),
             ("past", "holds no frame that can be decoded from 50 to 60 s"),
         )
         assert "2 of 7 videos" in found.split.title()

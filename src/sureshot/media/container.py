@@ -91,10 +91,7 @@ _PLAYLISTS = (
 class TimeBudget:
     """Seconds that reading one file has cost so far; only time inside ffmpeg counts.
 
-    Args:
-        size: bytes of the file.
-        seconds: limit of all calls together; None takes two minutes and a second per 10 kB.
-        clock: seconds from any start.
+    The limit is two minutes and a second per 10 kB, unless it is given.
     """
 
     def __init__(
@@ -151,13 +148,10 @@ def within_budget(items: Iterable[_Item], budget: TimeBudget) -> Iterator[_Item]
 
 
 def limit_decoder(stream: Any) -> None:
-    """Limit the frames of a PyAV video stream that is not decoded yet.
+    """Limit the frames of a PyAV video stream that is not decoded yet, or refuse it.
 
     Frames that grow beyond the limit midway are damage to its decoder. Large frames get fewer
     threads, as each thread holds one.
-
-    Raises:
-        VideoError: it declares frames of more than `MOST_PIXELS`.
     """
     context = stream.codec_context
     width, height = context.width, context.height
@@ -174,17 +168,12 @@ def limit_decoder(stream: Any) -> None:
 
 @contextmanager
 def open_container(path: Path, budget: TimeBudget | None = None) -> Iterator[InputContainer]:
-    """The file as ffmpeg sees it, closed at the end.
-
-    Args:
-        path: a file.
-        budget: what reading it may cost, asked at each read; None limits the opening only.
+    """The file as ffmpeg sees it, closed at the end; without a budget only opening is limited.
 
     Raises:
         VideoError: it is a playlist, or takes too long; the message is the reason, without the
             path.
         av.error.FFmpegError: it is no plain container, or is damaged.
-        OSError: it cannot be opened.
     """
     with path.open("rb", buffering=0) as file:
         budget = budget or TimeBudget(path.stat().st_size)

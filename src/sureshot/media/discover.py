@@ -114,9 +114,6 @@ def frame_files(folder: Path) -> list[Path]:
     """The images of a folder of frames in the order of their numbers; empty if it is not one.
 
     Object storage has none.
-
-    Raises:
-        OSError: the folder cannot be read.
     """
     if isinstance(folder, ObjectPath):
         return []
@@ -258,9 +255,6 @@ def _hidden(path: Path) -> bool:
 def as_pattern(text: str) -> str:
     """A pattern as an index stores it: a bare name as it is, anything else as an absolute path.
 
-    Raises:
-        QueryError: it is empty.
-
     Examples:
         >>> as_pattern("*.gif"), as_pattern("drafts/"), as_pattern("/films/../raw/*")
         ('*.gif', 'drafts', '/raw/*')
@@ -284,11 +278,7 @@ class Excluded:
     patterns: tuple[str, ...] = ()
 
     def matches(self, path: Path, tops: Sequence[Path]) -> bool:
-        """Whether a path is left out.
-
-        Args:
-            path: an absolute path.
-            tops: paths that are indexed; names above them do not count.
+        """Whether a path is left out; names above the paths that are indexed do not count.
 
         Examples:
             >>> gifs = Excluded(("*.gif", "/v/raw"))

@@ -8,14 +8,13 @@
 """
 
 import math
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import av
 import av.error
@@ -23,18 +22,15 @@ import numpy as np
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 from av.packet import Packet
-from av.stream import Stream
 from av.video.frame import VideoFrame
-from av.video.stream import VideoStream
 from jaxtyping import Float32
 
 from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
-from sureshot.media.discover import IMAGE_SUFFIXES
-from sureshot.media.mp4 import Display, Picture, Sound
-from sureshot.media.video import UNSEEKABLE, file_size, picture_stream, unreadable
+from sureshot.media.frames import read_image
+from sureshot.media.mp4 import Picture, Sound
+from sureshot.media.video import UNSEEKABLE, file_size, frames_in, picture_stream, unreadable
 
-_DIGITS = re.compile(r"([0-9]+)")
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
 _INSTANT = 0.001  # seconds; a frame on screen for less is left out
 _SLACK = 0.05  # seconds; sound this far out of step is shifted rather than cut or padded
@@ -42,6 +38,7 @@ _STEP = 0.04  # seconds that a frame lasts where the file does not say
 _AAC_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
 
 _Frame = TypeVar("_Frame", VideoFrame, AudioFrame)
+_Shot: TypeAlias = tuple[float, VideoFrame, Fraction | None]  # its second and the shape of pixels
 
 
 def footage(
@@ -49,37 +46,22 @@ def footage(
 ) -> tuple[Iterator[Picture], Iterator[Sound]]:
     """What a video shows and plays from ``start`` to ``end``, in seconds from ``start``.
 
+    VideoError here or while iterating is the reason, without the path.
+
     Args:
-        source: a video, or a folder of images in natural name order.
+        source: a video, or a folder of numbered frames.
         start: seconds from the first frame, 0 or more.
         end: seconds from the first frame; may be beyond the last one.
         frame_rate: frames per second of a folder; a video knows its own.
-
-    Raises:
-        VideoError: here or while iterating; the message is the reason, without the path.
     """
     try:
         if source.is_dir():
-            return _folder_pictures(_images(source), start, end, frame_rate), iter(())
+            return _folder_pictures(frames_in(source), start, end, frame_rate), iter(())
         if not source.exists():
             raise VideoError("does not exist; was it moved, or is a drive missing?")
     except OSError as error:
         raise unreadable(error) from error
     return _video_pictures(source, start, end), _sounds(source, start, end)
-
-
-def _images(folder: Path) -> list[Path]:
-    """The images of a folder, frame 9 before frame 10; hidden ones are left out."""
-    paths = [p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES]
-    shown = [p for p in paths if not p.name.startswith(".")]
-    if not shown:
-        raise VideoError("holds no images; name a folder of frames or a video")
-    return sorted(shown, key=_natural)
-
-
-def _natural(path: Path) -> list[str | int]:
-    parts = _DIGITS.split(path.name.casefold())
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _folder_pictures(
@@ -90,24 +72,19 @@ def _folder_pictures(
         if index / rate >= end:
             return
         with suppress(VideoError):  # one damaged image; the one before it stays on screen
-            for _, frame, stream in _frames(images[index], VideoFrame, 0.0):
-                if isinstance(stream, VideoStream):
-                    shot = (index / rate, frame, Display.of(stream))
-                    yield from _shown(shot, (index + 1) / rate, start, end)
-                break
+            pixels = np.asarray(read_image(images[index], None))
+            frame = VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")
+            yield from _shown((index / rate, frame, None), (index + 1) / rate, start, end)
 
 
 def _video_pictures(source: Path, start: float, end: float) -> Iterator[Picture]:
-    held: tuple[float, VideoFrame, Display] | None = None
-    for time, frame, stream in _frames(source, VideoFrame, start):
-        if not isinstance(stream, VideoStream):
-            continue
-        shot = (time, frame, Display.of(stream))
+    held: _Shot | None = None
+    for shot in _frames(source, VideoFrame, start):
         if held is not None:
-            if time <= held[0]:
+            if shot[0] <= held[0]:
                 continue  # the clock of a damaged file jumps back; wait until it has caught up
-            yield from _shown(held, time, start, end)
-        if time >= end:
+            yield from _shown(held, shot[0], start, end)
+        if shot[0] >= end:
             return
         held = shot
     if held is None:
@@ -122,14 +99,12 @@ def _refuse_late(start: float, finish: float) -> None:
         raise VideoError(f"ends at {finish:g} s; give a start before that")
 
 
-def _shown(
-    shot: tuple[float, VideoFrame, Display], until: float, start: float, end: float
-) -> Iterator[Picture]:
+def _shown(shot: _Shot, until: float, start: float, end: float) -> Iterator[Picture]:
     """The picture that a frame makes until the next one comes, if it falls into the range."""
-    time, frame, display = shot
+    time, frame, aspect = shot
     first, last = max(time, start) - start, min(until, end) - start
     if last - first > _INSTANT:
-        yield Picture(time=first, until=last, frame=frame, display=display)
+        yield Picture(time=first, until=last, frame=frame, aspect=aspect)
 
 
 def _sounds(source: Path, start: float, end: float) -> Iterator[Sound]:
@@ -171,8 +146,8 @@ def _samples(
 
 def _frames(
     source: Path, kind: type[_Frame], moment: float
-) -> Iterator[tuple[float, _Frame, Stream]]:
-    """Frames, their times and their stream, from a key frame at or before ``moment`` on."""
+) -> Iterator[tuple[float, _Frame, Fraction | None]]:
+    """Frames, their times and pixel shapes, from a key frame at or before ``moment`` on."""
     try:
         budget = TimeBudget(file_size(source))
         for back in _BACK:
@@ -182,6 +157,8 @@ def _frames(
                 if stream is None or stream.codec_context is None:
                     return
                 limit_decoder(video)
+                # Read now: a stream of a closed file points into freed memory.
+                aspect = video.sample_aspect_ratio and Fraction(video.sample_aspect_ratio)
                 zero = float((video.start_time or 0) * (video.time_base or 0))
                 seek = back < moment and container.format.name not in UNSEEKABLE
                 if seek:
@@ -197,7 +174,7 @@ def _frames(
                 if seek and (first is None or not first[0] <= moment + _INSTANT):
                     continue  # the key frame is too late: look further back
                 if first is not None:
-                    yield from ((time, frame, stream) for time, frame in chain([first], frames))
+                    yield from ((time, frame, aspect) for time, frame in chain([first], frames))
                 return
     except (av.FFmpegError, OSError) as error:
         raise unreadable(error) from error
@@ -243,27 +220,19 @@ class Playable:
     """How a browser can play a video.
 
     A browser cannot be asked: some show a black picture for a codec they do not know, without any
-    error. What every browser of today plays is played as it is; all else is remuxed or encoded.
-
-    Attributes:
-        way: ``direct``, the file as it is; ``remux``, its streams in an MP4; ``clip``, a part of
-            it encoded again.
-        type: media type of what is played.
+    error. What every browser of today plays is played as it is (``direct``); of the rest the
+    streams are put into an MP4 (``remux``), or a part is encoded again (``clip``).
     """
 
     way: Way
-    type: str
+    type: str  # media type of what is played
 
 
 _CLIP = Playable("clip", MP4)
 
 
 def playable(path: Path) -> Playable:
-    """How a video, or a folder of frames, can be played.
-
-    Raises:
-        VideoError: it cannot be read; the message is the reason, without the path.
-    """
+    """How a video, or a folder of frames, can be played; VideoError where it cannot be read."""
     if path.is_dir():
         return _CLIP
     try:
@@ -274,16 +243,7 @@ def playable(path: Path) -> Playable:
 
 
 def remux(path: Path, target: Path) -> None:
-    """Copy the streams of a video whose way to play is ``remux`` into an MP4.
-
-    Args:
-        path: the video.
-        target: a file in an existing folder; replaced if it exists.
-
-    Raises:
-        VideoError: the video cannot be read, or its streams do not fit.
-        OSError: the target cannot be written.
-    """
+    """Copy the streams of a video whose way to play is ``remux`` into an MP4."""
     options = {"movflags": "+faststart", "avoid_negative_ts": "make_zero"}
     with (
         open_container(path) as source,

@@ -59,13 +59,9 @@ class Scalers:
 
 
 class FileFrame:
-    """A frame of a file.
+    """A frame of a file; ``ratio`` is the width of a pixel over its height.
 
-    Args:
-        time: seconds from the start of the video.
-        frame: the decoded frame; its colour matrix may be changed.
-        ratio: width of a pixel over its height.
-        scalers: shared by all frames of the video.
+    The colour matrix of the decoded frame may be changed.
     """
 
     def __init__(self, time: float, frame: av.VideoFrame, ratio: float, scalers: Scalers) -> None:
@@ -94,7 +90,7 @@ class FileFrame:
         self, scaler: VideoReformatter, width: int, height: int
     ) -> UInt8[np.ndarray, "height width 3"]:
         form = self._frame.format
-        alpha = form.has_palette or any(part.is_alpha for part in form.components)
+        alpha = has_alpha(form)
         kind = "rgba" if alpha else "rgb24"
         try:
             # AREA looks at every pixel: cheaper ways see other ones in each frame and find motion.
@@ -102,16 +98,13 @@ class FileFrame:
         except (av.error.FFmpegError, ValueError) as error:
             raise VideoError(f"has frames of a kind that cannot be shown ({form.name})") from error
         pixels: UInt8[np.ndarray, "h w c"] = small.to_ndarray().astype(np.uint8, copy=False)
-        return _flatten(pixels) if alpha else pixels
+        return flatten(pixels) if alpha else pixels
 
 
 class ImageFrame:
-    """A frame of a folder of frames.
+    """A frame of a folder of frames, as `read_image` gives it.
 
-    Args:
-        time: seconds from the start of the video.
-        picture: what `read_image` gives.
-        path: its file, read again where all pixels are wanted and the picture has fewer.
+    Its file is read again where all pixels are wanted and the picture has fewer.
     """
 
     def __init__(self, time: float, picture: "Image.Image", path: Path) -> None:
@@ -140,12 +133,7 @@ class ImageFrame:
 def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     """An image file in RGB: upright, over white where it is transparent, not needlessly large.
 
-    Args:
-        path: the file.
-        largest: most pixels of the shorter side; None reads all of them.
-
-    Raises:
-        VideoError: it cannot be read; the message is the reason, without the path.
+    ``largest`` is most pixels of the shorter side; VideoError says why it cannot be read.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -176,12 +164,23 @@ def _eight_bit(picture: "Image.Image") -> "Image.Image":
         picture = Image.fromarray(grey.astype(np.uint8))
     if "A" not in picture.getbands() and "transparency" not in picture.info:
         return picture.convert("RGB")
-    return Image.fromarray(_flatten(np.asarray(picture.convert("RGBA"))))
+    return Image.fromarray(flatten(np.asarray(picture.convert("RGBA"))))
 
 
 def _first_line(error: BaseException) -> str:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return str(reason).splitlines()[0].lower()
+
+
+def has_alpha(form: av.VideoFormat) -> bool:
+    """Whether frames of a pixel format may be transparent somewhere."""
+    return form.has_palette or any(part.is_alpha for part in form.components)
+
+
+def flatten(rgba: UInt8[np.ndarray, "h w 4"]) -> UInt8[np.ndarray, "h w 3"]:
+    """Transparent pixels over white, as a viewer shows them."""
+    alpha = rgba[..., 3:].astype(np.uint16)
+    return ((rgba[..., :3] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)
 
 
 def _upright(
@@ -201,9 +200,3 @@ def _upright(
     if abs(b) > abs(a):
         rgb, across, down = rgb.transpose(1, 0, 2), c, b
     return np.ascontiguousarray(rgb[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
-
-
-def _flatten(rgba: UInt8[np.ndarray, "h w 4"]) -> UInt8[np.ndarray, "h w 3"]:
-    """Transparent pixels over white, as a viewer shows them."""
-    alpha = rgba[..., 3:].astype(np.uint16)
-    return ((rgba[..., :3] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)

@@ -24,6 +24,7 @@ from av.video.frame import PictureType, VideoFrame
 from av.video.stream import VideoStream
 from jaxtyping import Float32, UInt8
 
+from sureshot.media.frames import flatten, has_alpha
 from sureshot.media.signature import shrunk
 
 _TICKS = 60_000  # per second; exact for 24, 25, 30, 50, 60 and 30000/1001 frames per second
@@ -37,31 +38,17 @@ _MATRICES = {1: 1, 5: 5, 6: 5, 9: 9}  # H.264's numbers -> the converter's: BT.7
 
 
 @dataclass(frozen=True)
-class Display:
-    """How to show the frames of a stream: H.264's numbers for colours, pixel width to height.
-
-    Read it while the file is open: a stream of a closed file points into freed memory.
-    """
-
-    primaries: int
-    transfer: int
-    aspect: Fraction | None
-
-    @classmethod
-    def of(cls, stream: VideoStream) -> "Display":
-        """That of a stream whose file is open."""
-        aspect = stream.sample_aspect_ratio
-        return cls(stream.color_primaries, stream.color_trc, Fraction(aspect) if aspect else None)
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A frame, and the seconds of the clip during which it is on screen."""
+    """A frame, and the seconds of the clip during which it is on screen.
+
+    Attributes:
+        aspect: width of a pixel over its height; None where that is not known.
+    """
 
     time: float
     until: float
     frame: VideoFrame
-    display: Display
+    aspect: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +71,6 @@ def write_clip(
         sounds: in the order of time, without gaps; what outlasts the pictures is left out.
         side: most pixels of the shorter side, for a clip that is quick to make rather than good;
             None keeps every pixel.
-
-    Raises:
-        av.FFmpegError: the file could not be written.
     """
     first, sound = next(pictures, None), next(sounds, None)
     if first is None:
@@ -112,11 +96,7 @@ def write_clip(
 def write_frames(
     path: Path, frames: Sequence[UInt8[np.ndarray, "height width 3"]], rate: int
 ) -> None:
-    """Write RGB frames of one size with even sides, at least one, at ``rate`` per second.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write RGB frames of one size with even sides, at least one, at ``rate`` per second."""
     height, width, _ = frames[0].shape
     with av.open(path, "w") as container:
         stream = container.add_stream("libx264", rate=rate, options=dict(_FINE))
@@ -202,20 +182,15 @@ def _video_track(
     side: int | None,
 ) -> VideoStream:
     """A track for pictures of this size, with the colours and the pixel shape of the first one."""
-    track: VideoStream
-    if "libx264" in av.codecs_available:
-        track = container.add_stream("libx264", 30, dict(_X264 if side is None else _QUICK))
-    else:
-        track = container.add_stream("mpeg4", 30)
-        track.bit_rate = max(200_000, 6 * size[0] * size[1])
+    track = container.add_stream("libx264", 30, dict(_X264 if side is None else _QUICK))
     track.width, track.height = size
     track.pix_fmt, track.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
-    rgb, display = _is_rgb(first.frame), first.display
+    rgb, frame = _is_rgb(first.frame), first.frame
     track.color_range, track.colorspace = _LIMITED, matrix
-    track.color_primaries = _BT709 if rgb else display.primaries
-    track.color_trc = _BT709 if rgb else display.transfer
-    if aspect := display.aspect:
-        turned = _quarter_turns(first.frame) % 2
+    track.color_primaries = _BT709 if rgb else frame.color_primaries
+    track.color_trc = _BT709 if rgb else frame.color_trc
+    if aspect := first.aspect:
+        turned = _quarter_turns(frame) % 2
         track.codec_context.sample_aspect_ratio = 1 / aspect if turned else aspect
     return track
 
@@ -244,12 +219,10 @@ def _upright_size(frame: VideoFrame, side: int | None) -> tuple[int, int]:
 
 def _opaque(frame: VideoFrame) -> VideoFrame:
     """The frame on a white ground where it is transparent."""
-    if not (frame.format.has_palette or any(part.is_alpha for part in frame.format.components)):
+    if not has_alpha(frame.format):
         return frame
-    pixels: UInt8[np.ndarray, "height width 4"] = frame.to_ndarray(format="rgba").astype(np.uint8)
-    alpha = pixels[..., 3:].astype(np.uint16)
-    flat = (pixels[..., :3] * alpha + 255 * (255 - alpha)) // 255
-    return VideoFrame.from_ndarray(flat.astype(np.uint8), "rgb24")
+    rgba = frame.to_ndarray(format="rgba").astype(np.uint8)
+    return VideoFrame.from_ndarray(flatten(rgba), "rgb24")
 
 
 def _turned(frame: VideoFrame, turns: int) -> VideoFrame:

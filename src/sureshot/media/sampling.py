@@ -30,20 +30,16 @@ def sample_frames(
     sampling: Sampling | None = None,
     draw: np.random.Generator | None = None,
 ) -> UInt8[np.ndarray, "frames height width 3"]:
-    """RGB frames of a video.
+    """RGB frames of a video; VideoError says why none can be decoded.
 
     Args:
         path: a video, a folder of numbered frames, or a photo.
         count: most frames; a shorter video gives all it has, a photo one.
-        size: see `sureshot.media.signature.FrameSize`.
+        size: size of the frames.
         start: seconds; None is the beginning.
         end: seconds; None is the end.
         sampling: which frames; None is uniformly.
         draw: random numbers for a sampling that draws; None seeds them with 0.
-
-    Raises:
-        VideoError: no frame can be decoded; the message is the reason, without the path.
-        OSError: the path cannot be read.
     """
     if path.suffix.lower() in IMAGE_SUFFIXES:
         return ImageFrame(0.0, read_image(path), path).image(size)[None]

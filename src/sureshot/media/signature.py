@@ -44,11 +44,9 @@ class Patterns:
 
     Frames are matched wherever they stand, so a shifted sampling or a trimmed copy still counts.
 
-    Args:
-        signatures: signatures of the frames, padding zero.
-
     Attributes:
-        telling: whether each frame has a pattern; flat frames (black, white) and padding have none.
+        telling: whether each frame has a pattern; flat frames (black, white) and padding (zeros)
+            have none.
     """
 
     def __init__(self, signatures: UInt8[np.ndarray, "windows frames 288"]) -> None:
@@ -65,16 +63,10 @@ class Patterns:
         self._lengths = np.where(telling, (self._coarse**2).sum(-1), np.inf)
 
     def alike(self, windows: Sequence[int]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-        """Pairs of frames that show the same picture.
+        """Frames that show the same picture as one of some windows, by number, and that one.
 
-        Pictures that are near each other are near in every part, so a sixteenth of the numbers
-        rules out most pairs.
-
-        Args:
-            windows: windows that all windows are compared with.
-
-        Returns:
-            Number of each frame and number of the one it is like, counted through all windows.
+        Frames are counted through all windows. Pictures that are near each other are near in every
+        part, so a sixteenth of the numbers rules out most pairs.
         """
         step = max(1, _AT_ONCE // max(1, len(self._marks) * self._size))
         found = [self._alike(windows[at : at + step]) for at in range(0, len(windows), step)]

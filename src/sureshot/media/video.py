@@ -9,7 +9,6 @@ import errno
 import math
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,30 +93,23 @@ _NONSENSE = frozenset({errno.EINVAL, errno.EPERM, errno.EBUSY})
 UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
 
 
-@dataclass(slots=True)
 class Video:
-    """An open video: a context manager and an iterator over its frames.
+    """An open video: an iterator over its frames.
 
     Attributes:
         duration: seconds that the container claims; 0 where it claims nothing believable.
         note: what went wrong but did not stop it, empty if nothing did.
+        frames: the frames that are left to read.
     """
 
-    path: Path
-    duration: float = 0.0
-    note: str = ""
-    _close: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _frames: Iterator[Frame] = field(default_factory=lambda: iter(()))
-    _seek: Callable[[float], None] | None = None
-
-    def __enter__(self) -> "Video":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._close.close()
+    def __init__(self, duration: float) -> None:
+        self.duration = duration
+        self.note = ""
+        self.frames: Iterator[Frame] = iter(())
+        self._seek: Callable[[float], None] | None = None
 
     def __iter__(self) -> Iterator[Frame]:
-        return self._frames
+        return self.frames
 
     def seek(self, time: float) -> bool:
         """Begin with the last keyframe at or before ``time``; whether that was tried.
@@ -129,7 +121,17 @@ class Video:
             self._seek(time)
         return self._seek is not None
 
+    def remark(self, remark: str) -> None:
+        """Add to the note."""
+        self.note = f"{self.note}; {remark}" if self.note else remark
 
+    def remark_damage(self, time: float) -> None:
+        """Note where the damage of a file begins."""
+        if "damaged" not in self.note:
+            self.remark(f"is damaged near {max(time, 0):.0f} s")
+
+
+@contextlib.contextmanager
 def open_video(
     source: Source,
     *,
@@ -137,8 +139,8 @@ def open_video(
     step: float = 2.5,
     rate: float = 1.0,
     budget: TimeBudget | None = None,
-) -> Video:
-    """Open a video for one pass.
+) -> Iterator[Video]:
+    """Open a video for one pass; VideoError is the reason why nothing in it can be read.
 
     Args:
         source: file or folder of frames.
@@ -146,33 +148,45 @@ def open_video(
         step: seconds; ``auto`` reads only keyframes where they are no further apart on average.
         rate: frames per second of a folder of frames.
         budget: what a file may cost before the rest is left out with a note; None goes by its size.
-
-    Raises:
-        VideoError: nothing in it can be read; the message is the reason, without the path.
     """
-    if source.kind == "frames":
-        return _open_folder(source.path, rate)
-    video = Video(path=source.path)
-    try:
-        budget = budget or TimeBudget(file_size(source.path))
-        container = video._close.enter_context(open_container(source.path, budget))
-        stream = picture_stream(container)
-        video.duration = _claimed_duration(container, stream)
-        limit_decoder(stream)
-        if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
-            stream.codec_context.skip_frame = "NONKEY"
-    except (av.error.FFmpegError, OSError) as error:
-        video._close.close()
-        raise unreadable(error) from None
-    except BaseException:
-        video._close.close()
-        raise
+    with contextlib.ExitStack() as opened:
+        if source.kind == "frames":
+            files = frames_in(source.path)
+            video = Video(len(files) / rate)
+            video.frames = _read_folder(video, files, rate)
+        else:
+            try:
+                video = _open_file(source, opened, decode, step, budget)
+            except (av.error.FFmpegError, OSError) as error:
+                raise unreadable(error) from None
+        try:
+            yield video
+        finally:
+            # The video and its frames name each other: without this a decoder, whose frames are
+            # large, would wait in memory for the garbage collector.
+            video.frames, video._seek = iter(()), None
+
+
+def _open_file(
+    source: Source,
+    opened: contextlib.ExitStack,
+    decode: str,
+    step: float,
+    budget: TimeBudget | None,
+) -> Video:
+    budget = budget or TimeBudget(file_size(source.path))
+    container = opened.enter_context(open_container(source.path, budget))
+    stream = picture_stream(container)
+    video = Video(_claimed_duration(container, stream))
+    limit_decoder(stream)
+    if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
+        stream.codec_context.skip_frame = "NONKEY"
     clock = Clock(stream)
     # Without a known length there is no index to seek by, and times are mere guesses.
     if video.duration and container.format.name not in UNSEEKABLE:
         video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
     packets = _packets(video, container, stream, clock, budget)
-    video._frames = within_budget(_decode(video, packets, stream, clock), budget)
+    video.frames = within_budget(_decode(video, packets, stream, clock), budget)
     return video
 
 
@@ -242,7 +256,7 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
             damaged = 0
         except av.error.FFmpegError:
             damaged += 1
-            _remark_damage(video, clock)
+            video.remark_damage(clock.now)
             if damaged > _MAX_DAMAGE:
                 break
             continue
@@ -252,7 +266,7 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
             any_frame = True
             time = clock.time_of(frame.time)
             if frame.is_corrupt:
-                _remark_damage(video, clock)
+                video.remark_damage(clock.now)
             yield FileFrame(time, frame, ratio, scalers)
     if not any_frame:
         raise VideoError("holds no frame that can be decoded")
@@ -273,21 +287,21 @@ def _packets(
             clock.correct(packet)
             until = max(until, _end_of(packet))
             if packet.is_corrupt:
-                _remark_damage(video, clock)
+                video.remark_damage(clock.now)
             yield packet
     except IndexError:
         pass  # PyAV trips over such a stream at the end, when all of ours has been read
     except VideoError as error:
         if clock.now < 0:
             raise
-        _remark(video, f"is left out from {clock.now:.0f} s on, as it {error}")
+        video.remark(f"is left out from {clock.now:.0f} s on, as it {error}")
         return
     except av.error.FFmpegError as error:
-        _remark(video, f"breaks off near {until:.0f} s ({_explain(error)})")
+        video.remark(f"breaks off near {until:.0f} s ({_explain(error)})")
     except OSError as error:
         raise unreadable(error) from None
     if claimed - until > max(_CUT_SHORT, 0.02 * claimed) and not clock.was_set:
-        _remark(video, f"ends at {until:.0f} s of {claimed:.0f} s")
+        video.remark(f"ends at {until:.0f} s of {claimed:.0f} s")
 
 
 def _end_of(packet: Any) -> float:
@@ -295,15 +309,6 @@ def _end_of(packet: Any) -> float:
     if packet.pts is None or not packet.time_base:
         return 0.0
     return float((packet.pts + (packet.duration or 0)) * packet.time_base)
-
-
-def _remark_damage(video: Video, clock: Clock) -> None:
-    if "damaged" not in video.note:  # where it begins is enough
-        _remark(video, f"is damaged near {max(clock.now, 0):.0f} s")
-
-
-def _remark(video: Video, remark: str) -> None:
-    video.note = f"{video.note}; {remark}" if video.note else remark
 
 
 def _pixel_ratio(stream: Any) -> float:
@@ -329,13 +334,6 @@ def _explain(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error).lower()
 
 
-def _open_folder(folder: Path, rate: float) -> Video:
-    files = frames_in(folder)
-    video = Video(path=folder, duration=len(files) / rate)
-    video._frames = _read_folder(video, files, rate)
-    return video
-
-
 def frames_in(folder: Path) -> list[Path]:
     """The files of a folder of frames; VideoError if it is not one (any more)."""
     try:
@@ -345,7 +343,7 @@ def frames_in(folder: Path) -> list[Path]:
     except OSError as error:
         raise unreadable(error) from None
     if not files:
-        raise VideoError("is not a folder of numbered frames any more")
+        raise VideoError("is not a folder of numbered frames")
     return files
 
 
@@ -375,9 +373,6 @@ def frames_at(
         times: seconds, rising; the first and last frame stand in for what is beyond them.
         side: most pixels of the shorter side.
         rate: frames per second of a folder of frames.
-
-    Raises:
-        VideoError: the video cannot be read.
     """
     if path.is_dir():
         files = frames_in(path)
@@ -385,15 +380,13 @@ def frames_at(
         shown = [files[min(max(number, 0), len(files) - 1)] for number in numbers]
         return [ImageFrame(0.0, read_image(file), file).image(side) for file in shown]
     images: list[UInt8[np.ndarray, "height width 3"]] = []
-    frames: Iterator[Frame] = iter(())
     current = following = None
     with contextlib.ExitStack() as opened:
         for time in times:
             if current is None or time - current.time > _SEEK:
                 opened.close()
-                video, current = _open_before(path, time)
-                opened.enter_context(video)
-                frames, following = iter(video), None
+                current, frames = opened.enter_context(_open_before(path, time))
+                following = None
             while (following := following or next(frames, None)) is not None:
                 if following.time > time + _INSTANT:
                     break
@@ -402,19 +395,20 @@ def frames_at(
     return images
 
 
-def _open_before(path: Path, time: float) -> tuple[Video, Frame]:
-    """The video, and its last frame that a seek can find at or before a time."""
+@contextlib.contextmanager
+def _open_before(path: Path, time: float) -> Iterator[tuple[Frame, Iterator[Frame]]]:
+    """The last frame of a video that a seek can find at or before a time, and those after it."""
     for back in _BACK:
-        video = open_video(Source(path=path, kind="file", size=0, mtime_ns=0), decode="all")
-        aim = min(time, video.duration) - back
-        sought = aim > 0 and video.seek(aim)
-        try:
-            first = next(video._frames)
+        source = Source(path=path, kind="file", size=0, mtime_ns=0)
+        with open_video(source, decode="all") as video:
+            aim = min(time, video.duration) - back
+            sought = aim > 0 and video.seek(aim)
+            try:
+                first = next(video.frames)
+            except VideoError:
+                if not sought:
+                    raise
+                continue
             if not sought or first.time <= time + _INSTANT:
-                return video, first
-        except VideoError:
-            if not sought:
-                video._close.close()
-                raise
-        video._close.close()
-    raise AssertionError("the last try begins at the start")
+                yield first, video.frames
+                return

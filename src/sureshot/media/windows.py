@@ -93,15 +93,11 @@ _WAITING_PIXELS = 1 << 25  # of kept frames of a scene that wait, as decoded, un
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of one video.
+    """A stretch of one video, in seconds from its start, and the frames sampled from it.
 
     Attributes:
-        start: seconds from the start of the video.
-        end: seconds; the next window's start, or the end of the last frame. Where one frame stays
-            on screen for longer than a window may last, its window ends first.
-        times: seconds of each sampled frame, rising.
-        images: the sampled frames, RGB.
-        signatures: one near-duplicate signature per frame.
+        end: the next window's start, or the end of the last frame. Where one frame stays on screen
+            for longer than a window may last, its window ends first.
         follows: whether it continues the scene of the previous window, which had got too long.
     """
 
